@@ -1,0 +1,3 @@
+"""A durable memory for LLM agents."""
+
+__version__ = "0.1.0"
