@@ -1,0 +1,71 @@
+"""Instants as text: one canonical spelling, so that they sort, compare and store without being parsed again.
+
+An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). Where a producer wrote a local time without saying which
+zone, the same spelling without the `Z` is kept: the hour is then the wall clock's, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+
+# Numbers above this are milliseconds, above its thousandfold microseconds: 1e11 s is the year 5138.
+_LARGEST_SECONDS = 1e11
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What most producers write already: nothing to convert, at a third of the time.
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
+
+
+def instant(value: object) -> str | None:
+    """The canonical instant for what a transcript wrote, or None where it is no time.
+
+    Takes ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds or
+    microseconds since 1970. Years outside 1970-9999 and malformed text give None.
+    """
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return _from_number(value)
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if text.replace(".", "", 1).isdecimal() and text.isascii() and len(text.partition(".")[0]) >= 9:
+        return _from_number(float(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if _CANONICAL.fullmatch(text) and moment.year >= 1970:
+        return text
+    return spell(moment)
+
+
+def spell(moment: datetime) -> str | None:
+    """A datetime as an instant; a naive one stays without zone. None before 1970 or where UTC leaves the calendar."""
+    zone = "" if moment.tzinfo is None else "Z"
+    if zone:
+        try:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError:
+            return None
+    if moment.year < 1970:
+        return None
+    return f"{moment.isoformat(timespec='milliseconds')}{zone}"
+
+
+def _from_number(number: float) -> str | None:
+    try:
+        seconds = float(number)
+    except OverflowError:
+        return None
+    if seconds < 0 or not math.isfinite(seconds):
+        return None
+    while seconds > _LARGEST_SECONDS:
+        seconds /= 1000
+    return spell(_EPOCH + timedelta(seconds=seconds))
+
+
+def minute(at: str) -> str:
+    """`YYYY-MM-DD HH:MM` of an instant: how rows are dated in print."""
+    return f"{at[:10]} {at[11:16]}"

@@ -1,0 +1,131 @@
+"""Everything that can go wrong and be said in one line, with the exit code each failure has.
+
+    OmError                  70  the root; only its children are raised
+    ├── BadUsage              2  the command line asks for something impossible
+    ├── BadInput             65  the input is not what it should be
+    │   ├── UnknownFormat    65  no reader recognises the input
+    │   └── UnknownId        65  an id names nothing, or more than one thing
+    ├── NoInput              66  there is no such input
+    ├── CannotCreate         73  a file or folder cannot be made
+    ├── InputOutput          74  the disk refused: full, failing, read-only
+    ├── TryAgain             75  somebody else was quicker or still is at it
+    │   ├── StoreLocked      75  another process holds the write lock
+    │   ├── LaneTaken        75  another process is observing this session
+    │   └── StaleBatch       75  the cursor moved since the batch was read
+    ├── BadConfiguration     78  a setting or the store itself does not fit this program
+    │   └── NewerStore       78  the store was written by a later version of om
+    └── MigrationFailed      70  the store could not be brought to the schema of this version of om
+
+The numbers are those of BSD's sysexits.h; `om` adds 130 (SIGINT) and 141 (SIGPIPE).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class OmError(Exception):
+    """A failure that is explained to the user in one line.
+
+    `slug` names it in JSON output and in the manual, `exit_code` is what the process ends with, `hint` says what to
+    try.
+    """
+
+    slug: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadUsage(OmError):
+    """The command line asks for something impossible."""
+
+    slug = "usage"
+    exit_code = 2
+
+
+class BadInput(OmError):
+    """The input is not what it should be."""
+
+    slug = "bad-input"
+    exit_code = 65
+
+
+class UnknownFormat(BadInput):
+    """No reader recognises the input as a transcript."""
+
+    slug = "unknown-format"
+
+
+class UnknownId(BadInput):
+    """An id names nothing, or more than one thing."""
+
+    slug = "unknown-id"
+
+
+class NoInput(OmError):
+    """There is no such input."""
+
+    slug = "no-input"
+    exit_code = 66
+
+
+class CannotCreate(OmError):
+    """A file or folder cannot be made."""
+
+    slug = "cannot-create"
+    exit_code = 73
+
+
+class InputOutput(OmError):
+    """The disk refused: full, failing or read-only."""
+
+    slug = "input-output"
+    exit_code = 74
+
+
+class TryAgain(OmError):
+    """Somebody else was quicker, or still is at it; nothing was lost."""
+
+    slug = "try-again"
+    exit_code = 75
+
+
+class StoreLocked(TryAgain):
+    """Another process held the store's write lock for longer than we were told to wait."""
+
+    slug = "store-locked"
+
+
+class LaneTaken(TryAgain):
+    """Another process holds the lease on this session's lane."""
+
+    slug = "lane-taken"
+
+
+class StaleBatch(TryAgain):
+    """The cursor moved between reading a batch and recording what it gave."""
+
+    slug = "stale-batch"
+
+
+class BadConfiguration(OmError):
+    """A setting, or the store itself, does not fit this program."""
+
+    slug = "bad-configuration"
+    exit_code = 78
+
+
+class NewerStore(BadConfiguration):
+    """The store was written by a later version of `om`."""
+
+    slug = "newer-store"
+
+
+class MigrationFailed(OmError):
+    """The store could not be brought to the schema of this version of `om`; it is as it was."""
+
+    slug = "migration-failed"

@@ -1,0 +1,46 @@
+"""What makes a message the same message when it comes again: from the same file, a grown one, or a resumed copy."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from omcli.memory.message import Message, content_digest, digest
+
+
+class Identities:
+    """Identities for the messages of one reading of one session, in the order of the transcript.
+
+    The content counts always: producers repeat ids (exports with masked ids do) and rewrite messages under the same
+    id. With it goes the producer's id, or else the instant it wrote, or else how often the same content came before
+    in this reading - the same number every time a transcript is read from its beginning, also when it has grown.
+
+    `copies` says that the format's sessions copy messages of earlier sessions (after a resume): their ids and instants
+    then hold over all sessions. Content alone never does: two sessions may well both say "ok".
+    """
+
+    def __init__(self, session: str, *, format_name: str, copies: bool) -> None:
+        self._session = digest("session", format_name, session)
+        self._anywhere = digest("format", format_name) if copies else self._session
+        self._before: Counter[int] = Counter()
+
+    def of(self, message: Message) -> str:
+        """The identity of the next message, 32 hex digits."""
+        content = content_digest(message)
+        if message.id is not None:
+            return digest(self._anywhere, "id", message.id, content)
+        scope, kind = (self._anywhere, "at") if message.at else (self._session, "content")
+        # Counted under 8 bytes of the digest: a long transcript has many messages, and memory is not to grow with it.
+        short = int(content[:16], 16)
+        nth = self._before[short]
+        self._before[short] += 1
+        return digest(scope, kind, content, str(nth))
+
+
+def printed_key(message: Message, identity: str) -> str:
+    """A message's id in print: the producer's, or `m` and 11 digits of its identity."""
+    return message.id or f"m{identity[:11]}"
+
+
+def derived_session(format_name: str, opening: Message) -> str:
+    """A session id for a transcript that has none, from its first prompt: the same for a grown file, and for a pipe."""
+    return f"{format_name}-{digest(opening.id, opening.at, opening.name, opening.text)[:12]}"

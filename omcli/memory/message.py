@@ -1,0 +1,132 @@
+"""A message: one turn or tool event of a session, verbatim."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """Who or what a message is from."""
+
+    USER = "user"
+    """Words of a person, or of the parent agent where `agent` is set."""
+    ASSISTANT = "assistant"
+    """Visible text of the agent; thinking is left out."""
+    CALL = "call"
+    """A tool call: `tool` is the name, `text` its arguments as the producer wrote them (JSON, or free text)."""
+    RESULT = "result"
+    """What a tool answered: `text` is its output, `failed` and `exit_code` its outcome."""
+    EVENT = "event"
+    """Something else that happened and is worth keeping: a slash command, an interruption, a compaction."""
+
+
+class Aside(StrEnum):
+    """What an uncommon message is. Plain prompts, answers, calls and results have none.
+
+    The user's asides are words of a person that stand where no prompt does; they are kept, but not counted as prompts.
+    """
+
+    QUEUED = "queued"
+    """user: typed while the agent worked and written nowhere else."""
+    REMARK = "remark"
+    """user: said while refusing a tool call."""
+    ANSWER = "answer"
+    """user: given to a question the agent asked through a tool."""
+    DELEGATED = "delegated"
+    """user: what an agent wrote for its subagent."""
+    CONTINUED = "continued"
+    """assistant: more of an answer whose beginning is a message already; the two count as one."""
+    COMMAND = "command"
+    """event: a slash command and its arguments."""
+    SHELL = "shell"
+    """event: a shell command the person ran from the prompt."""
+    INTERRUPT = "interrupt"
+    """event: the person stopped the agent."""
+    COMPACTION = "compaction"
+    """event: the context was compacted here; `text` holds the summary where the transcript has one."""
+    SUMMARY = "summary"
+    """event: a summary of an earlier part that the transcript carries along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """An image that was part of a message; its bytes are not kept."""
+
+    media_type: str
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn or tool event. `text` is what was said or written, verbatim but for secrets and injected context."""
+
+    role: Role
+    text: str
+    aside: Aside | None = None
+    id: str | None = None
+    """The producer's own id, where it gives one that tells messages of a session apart."""
+    at: str | None = None
+    """When, as an instant (`dates`), where the producer says so."""
+    name: str | None = None
+    """The speaker, where several share a role."""
+    agent: str | None = None
+    """The subagent or side chain this belongs to; None for the session's main thread."""
+    cwd: str | None = None
+    """The working directory, where it differs from the session's."""
+    tool: str | None = None
+    """calls and results: the tool's name as the producer spells it (`mcp__server__tool`, `exec_command`)."""
+    call_id: str | None = None
+    """calls and results: what joins the two; remarks and answers: the call they are about."""
+    failed: bool | None = None
+    """results: True failed, False succeeded, None where the transcript does not tell."""
+    exit_code: int | None = None
+    """results: the exit code of the command, where one is given."""
+    images: tuple[Image, ...] = ()
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether this is a prompt, an answer, a call or a result: what `messages` counts everywhere."""
+        return self.role is not Role.EVENT and self.aside is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMessage:
+    """A message with its place in the store."""
+
+    seq: int
+    """Order of arrival, over all sessions: what cursors hold."""
+    session: str
+    key: str
+    """The message's id in print: the producer's, or one derived from its content."""
+    message: Message
+    tokens: int
+    counter: str
+    """The token counter that `tokens` is stated in."""
+
+
+def digest(*parts: str | None) -> str:
+    """32 hex digits over parts; absent and empty parts differ, and parts never run into each other."""
+    state = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        encoded = b"\x00" if part is None else part.encode("utf-8", "surrogatepass")
+        state.update(len(encoded).to_bytes(8, "big") + encoded)
+    return state.hexdigest()
+
+
+def content_digest(message: Message) -> str:
+    """What a message says and does, without who recorded it where: the basis of its identity."""
+    return digest(
+        message.role,
+        message.aside,
+        message.name,
+        message.tool,
+        message.call_id,
+        message.text,
+        message.at,
+        message.agent,
+        *(image.sha256 for image in message.images),
+    )

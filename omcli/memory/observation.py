@@ -1,0 +1,159 @@
+"""An observation: one dated fact, and everything `om` keeps about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What sort of row this is."""
+
+    OBSERVATION = "observation"
+    REFLECTION = "reflection"
+    NOTE = "note"
+    """Written by hand."""
+    ITEM = "item"
+    """A lasting fact for later sessions."""
+
+
+class Type(StrEnum):
+    """What a row is about."""
+
+    # Said.
+    REQUEST = "request"
+    QUESTION = "question"
+    DECISION = "decision"
+    PREFERENCE = "preference"
+    INSTRUCTION = "instruction"
+    """A standing instruction: holds for everything that follows, not for one request."""
+    CORRECTION = "correction"
+    FACT = "fact"
+    PLAN = "plan"
+    TASK = "task"
+    """What is being done now."""
+    OUTCOME = "outcome"
+    """A reported result."""
+    BLOCKER = "blocker"
+    EVENT = "event"
+    # Done with tools.
+    FILE_MODIFIED = "file_modified"
+    FILE_CREATED = "file_created"
+    FILE_READ = "file_read"
+    COMMAND_RUN = "command_run"
+    COMMAND_ERROR = "command_error"
+    TOOL_ERROR = "tool_error"
+    TOOL_USED = "tool_used"
+    SEARCH_PERFORMED = "search_performed"
+    TODO_UPDATED = "todo_updated"
+    TASK_DELEGATED = "task_delegated"
+
+
+class Priority(StrEnum):
+    """How bad it would be to lose the row."""
+
+    HIGH = "high"
+    """A later session would act wrongly without it."""
+    MEDIUM = "medium"
+    """Useful for going on."""
+    LOW = "low"
+    """Background."""
+
+    @classmethod
+    def of_importance(cls, importance: int) -> Priority:
+        """The priority of an importance from 0 to 10: 7 and up high, 4 to 6 medium, below low."""
+        return cls.HIGH if importance >= 7 else cls.MEDIUM if importance >= 4 else cls.LOW
+
+
+class Status(StrEnum):
+    """Whether the matter is settled. Rows that are neither a task nor a problem have no status."""
+
+    OPEN = "open"
+    DONE = "done"
+    RESOLVED = "resolved"
+
+
+class Source(StrEnum):
+    """Who wrote a row."""
+
+    RULES = "rules"
+    MODEL = "model"
+    AGENT = "agent"
+    USER = "user"
+    IMPORT = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A fact as an observer states it, before the store knows it. `text` is one line."""
+
+    text: str
+    type: Type
+    importance: int
+    """0 to 10; the priority follows from it unless `priority` says otherwise."""
+    sources: tuple[int, ...]
+    """`seq` of every message it came from, ascending, at least one."""
+    priority: Priority | None = None
+    status: Status | None = None
+    event_at: str | None = None
+    """When it happened: the instant of the message, where known."""
+    refers_to: str | None = None
+    """The day (`YYYY-MM-DD`) or month (`YYYY-MM`) the text speaks about, where it names one."""
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """A row of memory. Rows are never edited: what changes is whether they are seen, and the columns that say why."""
+
+    id: str
+    """A UUIDv7, as usually written: lower case, with dashes."""
+    session: str | None
+    """None for a row that belongs to the project, or to everything, and not to one session."""
+    project: str | None
+    kind: Kind
+    type: Type
+    priority: Priority
+    importance: int
+    status: Status | None
+    text: str
+    observed_at: str
+    """When the row was written."""
+    event_at: str | None
+    refers_to: str | None
+    message_ids: tuple[str, ...]
+    """Printed ids of the messages it came from, in order."""
+    sources: tuple[int, ...]
+    """`seq` of the same messages."""
+    tokens: int
+    counter: str
+    source: Source
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    last_used_at: str | None = None
+    generation: int = 0
+    """0 for what was observed, n + 1 for a reflection on generation n."""
+    superseded_by: str | None = None
+    dropped_at: str | None = None
+    reason: str | None = None
+    """Why it was superseded or dropped."""
+
+    @property
+    def dated(self) -> str:
+        """The instant the row is filed under: when it happened, else when it was written."""
+        return self.event_at or self.observed_at
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the row is in sight: neither superseded nor dropped."""
+        return self.superseded_by is None and self.dropped_at is None
+
+
+def handle(observation_id: str) -> str:
+    """The short name of a row, for people: the last 8 hex digits of its id.
+
+    The beginning of a UUIDv7 is a clock, equal for all rows of a batch; its end is random.
+    """
+    return observation_id[-8:]

@@ -1,0 +1,246 @@
+"""What the core needs from outside: a store, a token counter, an observer. Each has a fake under the same tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from omcli.memory.message import KeptMessage, Message
+from omcli.memory.observation import Draft, Kind, Observation, Priority, Type
+from omcli.memory.session import Session
+
+
+class Lane(StrEnum):
+    """Work that goes through a session in order; each lane has a cursor and a lease of its own."""
+
+    OBSERVE = "observe"
+    REFLECT = "reflect"
+    PRUNE = "prune"
+
+
+class Outcome(StrEnum):
+    """What became of a batch."""
+
+    OBSERVED = "observed"
+    EMPTY = "empty"
+    """Nothing worth noting: covered all the same."""
+    FAILED = "failed"
+    """The observer failed: nothing was written and the cursor stayed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """A message on its way into the store."""
+
+    message: Message
+    identity: str
+    """What makes it the same message when it comes again (`identity`). Unique over the whole store."""
+    key: str
+    """Its id in print."""
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Messages of one session that no observation covers yet, with the two ends they were read between."""
+
+    session: str
+    after: int
+    """The cursor when the batch was read: everything up to this `seq` is covered."""
+    through: int
+    """Where the cursor will be when the batch is recorded."""
+    messages: tuple[KeptMessage, ...]
+    earlier_calls: tuple[KeptMessage, ...] = ()
+    """Calls before the batch whose results are in it: for reading along, already covered. Of several with one call id,
+    the latest."""
+    last_said: KeptMessage | None = None
+    """The main thread's last assistant text before the batch: what its first prompt may answer. Already covered."""
+    cwd: str | None = None
+    """The session's working directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """What an append did: one entry per message given, in order, True where it was new."""
+
+    new: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogQuery:
+    """Which rows to show. Every field narrows; the defaults show all visible rows."""
+
+    session: str | None = None
+    project: str | None = None
+    kinds: tuple[Kind, ...] = ()
+    types: tuple[Type, ...] = ()
+    priorities: tuple[Priority, ...] = ()
+    since: str | None = None
+    """Instant: rows dated at or after it."""
+    until: str | None = None
+    """Instant: rows dated before it."""
+    hidden: bool = False
+    """Superseded and dropped rows as well."""
+    after: int = 0
+    """Rows added after this position (`Logged.position`), for following a log."""
+    last: int | None = None
+    """Only the last this many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """A row of the log with its position: the order in which rows were added."""
+
+    position: int
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """A session and what the store holds of it."""
+
+    session: Session
+    messages: int
+    """Counted messages (`Message.is_counted`)."""
+    observations: int
+    """Visible rows."""
+    pending: int
+    """Stored messages that no observation batch covers yet."""
+    first_at: str | None
+    last_at: str | None
+    """The earliest and the latest instant of its messages, where any has one."""
+    seen_at: str
+    """Instant at which something new of it was last taken in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneError:
+    """The last failure of a lane that no later success has followed."""
+
+    session: str
+    lane: Lane
+    at: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """The whole store in numbers. Token totals are per counter and never added across counters."""
+
+    sessions: int
+    messages: int
+    """Counted messages (`Message.is_counted`)."""
+    observations: int
+    """Visible rows."""
+    hidden: int
+    """Superseded or dropped rows."""
+    pending: int
+    """Stored messages that no observation batch covers yet."""
+    message_tokens: dict[str, int]
+    """Of all stored messages, counted or not, by counter."""
+    observation_tokens: dict[str, int]
+    """Of visible rows, by counter."""
+    errors: tuple[LaneError, ...]
+    """Oldest first."""
+
+
+class Store(Protocol):
+    """Messages and rows, kept for good. Every method is one transaction; none is open between two calls.
+
+    Text comes back as it was given, but for halves of surrogate pairs: they are no Unicode and become U+FFFD. What
+    writes raises StoreLocked and InputOutput.
+    """
+
+    def append(self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str) -> Appended:
+        """Keeps the messages that are not yet there, in order, and merges what is known of the session.
+
+        A message whose identity is already stored, in any session, is left as it is. The session is there afterwards,
+        also where no message is given. An exit code that does not fit into 64 bits is dropped.
+        """
+
+    def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
+        """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None where none is left.
+
+        The batch does not end between a call and its result where the two, and what stands between them, fit into one
+        batch (`batching`).
+        """
+
+    def record(
+        self, batch: Batch, observations: Sequence[Observation], *, outcome: Outcome, now: str, error: str | None = None
+    ) -> None:
+        """Writes a batch's rows and moves the cursor to `batch.through`, or neither.
+
+        FAILED records the error and leaves the cursor. Raises StaleBatch, whatever the outcome, where the cursor is no
+        longer `batch.after`; ValueError for rows of a batch that is not OBSERVED.
+
+        What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those, and a
+        source that names no stored message is left out.
+        """
+
+    def add(self, observation: Observation) -> None:
+        """Keeps a row that comes from no batch: a note. Its session need not exist."""
+
+    def log(self, query: LogQuery) -> Iterator[Logged]:
+        """Rows in the order they were added, read on demand: what is added meanwhile may come as well."""
+
+    def observation(self, reference: str) -> Observation:
+        """The row with this id, hidden or not, or whose handle begins with these 4 digits or more.
+
+        Raises UnknownId for none and for several.
+        """
+
+    def messages(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+        """Messages by `seq`, ascending, each once; unknown ones are left out."""
+
+    def message(self, key: str) -> KeptMessage:
+        """The message with this printed id. Raises UnknownId for none and for several."""
+
+    def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
+        """The newest messages of a session's main thread, oldest first, at most `max_tokens` but at least one."""
+
+    def session(self, session: str) -> Session | None:
+        """A session by its id; None where nothing was ever appended to it, also if rows belong to it."""
+
+    def sessions(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
+        """Sessions, most recently seen first; of those seen at one instant, the greatest id."""
+
+    def status(self) -> StoreStatus:
+        """The store in numbers."""
+
+    def stored_texts(self) -> Iterator[Message | Observation]:
+        """Every message and every visible row, for counting them anew with another counter."""
+
+    def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
+        """Takes the lease on a lane, or extends it for its owner. Raises LaneTaken while another holds it.
+
+        A lease that has expired, or whose owner is known to be gone, is taken over. The error names the owner.
+        """
+
+    def release(self, session: str, lane: Lane, *, owner: str) -> None:
+        """Gives the lease back; does nothing where somebody else holds it."""
+
+
+class TokenCounter(Protocol):
+    """A way to count tokens, by name. Two counters' numbers are never added."""
+
+    @property
+    def name(self) -> str:
+        """What stored counts are labelled with."""
+
+    def text(self, text: str) -> int:
+        """Tokens of a text."""
+
+    def message(self, message: Message) -> int:
+        """Tokens of one message, with the overhead the counter adds per message and image."""
+
+    def conversation(self, messages: Iterable[Message]) -> int:
+        """Tokens of a transcript, with the overhead the counter adds once."""
+
+
+class Observer(Protocol):
+    """Messages to observations."""
+
+    def observe(self, batch: Batch) -> tuple[Draft, ...]:
+        """What is worth keeping of a batch, oldest first; empty where nothing is."""

@@ -1,0 +1,64 @@
+"""Instants: one spelling for every way in which transcripts write a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.dates import instant, minute, spell
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("2026-01-25T10:47:18.908Z", "2026-01-25T10:47:18.908Z"),
+        ("2026-01-25T10:47:18Z", "2026-01-25T10:47:18.000Z"),
+        ("2026-01-25T12:47:18.908123+02:00", "2026-01-25T10:47:18.908Z"),
+        ("2026-01-25 10:47:18", "2026-01-25T10:47:18.000"),
+        ("2026-01-25", "2026-01-25T00:00:00.000"),
+        (1769338038, "2026-01-25T10:47:18.000Z"),
+        (1769338038.908, "2026-01-25T10:47:18.908Z"),
+        (1769338038908, "2026-01-25T10:47:18.908Z"),
+        (1769338038908000, "2026-01-25T10:47:18.908Z"),
+        ("1769338038.908", "2026-01-25T10:47:18.908Z"),
+        (0, "1970-01-01T00:00:00.000Z"),
+        ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_every_spelling_of_a_time_becomes_one(written: object, expected: str) -> None:
+    """F70, formats.md §0.7: ISO with and without zone, seconds, milliseconds, microseconds."""
+    assert instant(written) == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    [None, True, "", "yesterday", "12:03", -1, float("nan"), float("inf"), 10**400, "1969-12-31T23:59:59Z", [], {},
+     "9999-12-31T23:59:59-14:00", "2026-02-31T00:00:00Z"],
+)  # fmt: skip
+def test_what_is_no_time_is_none(written: object) -> None:
+    """F70: nothing is guessed."""
+    assert instant(written) is None
+
+
+@given(st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(9999, 12, 30)))  # noqa: DTZ001
+def test_instants_sort_like_the_times_they_name(moment: datetime) -> None:
+    later = moment.replace(tzinfo=UTC)
+    first = spell(datetime(1970, 1, 1, tzinfo=UTC))
+    spelt = spell(later)
+    assert first is not None
+    assert spelt is not None
+    assert first < spelt
+    assert instant(spelt) == spelt
+
+
+@given(st.one_of(st.text(), st.integers(), st.floats(), st.binary()))
+def test_nothing_that_is_written_raises(written: object) -> None:
+    assert instant(written) is None or isinstance(instant(written), str)
+
+
+def test_a_row_is_dated_to_the_minute() -> None:
+    """T26."""
+    assert minute("2026-01-25T10:47:18.908Z") == "2026-01-25 10:47"
