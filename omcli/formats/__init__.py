@@ -1,0 +1,1 @@
+"""Other tools' transcripts: one module each behind the table in `table`."""

@@ -1,0 +1,287 @@
+"""Anthropic Messages: request bodies, lists of turns, answers; as JSON or JSON Lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from omcli.formats import blocks
+from omcli.formats.claude_prompts import rejection_remark, said
+from omcli.formats.items import Facts, Format, Item, NewConversation, Reason, Skipped
+from omcli.formats.source import Record, Sample, Shape, Source
+from omcli.formats.values import compact_json, objects, record, string, text, without_injected
+from omcli.memory.dates import instant
+from omcli.memory.message import Aside, Image, Message, Role
+
+_TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
+# Keys that turns of other programs have beside role and content.
+_FOREIGN = frozenset({"name", "message", "parts", "uuid", "sessionId"})
+# Keys of OpenAI chat messages: where one is, the whole is a chat.
+_CHAT = frozenset({"tool_calls", "tool_call_id", "function_call"})
+_THOUGHTS = ("thinking", "redacted_thinking")
+_ATTACHED = ("image", "document", "search_result", "web_search_result", "container_upload", "tool_reference")
+# What Cline puts into every prompt; there, results are prompts too and take a reader of their own.
+_CLINE = "<environment_details>"
+_EXIT_CODE = re.compile(r"Exit code (\d+)(?:\n|\Z)")
+_WAITING = 1000
+"""Calls without a result that are remembered; results come soon or never."""
+_ENOUGH = 0.8
+"""The share of records that must look right."""
+
+
+def sniff(sample: Sample) -> bool:
+    """Turns or request bodies with something only this interface has; without it, chat messages are the same thing."""
+    if sample.shape not in (Shape.LINES, Shape.DOCUMENT):
+        return False
+    turns = [turn for entry in sample.records for turn in (_turns(entry) or [entry])[:20]]
+    is_chat = any(not _CHAT.isdisjoint(record(turn)) for turn in turns)
+    if is_chat or sum(map(_is_turn, turns)) < max(1, _ENOUGH * len(turns)):
+        return False
+    return any(map(_is_peculiar_body, sample.records)) or any(map(_is_peculiar_turn, turns))
+
+
+def read(source: Source) -> Iterator[Item]:
+    """A record is a turn of the running conversation, or a request body with one of its own."""
+    conversation = _Conversation()
+    begun = False
+    for entry in source.records():
+        if isinstance(entry, Skipped):
+            yield entry
+            continue
+        turns = _turns(entry)
+        if turns is None:
+            yield from conversation.turn(entry)
+        else:
+            if begun:
+                yield NewConversation()
+            conversation = _Conversation()
+            yield from conversation.facts(entry)
+            if entry.get("system"):
+                yield Skipped(Reason.INJECTED)
+            for turn in turns:
+                if isinstance(turn, dict):
+                    yield from conversation.turn(turn)
+                else:
+                    yield Skipped(Reason.NOT_AN_OBJECT)
+        begun = True
+
+
+FORMAT = Format(name="anthropic", title="Anthropic Messages", sniff=sniff, read=read)
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """What earlier turns say about later ones: the calls that wait for their results, and the session's facts."""
+
+    waiting: dict[str, str] = field(default_factory=dict)
+    """Tool names of calls without a result yet, by id."""
+    known: Facts = field(default_factory=Facts)
+
+    def facts(self, entry: Record) -> Iterator[Facts]:
+        """What a body or a turn says of the session, where it is new."""
+        session = string(entry.get("session_id")) or string(entry.get("conversation_id")) or self.known.session
+        before = self.known if session == self.known.session else Facts()
+        now = Facts(
+            session=session,
+            cwd=string(entry.get("cwd")) or before.cwd,
+            title=string(entry.get("title")) or before.title,
+            model=string(entry.get("model")) or before.model,
+        )
+        if now != self.known:
+            self.known = now
+            yield now
+
+    def turn(self, entry: Record) -> Iterator[Item]:
+        """What one turn gives. Of the user's: results, then the prompt; of the assistant's: the answer, then calls."""
+        yield from self.facts(entry)
+        role, content = entry.get("role"), entry.get("content")
+        given = [content] if isinstance(content, str) else content
+        if role == "system":
+            yield Skipped(Reason.INJECTED)
+        elif role not in ("user", "assistant") and isinstance(role, str):
+            yield Skipped(Reason.UNKNOWN_TYPE, role[:40])
+        elif not isinstance(role, str) or not isinstance(given, list):
+            yield Skipped(Reason.MALFORMED)
+        else:
+            items = list(self._items(entry, Role(role), list(map(_part, given))))
+            yield from items or [Skipped(Reason.NOISE)]
+
+    def _items(self, entry: Record, role: Role, parts: list[Record]) -> Iterator[Item]:
+        at = _instant(entry)
+        spoken = _prompt if role is Role.USER else _answer
+        words = spoken([part for part in parts if not _is_tool(part)], turn_id=string(entry.get("id")), at=at)
+        if role is Role.ASSISTANT:
+            yield from words
+        for part in filter(_is_tool, parts):
+            yield from self._call(part, at) if text(part["type"]).endswith("tool_use") else self._result(part, at)
+        if role is Role.USER:
+            yield from words
+
+    def _call(self, part: Record, at: str | None) -> Iterator[Item]:
+        tool, call_id, arguments = string(part.get("name")), string(part.get("id")), part.get("input")
+        if tool is None:
+            yield Skipped(Reason.MALFORMED)
+            return
+        if call_id:
+            self.waiting[call_id] = tool
+            if len(self.waiting) > _WAITING:
+                del self.waiting[next(iter(self.waiting))]
+        written = "" if arguments is None else compact_json(arguments)
+        yield Message(role=Role.CALL, text=written, at=at, tool=tool, call_id=call_id)
+
+    def _result(self, part: Record, at: str | None) -> Iterator[Item]:
+        content, flag = part.get("content"), part.get("is_error")
+        shown = _Shown()
+        for block in content if isinstance(content, list) else [content]:
+            shown.add(block)
+        yield from shown.faults
+        call_id = string(part.get("tool_use_id"))
+        result = without_injected(shown.text)
+        # Absent is not success: a caller need not say that its tool failed.
+        failed = flag if isinstance(flag, bool) else True if shown.is_error else None
+        exit_code = _EXIT_CODE.match(result) if failed else None
+        yield Message(
+            role=Role.RESULT,
+            text=result,
+            at=at,
+            tool=self.waiting.pop(call_id, None) if call_id else None,
+            call_id=call_id,
+            failed=failed,
+            exit_code=int(exit_code[1]) if exit_code else None,
+            images=tuple(shown.images),
+        )
+        if failed and (remark := rejection_remark(result)):
+            yield Message(role=Role.USER, text=remark, aside=Aside.REMARK, at=at, call_id=call_id)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """Blocks as text and images."""
+
+    pieces: list[str] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
+    faults: list[Skipped] = field(default_factory=list)
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The pieces, one below the other."""
+        return "\n".join(piece for piece in self.pieces if piece)
+
+    def add(self, block: object) -> None:
+        """Takes a block, or what stands where one should."""
+        if block is None or isinstance(block, str):
+            self.pieces.append(block or "")
+            return
+        part = record(block)
+        kind = text(part.get("type"))
+        if kind == "text":
+            self.pieces.append(text(part.get("text")))
+        elif kind in _ATTACHED:
+            self._attach(kind, part)
+        elif kind.endswith("_error"):
+            self.is_error = True
+            self.pieces.append(text(part.get("error_code")) or kind)
+        elif kind.endswith("_result"):
+            self.pieces.append(compact_json({key: value for key, value in part.items() if key != "type"}))
+        elif kind not in _THOUGHTS:
+            self.faults.append(Skipped(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skipped(Reason.MALFORMED))
+
+    def _attach(self, kind: str, part: Record) -> None:
+        source, label = record(part.get("source")), kind.replace("_", " ")
+        content, media_type = text(source.get("data")), text(source.get("media_type"))
+        named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
+        if kind == "image" and content:
+            self.images.append(blocks.image_of_base64(content, media_type or "image"))
+            self.pieces.append(blocks.placeholder(self.images[-1]))
+        elif source.get("type") == "text":
+            self.pieces.append(f"[{f'{label} {named}'.strip()}]\n{content}")
+        elif content:
+            self.pieces.append(blocks.attachment(f"{label} {named}".strip(), media_type, len(content) * 3 // 4))
+        else:
+            place = text(part.get("source")) or text(source.get("url")) or text(source.get("file_id"))
+            self.pieces.append(f"[{' '.join(filter(None, (label, named, place)))}]")
+
+
+def _prompt(parts: list[Record], *, turn_id: str | None, at: str | None) -> Iterator[Item]:
+    """What a person said and attached, as one prompt; what a program added around it is left out."""
+    shown = _Shown()
+    for part in parts:
+        if part.get("type") != "text":
+            shown.add(part)
+        elif (words := said(text(part.get("text")))) is None:
+            yield Skipped(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
+        elif words.aside is None:
+            shown.pieces.append(words.text)
+        else:
+            yield Message(role=Role.EVENT, text=words.text, aside=words.aside, at=at)
+    yield from shown.faults
+    if shown.text.strip():
+        yield Message(role=Role.USER, text=shown.text, id=turn_id, at=at, images=tuple(shown.images))
+
+
+def _answer(parts: list[Record], *, turn_id: str | None, at: str | None) -> Iterator[Item]:
+    """The visible text of a turn, as one answer. Blank blocks come before thoughts and say nothing."""
+    shown = _Shown()
+    cited = False
+    for part in parts:
+        words = text(part.get("text"))
+        # An answer with citations is cut into blocks in the middle of sentences.
+        if part.get("type") == "text" and shown.pieces and (cited or part.get("citations")):
+            shown.pieces[-1] += words
+        elif part.get("type") != "text" or words.strip():
+            shown.add(part)
+        cited = bool(part.get("citations"))
+    yield from shown.faults
+    if shown.text.strip():
+        yield Message(role=Role.ASSISTANT, text=shown.text, id=turn_id, at=at, images=tuple(shown.images))
+
+
+def _turns(entry: Record) -> list[object] | None:
+    """The turns of a request body; None for anything else."""
+    turns = entry.get("messages")
+    return turns if isinstance(turns, list) and "role" not in entry else None
+
+
+def _part(part: object) -> Record:
+    """A block; a bare text, which lists rarely hold, as one."""
+    return {"type": "text", "text": part} if isinstance(part, str) else record(part)
+
+
+def _is_tool(part: Record) -> bool:
+    return text(part.get("type")).endswith(("tool_use", "tool_result"))
+
+
+def _instant(entry: Record) -> str | None:
+    return next((at for key in _TIMES if (at := instant(entry.get(key)))), None)
+
+
+def _is_turn(entry: object) -> bool:
+    turn = record(entry)
+    if turn.get("role") not in ("user", "assistant", "system") or turn.get("type", "message") != "message":
+        return False
+    content = turn.get("content")
+    if not _FOREIGN.isdisjoint(turn) or not isinstance(content, str | list):
+        return False
+    parts = [_part(part) for part in content] if isinstance(content, list) else []
+    known = all(part.get("type") in ("text", *_THOUGHTS, *_ATTACHED) or _is_tool(part) for part in parts)
+    return known and not any(_CLINE in text(part.get("text")) for part in parts)
+
+
+def _is_peculiar_turn(entry: object) -> bool:
+    turn = record(entry)
+    if turn.get("type") == "message" and "stop_reason" in turn:
+        return True
+    parts = objects(turn.get("content"))
+    return any(part.get("type") in _THOUGHTS or _is_tool(part) or "source" in part for part in parts)
+
+
+def _is_peculiar_body(entry: Record) -> bool:
+    if not _turns(entry):
+        return False
+    if not {"system", "anthropic_version"}.isdisjoint(entry):
+        return True
+    if any("input_schema" in tool for tool in objects(entry.get("tools"))):
+        return True
+    return "max_tokens" in entry and "claude" in text(entry.get("model"))

@@ -1,0 +1,39 @@
+"""Attachments inside messages: noted with their kind, size and digest, never kept."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+
+from omcli.memory.message import Image
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
+
+
+def image_of_base64(encoded: str, media_type: str) -> Image:
+    """An image from its base64 text. Text that is no base64 (it was cut off, or masked) is measured as it stands."""
+    try:
+        content = base64.b64decode(encoded)
+    except (binascii.Error, ValueError):
+        content = encoded.encode("utf-8", "surrogatepass")
+    return Image(media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+def image_of_url(url: str) -> Image | None:
+    """An image from a `data:` URL; None for one that lies elsewhere."""
+    match = _DATA_URL.match(url)
+    return image_of_base64(url[match.end() :], match[1] or "image") if match else None
+
+
+def placeholder(image: Image) -> str:
+    """What stands in the text where an image was: `[image png 642 KB]`."""
+    return attachment("image", image.media_type, image.size)
+
+
+def attachment(kind: str, media_type: str, size: int) -> str:
+    """What stands in the text where something was attached. Size in bytes, shown in units of 1024."""
+    subtype = media_type.rpartition("/")[2]
+    shown = f"{size} B" if size < 1024 else f"{size / 1024:.0f} KB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MB"
+    return f"[{kind} {subtype} {shown}]"

@@ -1,0 +1,86 @@
+"""What a reader yields: messages, what the transcript says about its session, and what was left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from omcli.memory.message import Message
+
+if TYPE_CHECKING:
+    from omcli.formats.source import Sample, Source
+
+
+class Reason(StrEnum):
+    """Why a record, or part of one, gave no message."""
+
+    NOT_JSON = "not-json"
+    TOO_DEEP = "too-deep"
+    NOT_AN_OBJECT = "not-an-object"
+    UNKNOWN_TYPE = "unknown-type"
+    MALFORMED = "malformed"
+    """An object of a known type without what its type must have."""
+    TRUNCATED = "truncated"
+    """The last line of a file that is still being written; it will be whole next time."""
+    NOISE = "noise"
+    """Bookkeeping of the program: progress, snapshots, token counts, settings."""
+    INJECTED = "injected"
+    """Words put into the conversation by a program: reminders, instruction files, memory - our own included."""
+    REPEATED = "repeated"
+    """Written a second time by the producer."""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether something may have been missed; the others are left out by design."""
+        return self in _FAULTS
+
+
+_FAULTS = frozenset({Reason.NOT_JSON, Reason.TOO_DEEP, Reason.NOT_AN_OBJECT, Reason.UNKNOWN_TYPE, Reason.MALFORMED})
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record that gave no message. `detail` names what was found (an unknown type's name), never its content."""
+
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a record says about the session; None where it is silent. `session` routes the messages that follow."""
+
+    session: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    title: str | None = None
+    model: str | None = None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewConversation:
+    """The input holds several conversations, and here the next one begins. What was known of the session is void."""
+
+
+Item = Message | Facts | Skipped | NewConversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One kind of transcript: a row of the table in `formats.table`."""
+
+    name: str
+    """What `--format` calls it."""
+    title: str
+    """What people call it."""
+    sniff: Callable[[Sample], bool]
+    """Whether this looks like one; the table asks in its order and takes the first yes."""
+    read: Callable[[Source], Iterator[Item]]
+    """Yields items in file order. Never raises for content: what it can't use becomes `Skipped`."""
+    places: tuple[str, ...] = ()
+    """Glob patterns of where the program keeps its transcripts; `~` is the home directory."""
+    copies: bool = False
+    """Sessions copy messages of earlier ones after a resume, with their ids and instants (`memory.identity`)."""

@@ -1,0 +1,287 @@
+"""OpenAI chat messages: JSON or JSON Lines of role and content, alone or wrapped, one conversation or a data set."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from omcli.formats import blocks
+from omcli.formats.items import Facts, Format, Item, NewConversation, Reason, Skipped
+from omcli.formats.source import Record, Sample, Shape, Source
+from omcli.formats.values import compact_json, objects, record, string, text, without_injected
+from omcli.memory.dates import instant
+from omcli.memory.message import Image, Message, Role
+
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_LISTS = ("messages", "traj", "conversation", "conversations")
+_TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
+# Keys that messages of other programs have beside a role: they mean something else, or need another reader.
+_FOREIGN = frozenset({"type", "message", "parts", "payload", "uuid", "parentUuid", "sessionId", "sessionID"})
+_TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
+_PARTS = _TEXTS | {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "reasoning", "tool_call"}
+# mini-swe-agent answers its model in the role of the user.
+_COMMAND_OUTPUT = "<returncode>"
+_WAITING = 1000
+"""Calls without a result that are remembered; results come soon or never."""
+_ENOUGH = 0.8
+"""The share of records that must look right: data sets and logs have stray lines."""
+
+
+def sniff(sample: Sample) -> bool:
+    """Messages with a role the chat interface knows, or objects that hold a list of such."""
+    if sample.shape not in (Shape.LINES, Shape.DOCUMENT) or not sample.records:
+        return False
+    return sum(map(_is_chat, sample.records)) >= _ENOUGH * len(sample.records)
+
+
+def read(source: Source) -> Iterator[Item]:
+    """A record is a message of the running conversation, or holds one of its own."""
+    conversation = _Conversation()
+    begun = False
+    for entry in source.records():
+        if isinstance(entry, Skipped):
+            yield entry
+            continue
+        messages = _messages(entry)
+        if messages is None:
+            yield from conversation.message(entry)
+        else:
+            if begun:
+                yield NewConversation()
+            conversation = _Conversation()
+            yield from conversation.facts(entry, whole=True)
+            for message in messages:
+                if isinstance(message, dict):
+                    yield from conversation.message(message)
+                else:
+                    yield Skipped(Reason.NOT_AN_OBJECT)
+        begun = True
+
+
+FORMAT = Format(name="openai", title="OpenAI chat messages", sniff=sniff, read=read)
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """What earlier messages say about later ones: the calls that wait for their results, and the session's facts."""
+
+    waiting: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_WAITING))
+    """Ids and tool names of calls without a result yet, in their order."""
+    calls: int = 0
+    known: Facts = field(default_factory=Facts)
+
+    def message(self, entry: Record) -> Iterator[Item]:
+        """What one message gives: its text, then its calls; or the result of a call."""
+        facts = list(self.facts(entry, whole=False))
+        yield from facts
+        role = entry.get("role")
+        if role in ("system", "developer"):
+            yield Skipped(Reason.INJECTED)
+        elif role in ("tool", "function"):
+            yield from self._result(entry)
+        elif role in ("user", "assistant"):
+            yield from self._turn(entry, Role(role))
+        elif isinstance(role, str):
+            yield Skipped(Reason.UNKNOWN_TYPE, role[:40])
+        else:
+            # A line may introduce the session and hold no message.
+            yield Skipped(Reason.NOISE if facts and "content" not in entry else Reason.MALFORMED)
+
+    def facts(self, entry: Record, *, whole: bool) -> Iterator[Facts]:
+        """What the record says of the session, where it is new. The `id` of a `whole` conversation is the session's."""
+        session = _identifier(entry, "session_id", "conversation_id", "thread_id")
+        row = string(entry.get("id")) if whole else None
+        if row and not row.isdecimal():  # a row's number tells nothing apart from the rows of another file
+            session = session or row
+        before = self.known if session in (None, self.known.session) else Facts()
+        said = Facts(
+            session=session or before.session,
+            cwd=string(entry.get("cwd")) or before.cwd,
+            title=string(entry.get("title")) or before.title,
+            model=string(entry.get("model")) or before.model,
+        )
+        if said != self.known:
+            self.known = said
+            yield said
+
+    def _turn(self, entry: Record, role: Role) -> Iterator[Item]:
+        content = _Content.of(entry.get("content"))
+        said = without_injected(content.text) if role is Role.USER else content.text
+        said = said or text(entry.get("refusal"))
+        items: list[Item] = [*content.faults]
+        if said.strip():
+            name = string(entry.get("name"))
+            items.append(
+                Message(
+                    role=role,
+                    text=said,
+                    id=_identifier(entry, "id", "message_id"),
+                    at=_instant(entry),
+                    name=name if name and name.casefold() != role else None,
+                    images=content.images,
+                )
+            )
+        items += [self._call(call, _instant(entry)) for call in (*_calls(entry), *content.calls)]
+        if not items and content.text.strip():
+            items.append(Skipped(Reason.INJECTED))
+        elif not items:
+            something = {"content", "refusal", "tool_calls", "function_call"} & entry.keys()
+            items.append(Skipped(Reason.NOISE if something else Reason.MALFORMED))
+        yield from items
+
+    def _call(self, call: object, at: str | None) -> Item:
+        """A call in any of its dialects: `{id, function: {name, arguments}}`, a custom tool's, or bare."""
+        written = record(call)
+        inner = record(written.get("function")) or record(written.get("custom")) or written
+        tool = string(inner.get("name"))
+        if tool is None:
+            return Skipped(Reason.MALFORMED)
+        self.calls += 1
+        # Old dialects join by order alone; the number is the same whenever the transcript is read from its beginning.
+        call_id = _identifier(written, "id") or f"call-{self.calls}"
+        self.waiting.append((call_id, tool))
+        given = inner.get("arguments", inner.get("input"))
+        arguments = "" if given is None else compact_json(given)
+        return Message(role=Role.CALL, text=arguments, at=at, tool=tool, call_id=call_id)
+
+    def _result(self, entry: Record) -> Iterator[Item]:
+        content = _Content.of(entry.get("content"))
+        yield from content.faults
+        call_id, tool = self._answered(_identifier(entry, "tool_call_id"), string(entry.get("name")))
+        said = without_injected(content.text)
+        yield Message(
+            role=Role.RESULT,
+            text=said,
+            id=_identifier(entry, "id", "message_id"),
+            at=_instant(entry),
+            tool=tool,
+            call_id=call_id,
+            failed=True if said.startswith("Error") else None,
+            images=content.images,
+        )
+
+    def _answered(self, call_id: str | None, tool: str | None) -> tuple[str | None, str | None]:
+        """The id and tool of the call that a result answers: the first that waits with its id, else with its name."""
+        for place, (waiting_id, waiting_tool) in enumerate(self.waiting):
+            if waiting_id == call_id or (call_id is None and tool in (None, waiting_tool)):
+                del self.waiting[place]
+                return waiting_id, tool or waiting_tool
+        return call_id, tool
+
+
+@dataclass(slots=True)
+class _Content:
+    """The content of a message, taken apart."""
+
+    text: str = ""
+    images: tuple[Image, ...] = ()
+    calls: list[object] = field(default_factory=list)
+    faults: list[Skipped] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, content: object) -> _Content:
+        """From text, nothing, or a list of parts."""
+        if content is None or isinstance(content, str):
+            return cls(text=content or "")
+        if not isinstance(content, list):
+            return cls(faults=[Skipped(Reason.MALFORMED)])
+        taken = cls()
+        said = [part if isinstance(part, str) else taken._part(record(part)) for part in content]
+        taken.text = "\n".join(piece for piece in said if piece)
+        return taken
+
+    def _part(self, part: Record) -> str:
+        """What a part adds to the text."""
+        kind = text(part.get("type"))
+        # One dialect writes `value` for whatever the type says.
+        value = part.get("value")
+        if kind in _TEXTS:
+            return text(part.get("text", part.get("refusal", value)))
+        if kind in ("image_url", "input_image"):
+            return self._image(part.get("image_url", value))
+        if kind in ("input_audio", "audio"):
+            sound = record(part.get("input_audio", part.get("audio")))
+            return blocks.attachment("audio", text(sound.get("format")), len(text(sound.get("data"))) * 3 // 4)
+        if kind in ("file", "input_file"):
+            return f"[file {text(record(part.get('file', part)).get('filename')) or 'unnamed'}]"
+        if kind == "tool_call":
+            self.calls.append(_parsed(value))
+        elif kind != "reasoning":
+            self.faults.append(Skipped(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skipped(Reason.MALFORMED))
+        return ""
+
+    def _image(self, value: object) -> str:
+        url = text(value) or text(record(value).get("url"))
+        image = blocks.image_of_url(url)
+        if image is None:
+            return f"[image {url}]" if url else "[image]"
+        self.images = (*self.images, image)
+        return blocks.placeholder(image)
+
+
+def _messages(entry: Record) -> list[object] | None:
+    """The messages of a conversation held by one object, with the answer where it is a logged request."""
+    if "role" in entry:
+        return None
+    for holder in (entry, record(entry.get("request"))):
+        for key in _LISTS:
+            found = holder.get(key)
+            if isinstance(found, list):
+                answers = objects(record(entry.get("response")).get("choices"))[:1]
+                return [*found, *(record(answer.get("message")) for answer in answers)]
+    return None
+
+
+def _calls(entry: Record) -> list[object]:
+    """The calls of a message, also the one call of the interface's first version."""
+    given = entry.get("tool_calls")
+    calls = given if isinstance(given, list) else [] if given is None else [given]
+    legacy = entry.get("function_call")
+    return calls if legacy is None else [*calls, legacy]
+
+
+def _parsed(value: object) -> object:
+    """A call written as JSON text, or as an object."""
+    if not isinstance(value, str):
+        return value
+    try:
+        parsed: object = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return parsed
+
+
+def _identifier(entry: Record, *keys: str) -> str | None:
+    for key in keys:
+        value = entry.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    return None
+
+
+def _instant(entry: Record) -> str | None:
+    return next((at for key in _TIMES if (at := instant(entry.get(key)))), None)
+
+
+def _is_chat(entry: Record) -> bool:
+    messages = _messages(entry)
+    if messages is None:
+        return _is_message(entry)
+    asked = messages[:20]
+    # Hermes keeps chat messages too, but marks failures elsewhere.
+    return "session_start" not in entry and sum(map(_is_message, asked)) >= max(1, _ENOUGH * len(asked))
+
+
+def _is_message(entry: object) -> bool:
+    if not isinstance(entry, dict) or text(entry.get("role")) not in _ROLES or not _FOREIGN.isdisjoint(entry):
+        return False
+    content = entry.get("content")
+    if isinstance(content, list):
+        return all(isinstance(part, str) or text(record(part).get("type")) in _PARTS for part in content)
+    if isinstance(content, str):
+        return not content.startswith(_COMMAND_OUTPUT)
+    return content is None and ("content" in entry or bool(entry.get("tool_calls") or entry.get("function_call")))

@@ -1,0 +1,216 @@
+"""pi: session files of the pi coding agent, all three versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from omcli.formats.blocks import image_of_base64, placeholder
+from omcli.formats.items import Facts, Format, Item, Reason, Skipped
+from omcli.formats.source import Record, Sample, Shape, Source
+from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
+from omcli.memory.dates import instant
+from omcli.memory.message import Aside, Image, Message, Role
+
+# Settings, bookmarks, the state of extensions.
+_NOISE = frozenset({"thinking_level_change", "label", "custom"})
+# The session's id at the end of its file's name: `<time>_<id>.jsonl`.
+_SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
+_EXIT_CODE = re.compile(r"\n\nCommand exited with code (-?\d+)\s*\Z")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Every entry in file order, abandoned branches included: what was said there was said all the same."""
+    session: str | None = None
+    for entry in source.records():
+        if isinstance(entry, Skipped):
+            yield entry
+        elif entry.get("type") != "session":
+            yield from _items(entry)
+        elif session is None and (session := string(entry.get("id"))):
+            yield _header(entry, session)
+        else:
+            yield Skipped(Reason.NOISE if session else Reason.MALFORMED, "" if session else "session")
+
+
+def _header(entry: Record, session: str) -> Facts:
+    origin = string(entry.get("branchedFrom")) or string(entry.get("parentSession"))
+    named = _SESSION_FILE.search(origin) if origin else None
+    return Facts(
+        session=session,
+        cwd=string(entry.get("cwd")),
+        model=string(entry.get("modelId")),
+        parent=named[1] if named else origin,
+    )
+
+
+def _items(entry: Record) -> Iterator[Item]:
+    """What an entry below the header says."""
+    kind = text(entry.get("type"))
+    if kind == "message" and isinstance(entry.get("message"), dict):
+        yield from _message(entry, record(entry["message"]))
+    elif kind == "message":
+        yield Skipped(Reason.MALFORMED, kind)
+    elif kind == "compaction":
+        yield _event(entry, Aside.COMPACTION, text(entry.get("summary")))
+    elif kind == "branch_summary":
+        yield _event(entry, Aside.SUMMARY, text(entry.get("summary")))
+    elif kind == "model_change" and (model := string(entry.get("modelId"))):
+        yield Facts(model=model)
+    elif kind == "session_info" and (name := string(entry.get("name"))):
+        yield Facts(title=name)
+    elif kind in {"model_change", "session_info"} or kind in _NOISE:
+        yield Skipped(Reason.NOISE)
+    elif kind == "custom_message":
+        yield Skipped(Reason.INJECTED)
+    else:
+        yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40])
+
+
+def _message(entry: Record, message: Record) -> Iterator[Item]:
+    role = text(message.get("role"))
+    at = _at(entry, message)
+    if role == "assistant":
+        yield from _turn(entry, message, at)
+    elif role == "toolResult":
+        yield _result(message, at)
+    elif role == "user":
+        yield _prompt(entry, message, at)
+    elif role == "bashExecution":
+        yield _shell(entry, message, at)
+    elif role == "branchSummary":
+        yield _event(entry, Aside.SUMMARY, text(message.get("summary")), at)
+    elif role == "compactionSummary":
+        yield _event(entry, Aside.COMPACTION, text(message.get("summary")), at)
+    elif role in {"custom", "hookMessage", "system"}:
+        yield Skipped(Reason.INJECTED)
+    else:
+        yield Skipped(Reason.UNKNOWN_TYPE if role else Reason.MALFORMED, role[:40] or "message")
+
+
+def _at(entry: Record, message: Record) -> str | None:
+    return instant(entry.get("timestamp")) or instant(message.get("timestamp"))
+
+
+def _prompt(entry: Record, message: Record, at: str | None) -> Item:
+    content = message.get("content")
+    if not isinstance(content, str | list):
+        return Skipped(Reason.MALFORMED, "user")
+    said, images = _content(content)
+    said = without_injected(said)
+    if not said.strip():
+        return Skipped(Reason.INJECTED)
+    return Message(role=Role.USER, text=said, id=string(entry.get("id")), at=at, images=images)
+
+
+def _turn(entry: Record, message: Record, at: str | None) -> Iterator[Item]:
+    """What the model said and called in one turn, aborted ones included."""
+    own = string(entry.get("id"))
+    said, images = _content(message.get("content"))
+    calls = [block for block in objects(message.get("content")) if block.get("type") == "toolCall"]
+    aborted = message.get("stopReason") == "aborted"
+    if said.strip():
+        yield Message(role=Role.ASSISTANT, text=said, id=own, at=at, images=images)
+    for call in calls:
+        yield _call(call, at)
+    if aborted:
+        stopped = text(message.get("errorMessage")) or "aborted"
+        yield Message(role=Role.EVENT, text=stopped, aside=Aside.INTERRUPT, id=own and f"{own}:interrupt", at=at)
+    if not (calls or aborted or said.strip()):
+        yield Skipped(Reason.NOISE)
+
+
+def _call(call: Record, at: str | None) -> Item:
+    tool = string(call.get("name"))
+    if tool is None:
+        return Skipped(Reason.MALFORMED, "toolCall")
+    call_id = string(call.get("id"))
+    arguments = call.get("arguments")
+    written = "" if arguments is None else compact_json(arguments)
+    return Message(role=Role.CALL, text=written, id=call_id, at=at, tool=tool, call_id=call_id)
+
+
+def _result(message: Record, at: str | None) -> Item:
+    if "content" not in message:
+        return Skipped(Reason.MALFORMED, "toolResult")
+    call_id = string(message.get("toolCallId"))
+    said, images = _content(message["content"])
+    is_error = message.get("isError")
+    code = _EXIT_CODE.search(said, max(0, len(said) - 80)) if is_error is True else None
+    return Message(
+        role=Role.RESULT,
+        text=without_injected(said),
+        id=call_id and f"{call_id}:result",
+        at=at,
+        tool=string(message.get("toolName")),
+        call_id=call_id,
+        failed=is_error if isinstance(is_error, bool) else None,
+        exit_code=exit_code(code[1]) if code else None,
+        images=images,
+    )
+
+
+def _shell(entry: Record, message: Record, at: str | None) -> Item:
+    """A command the person ran with `!`: the command, then its output."""
+    command = string(message.get("command"))
+    if command is None:
+        return Skipped(Reason.MALFORMED, "bashExecution")
+    output = text(message.get("output"))
+    code = exit_code(message.get("exitCode"))
+    return Message(
+        role=Role.EVENT,
+        text=f"{command}\n{output}" if output else command,
+        aside=Aside.SHELL,
+        id=string(entry.get("id")),
+        at=at,
+        failed=code != 0 if code is not None else None,
+        exit_code=code,
+    )
+
+
+def _event(entry: Record, aside: Aside, summary: str, at: str | None = None) -> Message:
+    at = at or instant(entry.get("timestamp"))
+    return Message(role=Role.EVENT, text=summary, aside=aside, id=string(entry.get("id")), at=at)
+
+
+def _content(content: object) -> tuple[str, tuple[Image, ...]]:
+    """The visible text of a content, a text or a list of blocks, with its images noted. Thinking is not visible."""
+    if isinstance(content, str):
+        return content, ()
+    texts: list[str] = []
+    images: list[Image] = []
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, str):
+            texts.append(block)
+        elif isinstance(block, dict) and block.get("type") == "text":
+            texts.append(text(block.get("text")))
+        elif isinstance(block, dict) and block.get("type") == "image":
+            image = image_of_base64(text(block.get("data")), text(block.get("mimeType")) or "image/*")
+            texts.append(placeholder(image))
+            images.append(image)
+    return "\n\n".join(filter(str.strip, texts)), tuple(images)
+
+
+def sniff(sample: Sample) -> bool:
+    """Whether there is a session header, or else (the end of a file was given) a message as only pi writes them."""
+    return sample.shape is Shape.LINES and any(_is_header(entry) or _is_telling(entry) for entry in sample.records)
+
+
+def _is_header(entry: Record) -> bool:
+    return entry.get("type") == "session" and entry.keys() >= {"id", "timestamp", "cwd"}
+
+
+def _is_telling(entry: Record) -> bool:
+    message = record(entry.get("message"))
+    told_apart = "stopReason" in message or message.get("role") in ("toolResult", "bashExecution")
+    return entry.get("type") == "message" and told_apart
+
+
+FORMAT = Format(
+    name="pi",
+    title="pi",
+    sniff=sniff,
+    read=read,
+    places=("~/.pi/agent/sessions/*/*.jsonl",),
+    copies=True,
+)

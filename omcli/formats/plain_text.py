@@ -1,0 +1,205 @@
+"""A dialogue as plain text: `User:` and `Assistant:` before what each said, in the ways this is usually written."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from omcli.formats.items import Facts, Format, Item, Reason, Skipped
+from omcli.formats.source import Sample, Shape, Source
+from omcli.formats.values import INJECTED_TAGS, without_injected
+from omcli.memory.dates import instant
+from omcli.memory.message import Message, Role
+
+_SPEAKERS = {
+    **dict.fromkeys(("user", "human", "you", "me"), Role.USER),
+    **dict.fromkeys(("ai", "assistant", "bot", "chatgpt", "claude"), Role.ASSISTANT),
+    "tool": Role.RESULT,
+    "system": None,
+}
+_NAME = rf"(?P<name>{'|'.join(_SPEAKERS)})"
+_COLON = r"[ \t]*[:：]"
+_TIME = r"(?P<time>\d[\d/. T-]*,?[ T]?\d?\d?:\d\d[\d:.]*(?:[ \u202f]?[ap]\.?m\.?)?Z?)"
+# How a turn begins. A transcript keeps to the way of its first turn: a list or a heading inside an answer starts none.
+_FORMS = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        # `User: hello`, but not `user:group` and `tool://`
+        rf"(?P<mark>){_NAME}[ \t]*(?:：|:(?![A-Za-z0-9/:._~-]))[ \t]*(?P<rest>.*)",
+        # `**User:** hello`, `**User**: hello`
+        rf"(?P<mark>\*\*|__){_NAME}(?:{_COLON}(?P=mark)|(?P=mark){_COLON})[ \t]*(?P<rest>.*)",
+        # `## User`, `### Human: hello`
+        rf"(?P<mark>\#{{1,6}} ){_NAME}[ \t]*(?:[:：][ \t]*(?P<rest>.*))?\Z",
+        # `[12:03] Ada: hello`
+        rf"(?P<mark>\[){_TIME}\][ \t]*(?P<name>[^\W\d_][\w .'-]{{0,38}}?){_COLON}(?:[ \t]+(?P<rest>.*)|\Z)",
+    )
+)
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
+_TAG = re.compile(rf"[ \t]*<(?P<tag>{'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
+_LONGEST_BLOCK = 2000
+"""Lines looked ahead for the end of a fence or a tag; where there is none, it is taken to be no block."""
+_SNIFFED = 20
+"""Turns looked at for recognising."""
+# How a call without text is printed (Python's None); its result follows as `tool:`.
+_CALL = "None"
+
+
+def sniff(sample: Sample) -> bool:
+    """A person and an agent take turns from the first line on, at most below a title; or a person has begun."""
+    if sample.shape is not Shape.TEXT:
+        return False
+    lines = (line.rstrip("\r") for line in sample.text.split("\n"))
+    opening, *turns = islice(_turns(lines), _SNIFFED)
+    if not turns or (opening.text and opening.title is None):
+        return False
+    speakers = [turn.speaker.casefold() for turn in turns]
+    if {Role.USER, Role.ASSISTANT} <= {turn.role for turn in turns}:
+        # Documents below a title have sections called User and Assistant too, but each only once.
+        return not opening.text or len(set(speakers)) < len(speakers)
+    # Settings have a `user:` as well: there it is one word.
+    first_line = turns[0].text.partition("\n")[0]
+    return not opening.text and turns[0].speaker in ("User", "Human") and " " in first_line
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Turn by turn; a text without turns is one message."""
+    turns = _turns(source.text_lines())
+    turn = next(turns, None)
+    calls, call_id = 0, None
+    while turn is not None:
+        following = next(turns, None)
+        if turn.is_call and following is None:
+            yield Skipped(Reason.TRUNCATED)  # only what follows tells a call from an answer
+        elif turn.is_call and following is not None and following.role is Role.RESULT:
+            calls += 1
+            call_id = f"call-{calls}"
+            yield Message(role=Role.CALL, text="", at=turn.at, call_id=call_id)
+        else:
+            yield from _items(turn, call_id=call_id, is_all=following is None)
+            call_id = None
+        turn = following
+
+
+FORMAT = Format(name="text", title="plain text", sniff=sniff, read=read)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one speaker said until the next one spoke. The opening, before anybody did, has no speaker."""
+
+    speaker: str
+    at: str | None = None
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """What was said, without the blank lines around it."""
+        return "\n".join(self.lines).strip()
+
+    @property
+    def role(self) -> Role | None:
+        """None for a system prompt. A name that is no role's is a person's."""
+        return _SPEAKERS.get(self.speaker.casefold(), Role.USER)
+
+    @property
+    def title(self) -> str | None:
+        """The opening as a title, where it is a single Markdown heading."""
+        text = self.text
+        return text.lstrip("# ") if text.startswith("#") and "\n" not in text else None
+
+    @property
+    def is_call(self) -> bool:
+        """Whether this may be a call."""
+        return self.role is Role.ASSISTANT and self.text == _CALL
+
+
+class _Ahead:
+    """Lines of which some can be looked at before they are taken."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._held: deque[str] = deque()
+        self._endless = 0
+        """How many of the held lines were searched for an end in vain; they are not searched again."""
+
+    def __iter__(self) -> Iterator[str]:
+        while self._held or self._hold():
+            self._endless = max(0, self._endless - 1)
+            yield self._held.popleft()
+
+    def through(self, end: re.Pattern[str]) -> list[str]:
+        """Takes the lines up to the one that matches, and that one; none where it does not come."""
+        if self._endless:
+            return []
+        for count in range(_LONGEST_BLOCK):
+            if count == len(self._held) and not self._hold():
+                break
+            if end.search(self._held[count]):
+                return [self._held.popleft() for _ in range(count + 1)]
+        self._endless = len(self._held)
+        return []
+
+    def _hold(self) -> bool:
+        line = next(self._lines, None)
+        if line is not None:
+            self._held.append(line)
+        return line is not None
+
+
+def _turns(lines: Iterator[str]) -> Iterator[_Turn]:
+    """The opening, empty where somebody speaks on the first line, and then the turns."""
+    ahead = _Ahead(lines)
+    turn = _Turn("")
+    forms, mark = _FORMS, None
+    after_blank = True
+    for line in ahead:
+        content = line
+        head = _head(line, forms, mark)
+        # Right below other words, `System:` belongs to a report; and until somebody speaks, so does every name.
+        if head is not None and (after_blank or (mark is not None and head["name"].casefold() != "system")):
+            yield turn
+            forms, mark = (head.re,), head["mark"]
+            turn = _Turn(head["name"], instant(head.groupdict().get("time")))
+            content = head["rest"] or ""
+        turn.lines.append(content)
+        if (end := _block_end(content)) is not None:
+            turn.lines += ahead.through(end)
+        after_blank = not content.strip()
+    yield turn
+
+
+def _head(line: str, forms: tuple[re.Pattern[str], ...], mark: str | None) -> re.Match[str] | None:
+    head = next((found for form in forms if (found := form.match(line))), None)
+    return head if head is None or mark in (None, head["mark"]) else None
+
+
+def _block_end(line: str) -> re.Pattern[str] | None:
+    """What ends the block that a line opens: fenced code, or what a program put in. Nothing inside starts a turn."""
+    if fence := _FENCE.match(line):
+        return re.compile(rf"^ {{0,3}}{fence['fence']}{fence['fence'][0]}*[ \t]*\Z")
+    if (opened := _TAG.match(line)) and (end := f"</{opened['tag']}>") not in line:
+        return re.compile(end)
+    return None
+
+
+def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
+    """A turn's message, or why it has none. `call_id` is that of the call just before."""
+    said, role = turn.text, turn.role
+    if not turn.speaker and turn.title and not is_all:
+        yield Facts(title=turn.title)
+        return
+    if role is None and said:
+        yield Skipped(Reason.INJECTED)
+        return
+    kept = said if role is Role.ASSISTANT else without_injected(said)
+    if role is Role.RESULT:
+        failed = True if kept.startswith("Error") else None
+        yield Message(role=role, text=kept, at=turn.at, call_id=call_id, failed=failed)
+    elif kept and role is not None:
+        name = turn.speaker if turn.speaker.casefold() not in ("", *_SPEAKERS) else None
+        yield Message(role=role, text=kept, at=turn.at, name=name)
+    elif turn.speaker or said:
+        yield Skipped(Reason.INJECTED if said else Reason.NOISE)
