@@ -1,0 +1,158 @@
+"""Opening the store's file: to read and write, or only to read."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput
+from omcli.sqlite.failures import is_busy, is_unopenable
+from omcli.sqlite.migrate import check_version, migrate
+
+_OLDEST_SQLITE = (3, 38)
+"""STRICT tables need 3.37, json_each is always there from 3.38."""
+
+
+def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.Connection:
+    """The store at `path`, made or brought up to date where needed. `sql` is the steps of the schema.
+
+    Raises CannotCreate, NewerStore, MigrationFailed, BadConfiguration, and SQLite's own errors.
+    """
+    _create(path)
+    connection = _connect(path, "rw", wait=wait)
+    try:
+        # Before anything is set: a store that is not for us stays as it is.
+        check_version(connection, path=path, newest=len(sql))
+        _use_wal(connection, wait=wait)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        migrate(connection, sql, path=path, back_up=lambda old: _back_up(path, old, wait=wait))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_readable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.Connection:
+    """The store at `path` for reading; the file is never written to.
+
+    Where there is none, an empty store in memory. A store of an older schema is copied into memory and brought up to
+    date there, so that reading works until the next write does the same for the file.
+
+    SQLite may leave an empty `-wal` and a `-shm` beside the file; the next writer removes them. Raises NewerStore,
+    BadConfiguration, and SQLite's own errors.
+    """
+    connection = _connect_readable(path, wait=wait) if _is_there(path) else sqlite3.connect(":memory:")
+    try:
+        if check_version(connection, path=path, newest=len(sql)) < len(sql):
+            connection = _copied_into_memory(connection)
+            migrate(connection, sql, path=path)
+        connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: Path, mode: str, *, wait: float, immutable: bool = False) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise BadConfiguration(
+            f"this Python has SQLite {sqlite3.sqlite_version}, om needs 3.38 or later", hint="use a newer Python"
+        )
+    uri = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if immutable else ''}"
+    # isolation_level None: transactions begin and end where the code says so.
+    return sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None)
+
+
+def _connect_readable(path: Path, *, wait: float) -> sqlite3.Connection:
+    connection = _connect(path, "ro", wait=wait)
+    try:
+        connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
+    except sqlite3.Error as error:
+        connection.close()
+        # In a folder that cannot be written, SQLite cannot put its -shm there. Nobody writes there either: the file may
+        # be read as it is, unless somebody who could write has left a log beside it.
+        if not is_unopenable(error) or _has_log(path):
+            raise
+        return _connect(path, "ro", wait=wait, immutable=True)
+    return connection
+
+
+def _copied_into_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    connection.close()
+    return copy
+
+
+def _use_wal(connection: sqlite3.Connection, *, wait: float) -> None:
+    """Lets readers and a writer work side by side.
+
+    Where several set this at once on a new file, SQLite does not wait: of 320, in eights, 7 were told "locked" at once.
+    """
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _create(path: Path) -> None:
+    """Makes the file, and its folder, for the user alone. SQLite gives the files beside it the same permissions."""
+    try:
+        if path.exists():
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise CannotCreate(
+            f"cannot create {path}: {error.strerror}", hint="name a place you can write to with --db"
+        ) from error
+
+
+def _back_up(path: Path, old: int, *, wait: float) -> None:
+    """A copy of the store beside it, `<name>.v<old version>.bak`, whole or not at all."""
+    target = path.with_name(f"{path.name}.v{old}.bak")
+    partial = path.with_name(f"{target.name}.partial")
+    try:
+        for leftover in (partial, *_beside(partial)):
+            leftover.unlink(missing_ok=True)
+        _create(partial)
+        with closing(_connect(path, "ro", wait=wait)) as source, closing(_connect(partial, "rw", wait=wait)) as copy:
+            source.backup(copy)
+        partial.replace(target)
+    except OSError as error:
+        raise InputOutput(
+            f"cannot copy {path} to {target} before changing it: {error.strerror}",
+            hint="check that file and its folder",
+        ) from error
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise InputOutput(
+            f"cannot read {path}: {error.strerror}", hint="check the permissions of its folder"
+        ) from error
+    return True
+
+
+def _has_log(path: Path) -> bool:
+    log, _ = _beside(path)
+    return log.exists() and log.stat().st_size > 0
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    """The two files SQLite keeps beside a store that is open: the write-ahead log and its index."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")

@@ -1,0 +1,116 @@
+"""Cursors, batches and leases: how far a session has been worked through, and who is at it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from omcli.memory.errors import LaneTaken, StaleBatch
+from omcli.memory.ports import Batch, Lane, LaneError, Outcome
+from omcli.sqlite import rows
+from omcli.sqlite.owner import named
+
+
+def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
+    """Up to which `seq` the session is covered; 0 where nothing is."""
+    found = connection.execute(
+        "SELECT covers_up_to FROM cursors WHERE session = ? AND lane = ?", (session, lane)
+    ).fetchone()
+    return found["covers_up_to"] if found else 0
+
+
+def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane: Lane, outcome: Outcome) -> None:
+    """Moves the cursor from the batch's beginning to its end, or after a failure only notes what was tried.
+
+    Raises StaleBatch where the cursor is not, or no longer, where the batch begins.
+    """
+    connection.execute("INSERT OR IGNORE INTO cursors (session, lane) VALUES (?, ?)", (session, lane))
+    moved = connection.execute(
+        "UPDATE cursors SET offered_up_to = max(offered_up_to, :through),"
+        " covers_up_to = iif(:failed, covers_up_to, :through)"
+        " WHERE session = :session AND lane = :lane AND covers_up_to = :after",
+        {
+            "through": batch.through,
+            "failed": outcome is Outcome.FAILED,
+            "session": session,
+            "lane": lane,
+            "after": batch.after,
+        },
+    ).rowcount
+    if not moved:
+        raise StaleBatch(
+            f"session {batch.session} was worked on by another process meanwhile",
+            hint="nothing was lost; run it again for what is left",
+        )
+
+
+def note_batch(
+    connection: sqlite3.Connection,
+    batch: Batch,
+    *,
+    session: int,
+    lane: Lane,
+    outcome: Outcome,
+    error: str | None,
+    now: str,
+    observations: int,
+) -> int:
+    """Writes down what became of a batch and gives its number."""
+    return rows.insert(
+        connection,
+        "batches",
+        {
+            "session": session,
+            "lane": lane,
+            "after": batch.after,
+            "through": batch.through,
+            "outcome": outcome,
+            "error": error,
+            "at": now,
+            "observations": observations,
+        },
+    )
+
+
+def unanswered_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
+    """The latest batch of every lane, where it failed; oldest failure first."""
+    found = connection.execute(
+        "SELECT s.id, b.lane, b.at, b.error FROM batches AS b JOIN sessions AS s ON s.number = b.session"
+        " WHERE b.outcome = ? AND b.number = (SELECT max(number) FROM batches AS later"
+        " WHERE later.session = b.session AND later.lane = b.lane) ORDER BY b.number",
+        (Outcome.FAILED,),
+    )
+    return tuple(
+        LaneError(session=row["id"], lane=Lane(row["lane"]), at=row["at"], error=row["error"] or "") for row in found
+    )
+
+
+def claim(
+    connection: sqlite3.Connection,
+    *,
+    session: int,
+    name: str,
+    lane: Lane,
+    owner: str,
+    now: str,
+    expires_at: str,
+    is_gone: Callable[[str], bool],
+) -> None:
+    """Takes a lease, or extends it for its owner. Raises LaneTaken; `name` is the session's id, for saying so."""
+    held = connection.execute(
+        "SELECT owner, expires_at FROM leases WHERE session = ? AND lane = ?", (session, lane)
+    ).fetchone()
+    if held and held["owner"] != owner and held["expires_at"] > now and not is_gone(held["owner"]):
+        raise LaneTaken(
+            f"{named(held['owner'])} is at the {lane} lane of session {name}",
+            hint=f"its messages are kept; try again when it is done, at the latest at {held['expires_at']}",
+        )
+    connection.execute(
+        "INSERT OR REPLACE INTO leases (session, lane, owner, expires_at) VALUES (?, ?, ?, ?)",
+        (session, lane, owner, expires_at),
+    )
+
+
+def release(connection: sqlite3.Connection, *, session: int, lane: Lane, owner: str) -> None:
+    """Gives a lease back; does nothing where somebody else holds it."""
+    connection.execute("DELETE FROM leases WHERE session = ? AND lane = ? AND owner = ?", (session, lane, owner))

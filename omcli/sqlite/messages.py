@@ -1,0 +1,127 @@
+"""Messages in the store: taking them in once, and the stretches of a session that observers and packs read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from omcli.memory.batching import Waiting, batch_length
+from omcli.memory.errors import UnknownId
+from omcli.memory.message import KeptMessage, Role
+from omcli.memory.ports import Batch, Incoming
+from omcli.memory.session import Session
+from omcli.sqlite import rows
+
+
+def append(
+    connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
+) -> tuple[bool, ...]:
+    """Keeps the messages that were never taken in, in order; for each whether it was new."""
+    new = []
+    for incoming in messages:
+        identity = bytes.fromhex(incoming.identity)
+        known = connection.execute("SELECT 1 FROM identities WHERE identity = ?", (identity,)).fetchone()
+        if not known:
+            seq = rows.insert(connection, "messages", rows.message_columns(incoming, session=session, counter=counter))
+            rows.insert(connection, "identities", {"identity": identity, "message": seq})
+        new.append(not known)
+    return tuple(new)
+
+
+def next_batch(
+    connection: sqlite3.Connection, session: Session, *, number: int, after: int, max_tokens: int
+) -> Batch | None:
+    """The batch of a session that follows its cursor; None where nothing does. `number` is the session's."""
+    waiting = connection.execute(
+        "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? ORDER BY seq", (number, after)
+    )
+    length = batch_length(
+        (Waiting(tokens, Role(role), call_id) for tokens, role, call_id in waiting), max_tokens=max_tokens
+    )
+    if not length:
+        return None
+    messages = _select(connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (number, after, length))
+    last_said = _select(
+        connection,
+        "WHERE m.session = ? AND m.seq <= ? AND m.agent IS NULL AND m.role = ? ORDER BY m.seq DESC LIMIT 1",
+        (number, after, Role.ASSISTANT),
+    )
+    return Batch(
+        session=session.id,
+        after=after,
+        through=messages[-1].seq,
+        messages=messages,
+        earlier_calls=_earlier_calls(connection, messages, session=number, after=after),
+        last_said=last_said[0] if last_said else None,
+        cwd=session.cwd,
+    )
+
+
+def _earlier_calls(
+    connection: sqlite3.Connection, messages: Sequence[KeptMessage], *, session: int, after: int
+) -> tuple[KeptMessage, ...]:
+    """The covered calls that results among the messages answer: of several with one call id, the latest."""
+    called: set[str] = set()
+    missing: list[str] = []
+    for kept in messages:
+        call_id = kept.message.call_id
+        if call_id is None:
+            continue
+        if kept.message.role is Role.RESULT and call_id not in called:
+            missing.append(call_id)
+        called.add(call_id)
+    found = connection.execute(
+        "SELECT max(seq) FROM messages WHERE role = 'call' AND call_id IN (SELECT value FROM json_each(?))"
+        " AND session = ? AND seq <= ? GROUP BY call_id",
+        (json.dumps(missing), session, after),
+    )
+    return by_seq(connection, (seq for (seq,) in found))
+
+
+def tail(connection: sqlite3.Connection, *, session: int, max_tokens: int) -> tuple[KeptMessage, ...]:
+    """The end of the session's main thread, oldest first: at most `max_tokens`, at least one message."""
+    newest = connection.execute(
+        "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL ORDER BY seq DESC", (session,)
+    )
+    first, room = None, max_tokens
+    for seq, tokens in newest:
+        room -= tokens
+        if first is not None and room < 0:
+            break
+        first = seq
+    return _select(
+        connection, "WHERE m.session = ? AND m.agent IS NULL AND m.seq >= ? ORDER BY m.seq", (session, first)
+    )
+
+
+def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+    """Messages by `seq`, ascending; unknown ones are left out."""
+    return _select(
+        connection, "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq", (json.dumps(list(seqs)),)
+    )
+
+
+def by_key(connection: sqlite3.Connection, key: str) -> KeptMessage:
+    """The message with this printed id. Raises UnknownId."""
+    # The first condition is what the index holds: the end of the id.
+    found = _select(
+        connection,
+        "WHERE substr(coalesce(m.key, m.id), -8) = substr(:key, -8) AND coalesce(m.key, m.id) = :key ORDER BY m.seq",
+        {"key": key},
+    )
+    if not found:
+        raise UnknownId(f"no message has the id `{key}`", hint="`om show` prints the ids of messages")
+    if len(found) > 1:
+        sessions = ", ".join(sorted({kept.session for kept in found}))
+        raise UnknownId(f"{len(found)} messages have the id `{key}`", hint=f"they are in: {sessions}")
+    return found[0]
+
+
+def after(connection: sqlite3.Connection, seq: int, *, limit: int) -> tuple[KeptMessage, ...]:
+    """The messages of all sessions that follow a `seq`, at most `limit`."""
+    return _select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (seq, limit))
+
+
+def _select(connection: sqlite3.Connection, clauses: str, values: rows.Values) -> tuple[KeptMessage, ...]:
+    return tuple(map(rows.kept_message, rows.execute(connection, f"SELECT {rows.MESSAGE} {clauses}", values)))

@@ -1,0 +1,98 @@
+"""Bringing a store to the schema of this program, one numbered step at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from omcli.memory.errors import BadConfiguration, MigrationFailed, NewerStore
+from omcli.sqlite.failures import explanation
+from omcli.sqlite.transaction import writing
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+"""The steps of the schema. A plain path: importing importlib.resources takes longer than opening the store."""
+APPLICATION_ID = 0x6F6D636C
+"""`omcl` in the file's header, set by the first step."""
+
+_WHAT_IT_IS = """
+    SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
+        (SELECT count(*) FROM sqlite_schema)
+"""
+"""In one statement: between two, another program may turn an empty file into a store."""
+
+
+def steps(folder: Path = MIGRATIONS) -> tuple[str, ...]:
+    """The SQL of every step, in order; the first makes version 1."""
+    return tuple(step.read_text(encoding="utf-8") for step in sorted(folder.glob("*.sql")))
+
+
+def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) -> int:
+    """The schema version of an opened file, 0 for an empty one; changes nothing.
+
+    Raises NewerStore for a store of a later program, BadConfiguration for a database that is no store.
+    """
+    found, owner, objects = connection.execute(_WHAT_IT_IS).fetchone()
+    if owner != APPLICATION_ID and (owner or found or objects):
+        raise BadConfiguration(f"{path} is a database of another program", hint="name another file with --db")
+    if found > newest:
+        raise NewerStore(
+            f"{path} has schema version {found}, this om knows versions up to {newest}",
+            hint="upgrade om, or name another file with --db",
+        )
+    assert isinstance(found, int)
+    return found
+
+
+def migrate(
+    connection: sqlite3.Connection, sql: tuple[str, ...], *, path: Path, back_up: Callable[[int], None] | None = None
+) -> None:
+    """Runs the steps a store lacks, each with its version number in one transaction; none when it is current.
+
+    `back_up` is called with the old version before the first step, when the store is not empty and the write lock is
+    held. Raises MigrationFailed where a step fails, NewerStore where somebody else has gone further meanwhile.
+    """
+    backed_up = False
+    while version(connection) != len(sql):
+        with writing(connection):
+            # Read again under the lock: another process may have done the work while this one waited.
+            before = check_version(connection, path=path, newest=len(sql))
+            if before == len(sql):
+                return
+            if before and back_up and not backed_up:
+                back_up(before)
+                backed_up = True
+            _run(connection, sql[before], path=path, after=before + 1)
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The schema version a file says it has."""
+    (number,) = connection.execute("PRAGMA user_version").fetchone()
+    assert isinstance(number, int)
+    return number
+
+
+def statements(sql: str) -> Iterator[str]:
+    """The statements of a script one by one: `executescript` would commit first."""
+    statement = ""
+    for line in sql.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
+
+
+def _run(connection: sqlite3.Connection, sql: str, *, path: Path, after: int) -> None:
+    try:
+        for statement in statements(sql):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {after}")
+    except sqlite3.Error as error:
+        if explanation(error, path=path, wait=0):
+            raise
+        raise MigrationFailed(
+            f"{path} could not be brought from schema version {after - 1} to {after}: {error}; rolled back",
+            hint="the store is as it was; go on with the om that wrote it",
+        ) from error

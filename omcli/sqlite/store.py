@@ -1,0 +1,229 @@
+"""The store in one SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from omcli.memory.message import KeptMessage, Message
+from omcli.memory.observation import Observation
+from omcli.memory.ports import (
+    Appended,
+    Batch,
+    Incoming,
+    Lane,
+    Logged,
+    LogQuery,
+    Outcome,
+    SessionSummary,
+    StoreStatus,
+)
+from omcli.memory.session import Session
+from omcli.sqlite import lanes, owner, transaction
+from omcli.sqlite import messages as message_table
+from omcli.sqlite import observations as observation_table
+from omcli.sqlite import sessions as session_table
+from omcli.sqlite.connection import open_readable, open_writable
+from omcli.sqlite.failures import explained
+from omcli.sqlite.migrate import MIGRATIONS, steps
+
+_PAGE = 500
+"""Rows read at once by what may read all of them."""
+
+
+class SqliteStore:
+    """A `memory.ports.Store` in one file; what each method promises is said there.
+
+    Every method raises StoreLocked when it has to write and another process does not let it for `wait` seconds, and
+    InputOutput when the disk refuses.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, *, path: Path, wait: float, is_gone: Callable[[str], bool]
+    ) -> None:
+        connection.row_factory = sqlite3.Row
+        self._connection = connection
+        self._path = path
+        self._wait = wait
+        self._is_gone = is_gone
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        wait: float,
+        read_only: bool = False,
+        migrations: Path = MIGRATIONS,
+        is_gone: Callable[[str], bool] = owner.is_gone,
+    ) -> Self:
+        """The store at `path`, made where there is none and brought up to date where it is old.
+
+        `read_only` never writes: no store is then an empty one. `wait` is in seconds; `is_gone` tells whether the
+        owner of a lease has ended. Raises CannotCreate, InputOutput, StoreLocked, NewerStore, MigrationFailed, and
+        BadConfiguration for a file that is no store.
+        """
+        opened = open_readable if read_only else open_writable
+        with explained(path, wait=wait, reading=read_only):
+            connection = opened(path, wait=wait, sql=steps(migrations))
+        return cls(connection, path=path, wait=wait, is_gone=is_gone)
+
+    def close(self) -> None:
+        """Closes the file; the store is of no use afterwards."""
+        with explained(self._path, wait=self._wait):
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What goes in.
+
+    def append(self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str) -> Appended:
+        """Keeps new messages and what is known of their session."""
+        with self._writing() as connection:
+            number = session_table.merge(connection, session, now=now)
+            new = message_table.append(connection, messages, session=number, counter=counter)
+            if any(new):
+                added = (incoming.message.at for incoming, is_new in zip(messages, new, strict=True) if is_new)
+                session_table.note_new(connection, number, instants=[at for at in added if at], now=now)
+        return Appended(new=new)
+
+    def record(
+        self, batch: Batch, observations: Sequence[Observation], *, outcome: Outcome, now: str, error: str | None = None
+    ) -> None:
+        """Writes a batch's rows and moves the cursor, or neither."""
+        if observations and outcome is not Outcome.OBSERVED:
+            raise ValueError(f"a batch that is {outcome} has no rows")
+        with self._writing() as connection:
+            session = session_table.numbered(connection, batch.session)
+            lanes.advance(connection, batch, session=session, lane=Lane.OBSERVE, outcome=outcome)
+            number = lanes.note_batch(
+                connection,
+                batch,
+                session=session,
+                lane=Lane.OBSERVE,
+                outcome=outcome,
+                error=error,
+                now=now,
+                observations=len(observations),
+            )
+            for row in observations:
+                observation_table.add(connection, row, batch=number)
+
+    def add(self, observation: Observation) -> None:
+        """Keeps a row that comes from no batch."""
+        with self._writing() as connection:
+            observation_table.add(connection, observation)
+
+    # What comes out.
+
+    def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
+        """The next batch of a session."""
+        with self._reading() as connection:
+            known = session_table.find(connection, session)
+            number = session_table.number(connection, session)
+            if known is None or number is None:
+                return None
+            after = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
+            return message_table.next_batch(connection, known, number=number, after=after, max_tokens=max_tokens)
+
+    def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
+        """The end of a session's main thread."""
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            return message_table.tail(connection, session=number, max_tokens=max_tokens) if number is not None else ()
+
+    def log(self, query: LogQuery) -> Iterator[Logged]:
+        """The rows a query asks for, read in pages: no transaction is open while the caller looks at one."""
+        while True:
+            with self._reading() as connection:
+                page = observation_table.log(connection, query, limit=_PAGE)
+            yield from page
+            if query.last is not None or len(page) < _PAGE:
+                return
+            query = replace(query, after=page[-1].position)
+
+    def observation(self, reference: str) -> Observation:
+        """The row that an id or the beginning of a handle names."""
+        with self._reading() as connection:
+            return observation_table.find(connection, reference)
+
+    def messages(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+        """Messages by `seq`."""
+        with self._reading() as connection:
+            return message_table.by_seq(connection, seqs)
+
+    def message(self, key: str) -> KeptMessage:
+        """The message with a printed id."""
+        with self._reading() as connection:
+            return message_table.by_key(connection, key)
+
+    def session(self, session: str) -> Session | None:
+        """What is known about a session."""
+        with self._reading() as connection:
+            return session_table.find(connection, session)
+
+    def sessions(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
+        """Sessions with their counts, most recently seen first."""
+        with self._reading() as connection:
+            return session_table.summaries(connection, project=project, last=last)
+
+    def status(self) -> StoreStatus:
+        """The store in numbers."""
+        with self._reading() as connection:
+            return session_table.status(connection)
+
+    def stored_texts(self) -> Iterator[Message | Observation]:
+        """Every message, then every visible row, in pages like the log."""
+        seq = 0
+        while True:
+            with self._reading() as connection:
+                page = message_table.after(connection, seq, limit=_PAGE)
+            yield from (kept.message for kept in page)
+            if len(page) < _PAGE:
+                break
+            seq = page[-1].seq
+        yield from (logged.observation for logged in self.log(LogQuery()))
+
+    # Who is at work.
+
+    def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
+        """Takes or extends the lease on a lane."""
+        with self._writing() as connection:
+            lanes.claim(
+                connection,
+                session=session_table.numbered(connection, session),
+                name=session,
+                lane=lane,
+                owner=owner,
+                now=now,
+                expires_at=expires_at,
+                is_gone=self._is_gone,
+            )
+
+    def release(self, session: str, lane: Lane, *, owner: str) -> None:
+        """Gives a lease back."""
+        with self._writing() as connection:
+            number = session_table.number(connection, session)
+            if number is not None:
+                lanes.release(connection, session=number, lane=lane, owner=owner)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with explained(self._path, wait=self._wait), transaction.reading(self._connection) as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with explained(self._path, wait=self._wait), transaction.writing(self._connection) as connection:
+            yield connection

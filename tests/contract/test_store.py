@@ -1,0 +1,587 @@
+"""What every store promises: `memory.ports.Store`, for the file and for the fake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.errors import LaneTaken, StaleBatch, UnknownId
+from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Store
+from omcli.memory.session import Session
+from omcli.sqlite.store import SqliteStore
+from tests.fakes import MemoryStore
+from tests.material import COUNTER, LATER, NOW, call, result, row, row_id, said, session
+
+MakeStore = Callable[[Callable[[str], bool]], Store]
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
+    """Makes a store that asks the given function whether the owner of a lease is gone."""
+    with ExitStack() as opened:
+
+        def make(is_gone: Callable[[str], bool]) -> Store:
+            if request.param == "memory":
+                return MemoryStore(is_gone=is_gone)
+            return opened.enter_context(SqliteStore.open(tmp_path / "om.db", wait=1, is_gone=is_gone))
+
+        yield make
+
+
+@pytest.fixture
+def store(make_store: MakeStore) -> Store:
+    return make_store(lambda _: False)
+
+
+def keep(store: Store, *messages: Incoming, to: str = "s", now: str = NOW, counter: str = COUNTER) -> tuple[bool, ...]:
+    return store.append(session(to), messages, counter=counter, now=now).new
+
+
+def texts(messages: Sequence[object]) -> list[str]:
+    return [kept.message.text for kept in messages]  # type: ignore[attr-defined]
+
+
+def next_batch(store: Store, name: str = "s", *, max_tokens: int = 1000) -> Batch:
+    batch = store.unobserved(name, max_tokens=max_tokens)
+    assert batch is not None, f"session {name} has messages that nothing covers"
+    return batch
+
+
+def logged(store: Store, **narrowed: object) -> list[str]:
+    return [entry.observation.text for entry in store.log(LogQuery(**narrowed))]  # type: ignore[arg-type]
+
+
+class TestAppend:
+    def test_a_message_comes_back_as_it_was_given(self, store: Store) -> None:
+        """S2.13: the working directory is kept with every message."""
+        message = Message(
+            role=Role.RESULT,
+            text='line one\r\nline two\x00 \U0001f600 中文 "quoted"',
+            aside=Aside.SHELL,
+            id="msg-1",
+            at="2026-03-02T09:00:00.000Z",
+            name="Ada",
+            agent="side",
+            cwd="/src/other",
+            tool="Bash",
+            call_id="toolu_1",
+            failed=False,
+            exit_code=-9,
+            images=(Image(media_type="image/png", size=5, sha256="ab" * 32),),
+        )
+        keep(store, Incoming(message=message, identity="0" * 32, key="printed-1", tokens=7))
+        (kept,) = store.messages([1])
+        assert kept.message == message
+        assert (kept.session, kept.key, kept.tokens, kept.counter) == ("s", "printed-1", 7, COUNTER)
+        assert store.message("printed-1") == kept
+
+    def test_what_a_message_does_not_say_is_still_unsaid(self, store: Store) -> None:
+        keep(store, said(""))
+        (kept,) = store.messages([1])
+        assert kept.message == Message(role=Role.USER, text="")
+        assert kept.message.failed is None
+
+    def test_half_a_surrogate_pair_becomes_a_replacement_character(self, store: Store) -> None:
+        keep(store, said("a\ud83d\ude00\udc00b", identity="x", key="k\ud800"), to="s\ud800")
+        (kept,) = store.messages([1])
+        assert kept.message.text == "a���b"
+        assert (kept.key, kept.session) == ("k�", "s�")
+
+    def test_an_absurd_exit_code_is_dropped_and_the_message_kept(self, store: Store) -> None:
+        keep(store, result("a", exit_code=10**30), result("b", exit_code=2**63 - 1))
+        assert [kept.message.exit_code for kept in store.messages([1, 2])] == [None, 2**63 - 1]
+
+    def test_messages_are_numbered_in_the_order_they_arrive_over_all_sessions(self, store: Store) -> None:
+        keep(store, said("one"), said("two"), to="a")
+        keep(store, said("three"), to="b")
+        assert texts(store.messages([1, 2, 3])) == ["one", "two", "three"]
+
+    def test_each_message_is_told_to_be_new_or_known(self, store: Store) -> None:
+        assert keep(store, said("one"), said("two")) == (True, True)
+        assert keep(store, said("two"), said("three"), said("one"), said("three")) == (False, True, False, False)
+        assert next_batch(store).through == 3
+
+    def test_a_known_message_is_left_as_it_is_also_when_another_session_carries_a_copy(self, store: Store) -> None:
+        keep(store, said("one", identity="same"), to="a")
+        assert keep(store, said("edited", identity="same"), to="b") == (False,)
+        assert texts(store.messages([1])) == ["one"]
+        assert store.unobserved("b", max_tokens=100) is None
+        assert store.session("b") is not None
+
+    def test_a_session_is_any_text_and_there_once_something_is_appended_to_it(self, store: Store) -> None:
+        """S1.13: the key is free text, created on first use."""
+        name = "anything: spaces, 'quotes', ünïcode and 🗝"
+        assert store.session(name) is None
+        assert keep(store, to=name) == ()
+        assert store.session(name) == session(name)
+
+    def test_what_is_known_of_a_session_is_merged(self, store: Store) -> None:
+        first = Session(id="s", agent="claude-code", cwd="/src/app", branch="main", title="First")
+        later = Session(id="s", agent="codex", cwd="/src/app/lib", branch="topic", model="m-1", parent="p")
+        for known in (first, later):
+            store.append(known, [], counter=COUNTER, now=NOW)
+        assert store.session("s") == first.merged(later)
+
+
+class TestUnobserved:
+    def test_there_is_no_batch_where_nothing_was_said(self, store: Store) -> None:
+        assert store.unobserved("s", max_tokens=100) is None
+        keep(store)
+        assert store.unobserved("s", max_tokens=100) is None
+
+    def test_a_batch_holds_the_oldest_messages_that_fit(self, store: Store) -> None:
+        keep(store, *(said(f"{number}", tokens=4) for number in range(5)))
+        batch = next_batch(store, max_tokens=10)
+        assert texts(batch.messages) == ["0", "1"]
+        assert (batch.session, batch.after, batch.through, batch.cwd) == ("s", 0, 2, "/src/app")
+
+    def test_a_batch_is_filled_to_the_last_token(self, store: Store) -> None:
+        keep(store, *(said(f"{number}", tokens=5) for number in range(3)))
+        assert texts(next_batch(store, max_tokens=10).messages) == ["0", "1"]
+
+    def test_a_message_larger_than_the_limit_makes_a_batch_of_its_own(self, store: Store) -> None:
+        keep(store, said("huge", tokens=1000), said("small", tokens=1))
+        assert texts(next_batch(store, max_tokens=10).messages) == ["huge"]
+
+    def test_a_batch_holds_one_session_only(self, store: Store) -> None:
+        """S2.24: the messages of other sessions stay where they are."""
+        keep(store, said("a1"), to="a")
+        keep(store, said("b1"), to="b")
+        keep(store, said("a2"), to="a")
+        batch = next_batch(store, "a")
+        assert texts(batch.messages) == ["a1", "a2"]
+        store.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+        assert texts(next_batch(store, "b").messages) == ["b1"]
+
+    def test_messages_of_subagents_and_events_are_observed_too(self, store: Store) -> None:
+        keep(store, said("side", agent="explorer"), said("/compact", role=Role.EVENT, aside=Aside.COMMAND))
+        assert len(next_batch(store).messages) == 2
+
+    def test_a_message_with_an_old_time_that_arrives_late_is_pending(self, store: Store) -> None:
+        """F12: the cursor is the order of arrival, never a time."""
+        keep(store, said("new", at="2026-03-02T09:00:00.000Z"))
+        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        keep(store, said("old", at="2020-01-01T00:00:00.000Z"))
+        assert texts(next_batch(store).messages) == ["old"]
+
+    def test_a_batch_does_not_end_between_a_call_and_its_result(self, store: Store) -> None:
+        keep(store, said("go"), call("a"), result("a"))
+        assert texts(next_batch(store, max_tokens=20).messages) == ["go"]
+
+    def test_a_batch_ends_at_a_call_whose_result_is_too_large_to_stand_with_it(self, store: Store) -> None:
+        keep(store, said("go"), call("a"), result("a", tokens=15))
+        batch = next_batch(store, max_tokens=20)
+        assert [kept.key for kept in batch.messages] == ["k-go", "call-a"]
+
+    def test_calls_and_results_that_interlock_from_the_first_message_on_are_parted(self, store: Store) -> None:
+        keep(store, call("a"), call("b", tokens=1), result("a"), result("b"))
+        batch = next_batch(store, max_tokens=22)
+        assert [kept.key for kept in batch.messages] == ["call-a", "call-b", "result-a"]
+
+    def test_a_call_without_a_result_holds_nothing_up(self, store: Store) -> None:
+        keep(store, said("go"), call("a"), said("stop"))
+        assert len(next_batch(store, max_tokens=20).messages) == 2
+
+    def test_covered_calls_come_along_with_the_results_they_belong_to(self, store: Store) -> None:
+        keep(store, call("a"), call("b"), said("wait"))
+        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        keep(store, call("c"), result("c"), result("b"), result("orphan"))
+        assert [kept.key for kept in next_batch(store).earlier_calls] == ["call-b"]
+
+    def test_of_covered_calls_with_one_id_the_latest_comes_along(self, store: Store) -> None:
+        keep(store, call("a", text="{}1"), call("a", text="{}2"))
+        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        keep(store, call("a"), to="elsewhere")
+        keep(store, result("a"))
+        assert [kept.key for kept in next_batch(store).earlier_calls] == ["call-a2"]
+
+    def test_a_result_after_its_call_in_the_batch_needs_no_earlier_call(self, store: Store) -> None:
+        keep(store, call("a", text="{}1"))
+        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        keep(store, call("a", text="{}2"), result("a"))
+        assert next_batch(store).earlier_calls == ()
+
+    def test_what_the_agent_last_said_before_the_batch_comes_along(self, store: Store) -> None:
+        keep(store, said("shall I?", role=Role.ASSISTANT), said("aside", role=Role.ASSISTANT, agent="side"), call("a"))
+        first = next_batch(store)
+        assert first.last_said is None
+        store.record(first, [], outcome=Outcome.EMPTY, now=NOW)
+        keep(store, said("yes"))
+        last = next_batch(store).last_said
+        assert last is not None
+        assert last.message.text == "shall I?"
+
+
+class TestRecord:
+    def test_recording_writes_the_rows_and_moves_the_cursor(self, store: Store) -> None:
+        """S2.12: what follows the cursor is what no batch covers."""
+        keep(store, said("one"), said("two"))
+        store.record(next_batch(store, max_tokens=10), [row(1, text="fact")], outcome=Outcome.OBSERVED, now=NOW)
+        assert logged(store) == ["fact"]
+        batch = next_batch(store)
+        assert (batch.after, texts(batch.messages)) == (1, ["two"])
+
+    def test_a_batch_with_nothing_worth_noting_is_covered_all_the_same(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        assert store.unobserved("s", max_tokens=100) is None
+
+    def test_a_failure_leaves_the_cursor_and_is_reported_until_a_success(self, store: Store) -> None:
+        """T15: a pass that changes nothing does not move the cursor."""
+        keep(store, said("one"))
+        batch = next_batch(store)
+        store.record(batch, [], outcome=Outcome.FAILED, now=NOW, error="no answer")
+        assert next_batch(store) == batch
+        (failure,) = store.status().errors
+        assert (failure.session, failure.lane, failure.at, failure.error) == ("s", Lane.OBSERVE, NOW, "no answer")
+        store.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=LATER)
+        assert store.status().errors == ()
+
+    def test_of_several_failures_the_last_is_reported(self, store: Store) -> None:
+        for name in ("a", "b"):
+            keep(store, said(name), to=name)
+        for name, at, error in (("a", NOW, "first"), ("b", NOW, "second"), ("a", LATER, "third")):
+            store.record(next_batch(store, name), [], outcome=Outcome.FAILED, now=at, error=error)
+        assert [failure.error for failure in store.status().errors] == ["second", "third"]
+
+    @pytest.mark.parametrize("outcome", list(Outcome))
+    def test_a_batch_that_somebody_else_recorded_is_refused_and_leaves_no_trace(
+        self, store: Store, outcome: Outcome
+    ) -> None:
+        """T75: of two who observe the same messages one is told that it came too late."""
+        keep(store, said("one"), said("two"))
+        batch = next_batch(store)
+        store.record(batch, [row(1, text="first")], outcome=Outcome.OBSERVED, now=NOW)
+        rows = [row(2, text="second")] if outcome is Outcome.OBSERVED else []
+        with pytest.raises(StaleBatch):
+            store.record(batch, rows, outcome=outcome, now=LATER, error="late")
+        assert logged(store) == ["first"]
+        assert store.status().errors == ()
+        assert store.status().pending == 0
+
+    def test_a_batch_that_begins_where_no_cursor_was_is_refused(self, store: Store) -> None:
+        keep(store, said("one"), said("two"))
+        batch = replace(next_batch(store), after=1)
+        with pytest.raises(StaleBatch):
+            store.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
+        assert next_batch(store).after == 0
+        assert logged(store) == []
+
+    def test_a_smaller_batch_read_at_the_same_place_never_moves_the_cursor_back(self, store: Store) -> None:
+        """T16: the cursor is the highest position that was covered."""
+        keep(store, said("one"), said("two"), said("three"))
+        small, large = next_batch(store, max_tokens=10), next_batch(store)
+        store.record(large, [], outcome=Outcome.EMPTY, now=NOW)
+        with pytest.raises(StaleBatch):
+            store.record(small, [], outcome=Outcome.EMPTY, now=NOW)
+        assert store.unobserved("s", max_tokens=100) is None
+
+    def test_messages_said_while_the_observer_thinks_are_observed_next_time(self, store: Store) -> None:
+        keep(store, said("before"))
+        batch = next_batch(store)
+        keep(store, said("meanwhile"))
+        store.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
+        assert texts(next_batch(store).messages) == ["meanwhile"]
+
+    @pytest.mark.parametrize("outcome", [Outcome.EMPTY, Outcome.FAILED])
+    def test_rows_of_a_batch_that_gave_none_are_a_mistake(self, store: Store, outcome: Outcome) -> None:
+        keep(store, said("one"))
+        with pytest.raises(ValueError, match="has no rows"):
+            store.record(next_batch(store), [row(1)], outcome=outcome, now=NOW)
+        assert store.status().pending == 1
+
+
+class TestRows:
+    def test_a_row_comes_back_with_every_column(self, store: Store) -> None:
+        keep(store, said("one", key="m-one"), said("two", id="producer-2"), said("three"))
+        full = Observation(
+            id=row_id(0xABC),
+            session="s",
+            project="/src/app",
+            kind=Kind.REFLECTION,
+            type=Type.FILE_MODIFIED,
+            priority=Priority.HIGH,
+            importance=9,
+            status=Status.RESOLVED,
+            text="edited `a.py` — ünïcode",
+            observed_at=NOW,
+            event_at="2026-03-02T09:00:00.000",
+            refers_to="2026-03",
+            message_ids=("m-one", "producer-2"),
+            sources=(1, 2),
+            tokens=12,
+            counter="chars4",
+            source=Source.MODEL,
+            tags=("a", "ü"),
+            metadata={"path": "a.py", "deep": {"list": [1, None, True]}},
+            last_used_at=LATER,
+            generation=2,
+            superseded_by=row_id(0xDEF),
+            dropped_at=LATER,
+            reason="folded",
+        )
+        store.add(full)
+        assert [entry.observation for entry in store.log(LogQuery(hidden=True))] == [full]
+        assert store.observation(full.id) == full
+
+    def test_a_row_with_nothing_optional_comes_back_the_same(self, store: Store) -> None:
+        plain = row(1, session=None, project=None)
+        store.add(plain)
+        assert store.observation(plain.id) == plain
+
+    def test_a_note_may_belong_to_a_session_nobody_knows(self, store: Store) -> None:
+        """S1.13: nothing is rejected for an unknown session."""
+        store.add(row(1, text="we ship on Friday", session="not here"))
+        assert logged(store, session="not here") == ["we ship on Friday"]
+        assert store.session("not here") is None
+        assert store.sessions() == ()
+        keep(store, said("hello"), to="not here")
+        (summary,) = store.sessions()
+        assert (summary.session, summary.observations) == (session("not here"), 1)
+
+    def test_a_source_that_is_not_there_is_left_out(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.add(row(1, sources=(1, 99)))
+        found = store.observation(row_id(1))
+        assert (found.sources, found.message_ids) == ((1,), ("k-one",))
+
+    def test_half_a_surrogate_pair_in_a_row_becomes_a_replacement_character(self, store: Store) -> None:
+        store.add(row(1, text="a\ud800b", project="/p\udfff"))
+        found = store.observation(row_id(1))
+        assert (found.text, found.project) == ("a�b", "/p�")
+        assert logged(store, project="/p�") == ["a�b"]
+
+
+class TestLog:
+    @pytest.fixture
+    def store(self, store: Store) -> Store:
+        store.add(row(1, text="one", type=Type.DECISION, priority=Priority.HIGH, event_at="2026-03-01T00:00:00.000Z"))
+        store.add(row(2, text="two", session="t", kind=Kind.NOTE, event_at="2026-02-01T00:00:00.000Z"))
+        store.add(row(3, text="three", project="/src/other", priority=Priority.LOW))
+        store.add(row(4, text="four", superseded_by=row_id(1)))
+        store.add(row(5, text="five", session=None, project=None, dropped_at=NOW))
+        return store
+
+    @pytest.mark.parametrize(
+        ("narrowed", "expected"),
+        [
+            ({}, ["one", "two", "three"]),
+            ({"hidden": True}, ["one", "two", "three", "four", "five"]),
+            ({"session": "s"}, ["one", "three"]),
+            ({"session": "s", "hidden": True}, ["one", "three", "four"]),
+            ({"session": "unknown"}, []),
+            ({"project": "/src/app"}, ["one", "two"]),
+            ({"project": "/src/app", "session": "t"}, ["two"]),
+            ({"project": "/nowhere"}, []),
+            ({"kinds": (Kind.NOTE,)}, ["two"]),
+            ({"kinds": (Kind.NOTE, Kind.OBSERVATION), "types": (Type.DECISION,)}, ["one"]),
+            ({"priorities": (Priority.HIGH, Priority.LOW)}, ["one", "three"]),
+            ({"since": "2026-03-01T00:00:00.000Z"}, ["one", "three"]),
+            ({"until": "2026-03-01T00:00:00.000Z"}, ["two"]),
+            ({"since": "2026-03-01T00:00:00.000Z", "until": NOW}, ["one"]),
+            ({"after": 1}, ["two", "three"]),
+            ({"last": 2}, ["two", "three"]),
+            ({"last": 1, "session": "s"}, ["three"]),
+            ({"last": 0}, []),
+            ({"last": 10}, ["one", "two", "three"]),
+            ({"after": 2, "last": 5}, ["three"]),
+        ],
+        ids=str,
+    )
+    def test_every_field_narrows(self, store: Store, narrowed: dict[str, object], expected: list[str]) -> None:
+        assert logged(store, **narrowed) == expected
+
+    def test_a_follower_goes_on_after_the_last_position_it_saw(self, store: Store) -> None:
+        *_, last = store.log(LogQuery(hidden=True))
+        assert logged(store, after=last.position) == []
+        store.add(row(6, text="six"))
+        assert logged(store, after=last.position) == ["six"]
+
+    def test_a_long_log_comes_whole_and_in_order(self, store: Store) -> None:
+        for number in range(10, 1210):
+            store.add(row(number, text=str(number), session="long"))
+        assert logged(store, session="long") == [str(number) for number in range(10, 1210)]
+
+    def test_a_row_is_found_by_its_id_or_the_beginning_of_its_handle(self, store: Store) -> None:
+        store.add(row(0xABCDEF01, text="wanted"))
+        store.add(row(0xABCDE000, text="other"))
+        whole = row_id(0xABCDEF01)
+        for reference in (whole, whole.upper(), whole.replace("-", ""), "abcdef01", "ABCDEF", " abcdef "):
+            assert store.observation(reference).text == "wanted", reference
+
+    @pytest.mark.parametrize("reference", ["", "abc", "abcde", "abcdef012", "zzzz", row_id(99), "0000 ", "üüüü", "?"])
+    def test_an_id_that_names_no_row_or_several_is_refused(self, store: Store, reference: str) -> None:
+        store.add(row(0xABCDEF01))
+        store.add(row(0xABCDE000))
+        with pytest.raises(UnknownId):
+            store.observation(reference)
+
+    def test_a_hidden_row_is_found_by_its_id(self, store: Store) -> None:
+        assert store.observation(row_id(4)).text == "four"
+
+
+class TestMessages:
+    def test_messages_come_in_the_order_of_arrival_each_once(self, store: Store) -> None:
+        keep(store, said("one"), said("two"), said("three"))
+        assert texts(store.messages([3, 1, 99, 3])) == ["one", "three"]
+        assert store.messages([]) == ()
+
+    def test_a_message_is_found_by_its_printed_id(self, store: Store) -> None:
+        keep(store, said("one", id="toolu_0123456789"), said("two", key="m0123456789"), said("three", key="9"))
+        for key, text in (("toolu_0123456789", "one"), ("m0123456789", "two"), ("9", "three")):
+            assert store.message(key).message.text == text
+
+    def test_a_printed_id_of_no_message_or_of_several_is_refused(self, store: Store) -> None:
+        keep(store, said("one", key="1"), to="a")
+        keep(store, said("two", key="1"), to="b")
+        for key in ("1", "2", "", "k\ud800"):
+            with pytest.raises(UnknownId):
+                store.message(key)
+
+
+class TestTail:
+    def test_the_tail_is_the_newest_messages_that_fit_oldest_first(self, store: Store) -> None:
+        keep(store, *(said(f"{number}", tokens=5) for number in range(4)))
+        assert texts(store.tail("s", max_tokens=10)) == ["2", "3"]
+        assert texts(store.tail("s", max_tokens=14)) == ["2", "3"]
+        assert texts(store.tail("s", max_tokens=1000)) == ["0", "1", "2", "3"]
+
+    def test_the_tail_has_no_gap_where_an_earlier_message_would_fit(self, store: Store) -> None:
+        keep(store, said("small", tokens=1), said("large", tokens=100), said("last", tokens=1))
+        assert texts(store.tail("s", max_tokens=10)) == ["last"]
+
+    def test_the_tail_is_at_least_one_message(self, store: Store) -> None:
+        keep(store, said("small", tokens=1), said("huge", tokens=1000))
+        assert texts(store.tail("s", max_tokens=10)) == ["huge"]
+
+    def test_the_tail_is_of_the_main_thread_of_one_session(self, store: Store) -> None:
+        keep(store, said("main"), said("side", agent="explorer"))
+        keep(store, said("elsewhere"), to="t")
+        assert texts(store.tail("s", max_tokens=100)) == ["main"]
+        assert store.tail("nobody", max_tokens=100) == ()
+
+    def test_the_tail_does_not_care_what_is_observed(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        assert texts(store.tail("s", max_tokens=100)) == ["one"]
+
+
+class TestNumbers:
+    def test_a_session_is_summed_up(self, store: Store) -> None:
+        keep(
+            store,
+            said("one", at="2026-03-02T09:00:00.000Z"),
+            said("two", at="2026-03-01T09:00:00.000Z"),
+            said("/clear", role=Role.EVENT, aside=Aside.COMMAND),
+        )
+        store.record(next_batch(store, max_tokens=10), [row(1), row(2)], outcome=Outcome.OBSERVED, now=NOW)
+        store.add(row(3, dropped_at=NOW))
+        (summary,) = store.sessions()
+        assert summary.session == session()
+        assert (summary.messages, summary.observations, summary.pending) == (2, 2, 2)
+        assert (summary.first_at, summary.last_at) == ("2026-03-01T09:00:00.000Z", "2026-03-02T09:00:00.000Z")
+        keep(store, said("three", at="2026-02-01T09:00:00.000Z"), said("four", at="2026-03-01T10:00:00.000Z"))
+        (summary,) = store.sessions()
+        assert (summary.first_at, summary.last_at) == ("2026-02-01T09:00:00.000Z", "2026-03-02T09:00:00.000Z")
+
+    def test_a_session_without_times_has_no_first_and_last(self, store: Store) -> None:
+        keep(store, said("one"))
+        (summary,) = store.sessions()
+        assert (summary.first_at, summary.last_at, summary.seen_at) == (None, None, NOW)
+
+    def test_sessions_come_most_recently_seen_first(self, store: Store) -> None:
+        for name, cwd in (("a", "/x"), ("b", "/y"), ("c", "/x")):
+            store.append(session(name, cwd=cwd), [said(name)], counter=COUNTER, now=NOW)
+        keep(store, said("again"), to="b", now=LATER)
+        keep(store, said("a"), to="a", now="2026-03-02T12:00:00.000Z")  # nothing new: not seen
+        assert [summary.session.id for summary in store.sessions()] == ["b", "c", "a"]
+        keep(store, said("and again"), to="b", now=NOW)  # a clock that went back
+        assert [summary.session.id for summary in store.sessions(project="/x")] == ["c", "a"]
+        assert [summary.session.id for summary in store.sessions(last=2)] == ["b", "c"]
+
+    def test_the_status_counts_the_whole_store(self, store: Store) -> None:
+        """D2: totals are per counter, and never added across counters."""
+        keep(store, said("one", tokens=3), said("/clear", tokens=4, role=Role.EVENT, aside=Aside.COMMAND), to="a")
+        keep(store, said("two", tokens=5), to="b", counter="chars4")
+        store.record(next_batch(store, "a"), [row(1, session="a", tokens=7)], outcome=Outcome.OBSERVED, now=NOW)
+        store.add(row(2, tokens=1, counter="chars4"))
+        store.add(row(3, tokens=100, dropped_at=NOW))
+        status = store.status()
+        assert (status.sessions, status.messages, status.pending) == (2, 2, 1)
+        assert (status.observations, status.hidden) == (2, 1)
+        assert status.message_tokens == {COUNTER: 7, "chars4": 5}
+        assert status.observation_tokens == {COUNTER: 7, "chars4": 1}
+
+    def test_an_empty_store_counts_nothing(self, store: Store) -> None:
+        status = store.status()
+        assert (status.sessions, status.messages, status.observations, status.hidden, status.pending) == (0,) * 5
+        assert (status.message_tokens, status.observation_tokens, status.errors) == ({}, {}, ())
+        assert store.sessions() == ()
+
+    def test_every_text_is_given_out_to_be_counted_anew(self, store: Store) -> None:
+        """D2: a count of another counter is no use; the texts are there to count."""
+        keep(store, *(said(f"message {number}") for number in range(600)))
+        store.add(row(1, text="visible"))
+        store.add(row(2, text="dropped", dropped_at=NOW))
+        found = [stored.text for stored in store.stored_texts()]
+        assert found == [*(f"message {number}" for number in range(600)), "visible"]
+
+
+class TestLeases:
+    ME, OTHER = "host:4711:1", "host:4712:1"
+
+    def claim(self, store: Store, owner: str, *, now: str = NOW, until: str = LATER, lane: Lane = Lane.OBSERVE) -> None:
+        store.claim("s", lane, owner=owner, now=now, expires_at=until)
+
+    def test_a_lane_is_held_by_one_and_the_other_is_told_by_whom(self, store: Store) -> None:
+        """T75: the loser is told, and loses nothing."""
+        self.claim(store, self.ME)
+        with pytest.raises(LaneTaken, match="4711"):
+            self.claim(store, self.OTHER)
+
+    def test_the_owner_may_extend_its_lease(self, store: Store) -> None:
+        self.claim(store, self.ME, until=LATER)
+        self.claim(store, self.ME, until="2026-03-02T12:00:00.000Z")
+        with pytest.raises(LaneTaken):
+            self.claim(store, self.OTHER, now=LATER, until="2026-03-02T12:00:00.000Z")
+
+    def test_lanes_and_sessions_are_held_apart(self, store: Store) -> None:
+        self.claim(store, self.ME)
+        self.claim(store, self.OTHER, lane=Lane.REFLECT)
+        store.claim("t", Lane.OBSERVE, owner=self.OTHER, now=NOW, expires_at=LATER)
+
+    def test_an_expired_lease_is_taken_over(self, store: Store) -> None:
+        """F24: no mark of a crashed program stays for ever."""
+        self.claim(store, self.ME, until=LATER)
+        self.claim(store, self.OTHER, now=LATER, until="2026-03-02T12:00:00.000Z")
+
+    def test_a_lease_whose_owner_is_gone_is_taken_over(self, make_store: MakeStore) -> None:
+        """F23, F24: the lease names its real holder, and ends with it."""
+        store = make_store(lambda owner: owner == self.ME)
+        self.claim(store, self.ME)
+        self.claim(store, self.OTHER)
+        with pytest.raises(LaneTaken, match="4712"):
+            self.claim(store, "host:4713:1")
+
+    def test_a_lease_given_back_is_free(self, store: Store) -> None:
+        self.claim(store, self.ME)
+        store.release("s", Lane.OBSERVE, owner=self.ME)
+        self.claim(store, self.OTHER)
+
+    def test_nobody_gives_back_the_lease_of_another(self, store: Store) -> None:
+        self.claim(store, self.ME)
+        store.release("s", Lane.OBSERVE, owner=self.OTHER)
+        store.release("unknown", Lane.OBSERVE, owner=self.OTHER)
+        with pytest.raises(LaneTaken):
+            self.claim(store, self.OTHER)
+
+    def test_a_lease_makes_no_session(self, store: Store) -> None:
+        self.claim(store, self.ME)
+        assert store.session("s") is None
+        assert store.sessions() == ()

@@ -1,0 +1,191 @@
+"""Whatever is done to them in whatever order, the file and the fake hold the same, and cover each message once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+
+from omcli.memory.errors import OmError
+from omcli.memory.message import Aside, Role
+from omcli.memory.observation import Kind, Observation, Priority, Type
+from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome
+from omcli.sqlite.store import SqliteStore
+from tests.fakes import MemoryStore
+from tests.material import COUNTER, call, result, row, said, session
+
+# Hundreds of stores are opened and closed; on a disk each close is synchronised, which takes 20 times as long.
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+NAMES = st.sampled_from(["a", "b", "ü:2"])
+OWNERS = st.sampled_from(["host:1:1", "host:2:1", "host:3:1"])
+TIMES = st.integers(0, 20).map(lambda minute: f"2026-03-02T10:{minute:02}:00.000Z")
+BUDGETS = st.integers(0, 60)
+
+MESSAGES = st.one_of(
+    st.builds(
+        said,
+        st.text(max_size=4),
+        tokens=st.integers(0, 30),
+        at=st.none() | TIMES,
+        agent=st.sampled_from([None, None, "side"]),
+        aside=st.sampled_from([None, None, Aside.QUEUED]),
+        role=st.sampled_from([Role.USER, Role.ASSISTANT, Role.EVENT]),
+    ),
+    st.builds(call, st.sampled_from("xyz"), tokens=st.integers(0, 30), text=st.sampled_from(["{}", "{}1", "{}2"])),
+    st.builds(result, st.sampled_from("xyz"), tokens=st.integers(0, 30)),
+)
+
+QUERIES = st.builds(
+    LogQuery,
+    session=st.none() | NAMES,
+    project=st.none() | st.sampled_from(["/p", "/q"]),
+    kinds=st.sets(st.sampled_from(Kind), max_size=2).map(tuple),
+    types=st.sets(st.sampled_from([Type.FACT, Type.DECISION]), max_size=1).map(tuple),
+    priorities=st.sets(st.sampled_from(Priority), max_size=2).map(tuple),
+    since=st.none() | TIMES,
+    until=st.none() | TIMES,
+    hidden=st.booleans(),
+    after=st.integers(0, 5),
+    last=st.none() | st.integers(0, 4),
+)
+
+
+class TwoStores(RuleBasedStateMachine):
+    batches = Bundle("batches")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY)
+        self.rows = 0
+        self.covered: dict[str, list[int]] = defaultdict(list)
+
+    @initialize()
+    def open(self) -> None:
+        self.file = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, is_gone=lambda owner: "host:3" in owner)
+        self.fake = MemoryStore(is_gone=lambda owner: "host:3" in owner)
+
+    def both(self, act: Callable[[SqliteStore | MemoryStore], object]) -> object:
+        """What the file answers, or the kind of error it raises; the fake has to do the same."""
+        answers: list[object] = []
+        for store in (self.file, self.fake):
+            try:
+                answers.append(act(store))
+            except OmError as error:
+                answers.append(type(error))
+        assert answers[0] == answers[1], "the file (first) and the fake (second) disagree"
+        return answers[0]
+
+    @rule(name=NAMES, messages=st.lists(MESSAGES, max_size=6), now=TIMES, cwd=st.sampled_from([None, "/p", "/q"]))
+    def append(self, name: str, messages: list[Incoming], now: str, cwd: str | None) -> None:
+        self.both(lambda store: store.append(session(name, cwd=cwd), messages, counter=COUNTER, now=now))
+
+    @rule(target=batches, name=NAMES, max_tokens=BUDGETS)
+    def read(self, name: str, max_tokens: int) -> object:
+        batch = self.both(lambda store: store.unobserved(name, max_tokens=max_tokens))
+        return multiple() if batch is None else batch
+
+    @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
+    def observe(self, name: str, max_tokens: int, **result: object) -> None:
+        batch = self.fake.unobserved(name, max_tokens=max_tokens)
+        if batch is not None:
+            self.record(batch, **result)  # type: ignore[arg-type]
+
+    @rule(batch=batches, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
+    def record_late(self, batch: Batch, **result: object) -> None:
+        """The batch was read some time ago, and may have been recorded since."""
+        self.record(batch, **result)  # type: ignore[arg-type]
+
+    def record(self, batch: Batch, outcome: Outcome, rows: int, now: str) -> None:
+        observed = [self.new_row(batch.session, batch.messages[0].seq) for _ in range(rows)]
+        kept = observed if outcome is Outcome.OBSERVED else []
+        raised = self.both(lambda store: store.record(batch, kept, outcome=outcome, now=now, error=None))
+        if raised is None and outcome is not Outcome.FAILED:
+            self.covered[batch.session] += [message.seq for message in batch.messages]
+
+    def new_row(self, name: str, *sources: int) -> Observation:
+        self.rows += 1
+        return row(self.rows, text=f"row {self.rows}", session=name, sources=sources)
+
+    @rule(
+        name=st.none() | NAMES,
+        project=st.sampled_from([None, "/p", "/q"]),
+        kind=st.sampled_from(Kind),
+        priority=st.sampled_from(Priority),
+        event_at=st.none() | TIMES,
+        hidden=st.booleans(),
+        sources=st.lists(st.integers(1, 8), max_size=3),
+    )
+    def add(self, name: str | None, sources: list[int], hidden: bool, **columns: object) -> None:
+        self.rows += 1
+        dropped_at = "2026-03-02T10:00:00.000Z" if hidden else None
+        note = row(self.rows, session=name, sources=tuple(sources), dropped_at=dropped_at, **columns)  # type: ignore[arg-type]
+        self.both(lambda store: store.add(note))
+
+    @rule(query=QUERIES)
+    def log(self, query: LogQuery) -> None:
+        self.both(lambda store: list(store.log(query)))
+
+    @rule(name=NAMES, max_tokens=BUDGETS)
+    def tail(self, name: str, max_tokens: int) -> None:
+        self.both(lambda store: store.tail(name, max_tokens=max_tokens))
+
+    @rule(name=NAMES, owner=OWNERS, now=TIMES, until=TIMES)
+    def claim(self, name: str, owner: str, now: str, until: str) -> None:
+        self.both(lambda store: store.claim(name, Lane.OBSERVE, owner=owner, now=now, expires_at=until))
+
+    @rule(name=NAMES, owner=OWNERS)
+    def release(self, name: str, owner: str) -> None:
+        self.both(lambda store: store.release(name, Lane.OBSERVE, owner=owner))
+
+    @rule(number=st.integers(1, 12), key=st.sampled_from(["k-", "call-x", "result-y"]))
+    def look_up(self, number: int, key: str) -> None:
+        self.both(lambda store: store.observation(f"{number:08x}"))
+        self.both(lambda store: store.message(key))
+        self.both(lambda store: store.messages([number, number - 1]))
+
+    @rule()
+    def reopen(self) -> None:
+        self.file.close()
+        self.file = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, is_gone=lambda owner: "host:3" in owner)
+
+    @invariant()
+    def the_numbers_agree(self) -> None:
+        self.both(lambda store: store.status())
+        self.both(lambda store: store.sessions())
+
+    @invariant()
+    def nothing_is_covered_twice(self) -> None:
+        for name, seqs in self.covered.items():
+            assert seqs == sorted(set(seqs)), f"session {name} was covered as {seqs}"
+
+    def teardown(self) -> None:
+        if hasattr(self, "file"):
+            for summary in self.fake.sessions():
+                self.drain(summary.session.id)
+            self.file.close()
+        self.folder.cleanup()
+
+    def drain(self, name: str) -> None:
+        """Every message ends up in one batch."""
+        while batch := self.file.unobserved(name, max_tokens=20):
+            self.file.record(batch, [], outcome=Outcome.EMPTY, now="2026-03-02T11:00:00.000Z")
+            self.covered[name] += [message.seq for message in batch.messages]
+        everything = [kept.seq for kept in self.fake.messages(range(1, 1000)) if kept.session == name]
+        assert self.covered[name] == everything
+
+
+TwoStores.TestCase.settings = settings(
+    max_examples=200,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+TestTwoStores = TwoStores.TestCase

@@ -1,0 +1,272 @@
+"""What tests use in place of the outside world, under the same contract tests as the real thing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from omcli.memory.batching import Waiting, batch_length
+from omcli.memory.errors import LaneTaken, StaleBatch, UnknownId
+from omcli.memory.message import KeptMessage, Message, Role
+from omcli.memory.observation import Observation, handle
+from omcli.memory.ports import (
+    Appended,
+    Batch,
+    Incoming,
+    Lane,
+    LaneError,
+    Logged,
+    LogQuery,
+    Outcome,
+    SessionSummary,
+    StoreStatus,
+)
+from omcli.memory.session import Session
+
+_Value = TypeVar("_Value", Session, Message, Observation)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A session and when it was last seen."""
+
+    session: Session
+    seen_at: str
+
+
+class MemoryStore:
+    """A store in memory: plain lists, searched from end to end."""
+
+    def __init__(self, *, is_gone: Callable[[str], bool] = lambda _: False) -> None:
+        self._is_gone = is_gone
+        self._sessions: dict[str, _Seen] = {}
+        self._identities: set[str] = set()
+        self._messages: list[KeptMessage] = []
+        self._log: list[Logged] = []
+        self._cursors: Counter[str] = Counter()
+        self._failures: dict[str, LaneError] = {}
+        self._leases: dict[tuple[str, Lane], tuple[str, str]] = {}
+
+    def append(self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str) -> Appended:
+        session = _storable(session)
+        seen = self._sessions.setdefault(session.id, _Seen(session, now))
+        seen.session = seen.session.merged(session)
+        new = tuple(self._keep(incoming, session=session.id, counter=counter) for incoming in messages)
+        if any(new):
+            seen.seen_at = max(seen.seen_at, now)
+        return Appended(new=new)
+
+    def _keep(self, incoming: Incoming, *, session: str, counter: str) -> bool:
+        if incoming.identity in self._identities:
+            return False
+        self._identities.add(incoming.identity)
+        self._messages.append(
+            KeptMessage(
+                seq=len(self._messages) + 1,
+                session=session,
+                key=_well_formed(incoming.key),
+                message=_storable(incoming.message),
+                tokens=incoming.tokens,
+                counter=counter,
+            )
+        )
+        return True
+
+    def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
+        after = self._cursors[session]
+        waiting = [kept for kept in self._messages if kept.session == session and kept.seq > after]
+        length = batch_length(
+            (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in waiting), max_tokens=max_tokens
+        )
+        if not length:
+            return None
+        messages = tuple(waiting[:length])
+        return Batch(
+            session=session,
+            after=after,
+            through=messages[-1].seq,
+            messages=messages,
+            earlier_calls=self._earlier_calls(messages, after=after),
+            last_said=self._last_said(session, after=after),
+            cwd=self._sessions[session].session.cwd,
+        )
+
+    def _earlier_calls(self, messages: Sequence[KeptMessage], *, after: int) -> tuple[KeptMessage, ...]:
+        calls: dict[str | None, KeptMessage] = {}
+        wanted: dict[int, KeptMessage] = {}
+        for kept in self._messages:
+            if kept.session == messages[0].session and kept.seq <= after and kept.message.role is Role.CALL:
+                calls[kept.message.call_id] = kept
+        for kept in messages:
+            call = calls.pop(kept.message.call_id, None) if kept.message.call_id is not None else None
+            if call is not None and kept.message.role is Role.RESULT:
+                wanted[call.seq] = call
+        return tuple(wanted[seq] for seq in sorted(wanted))
+
+    def _last_said(self, session: str, *, after: int) -> KeptMessage | None:
+        for kept in reversed(self._messages[:after]):
+            if kept.session == session and kept.message.agent is None and kept.message.role is Role.ASSISTANT:
+                return kept
+        return None
+
+    def record(
+        self, batch: Batch, observations: Sequence[Observation], *, outcome: Outcome, now: str, error: str | None = None
+    ) -> None:
+        if observations and outcome is not Outcome.OBSERVED:
+            raise ValueError(f"a batch that is {outcome} has no rows")
+        if self._cursors[batch.session] != batch.after:
+            raise StaleBatch(f"session {batch.session} was worked on by another process meanwhile")
+        if outcome is Outcome.FAILED:
+            self._failures.pop(batch.session, None)
+            self._failures[batch.session] = LaneError(
+                session=batch.session, lane=Lane.OBSERVE, at=now, error=error or ""
+            )
+            return
+        self._failures.pop(batch.session, None)
+        self._cursors[batch.session] = batch.through
+        for row in observations:
+            self.add(row)
+
+    def add(self, observation: Observation) -> None:
+        stored = replace(
+            _storable(observation),
+            sources=tuple(sorted(set(observation.sources))),
+            metadata=json.loads(json.dumps(dict(observation.metadata))),
+        )
+        self._log.append(Logged(position=len(self._log) + 1, observation=stored))
+
+    def log(self, query: LogQuery) -> Iterator[Logged]:
+        found = [self._linked(logged) for logged in self._log if _asked_for(logged, query)]
+        return iter(found if query.last is None else found[max(len(found) - query.last, 0) :])
+
+    def _linked(self, logged: Logged) -> Logged:
+        """The row with the messages it came from, as far as they are there."""
+        kept = self.messages(logged.observation.sources)
+        linked = replace(
+            logged.observation,
+            sources=tuple(message.seq for message in kept),
+            message_ids=tuple(message.key for message in kept),
+        )
+        return replace(logged, observation=linked)
+
+    def observation(self, reference: str) -> Observation:
+        wanted = reference.strip().lower()
+        found = [
+            self._linked(logged).observation
+            for logged in self._log
+            if wanted in {logged.observation.id, logged.observation.id.replace("-", "")}
+            or (len(wanted) >= 4 and handle(logged.observation.id).startswith(wanted))
+        ]
+        if len(found) != 1:
+            raise UnknownId(f"{len(found)} rows are called `{reference}`")
+        return found[0]
+
+    def messages(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+        wanted = set(seqs)
+        return tuple(kept for kept in self._messages if kept.seq in wanted)
+
+    def message(self, key: str) -> KeptMessage:
+        found = [kept for kept in self._messages if kept.key == key]
+        if len(found) != 1:
+            raise UnknownId(f"{len(found)} messages are called `{key}`")
+        return found[0]
+
+    def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
+        newest: list[KeptMessage] = []
+        for kept in reversed(self._messages):
+            if kept.session != session or kept.message.agent is not None:
+                continue
+            if newest and kept.tokens + sum(other.tokens for other in newest) > max_tokens:
+                break
+            newest.append(kept)
+        return tuple(reversed(newest))
+
+    def session(self, session: str) -> Session | None:
+        return self._sessions[session].session if session in self._sessions else None
+
+    def sessions(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
+        found = [seen for seen in self._sessions.values() if project is None or seen.session.project == project]
+        found.sort(key=lambda seen: (seen.seen_at, seen.session.id), reverse=True)
+        return tuple(self._summary(seen) for seen in found[:last])
+
+    def _summary(self, seen: _Seen) -> SessionSummary:
+        name = seen.session.id
+        kept = [kept for kept in self._messages if kept.session == name]
+        instants = sorted(kept.message.at for kept in kept if kept.message.at)
+        return SessionSummary(
+            session=seen.session,
+            messages=sum(kept.message.is_counted for kept in kept),
+            observations=len(list(self.log(LogQuery(session=name)))),
+            pending=sum(kept.seq > self._cursors[name] for kept in kept),
+            first_at=instants[0] if instants else None,
+            last_at=instants[-1] if instants else None,
+            seen_at=seen.seen_at,
+        )
+
+    def status(self) -> StoreStatus:
+        visible = [logged.observation for logged in self.log(LogQuery())]
+        message_tokens: Counter[str] = Counter()
+        observation_tokens: Counter[str] = Counter()
+        for kept in self._messages:
+            message_tokens[kept.counter] += kept.tokens
+        for row in visible:
+            observation_tokens[row.counter] += row.tokens
+        return StoreStatus(
+            sessions=len(self._sessions),
+            messages=sum(kept.message.is_counted for kept in self._messages),
+            observations=len(visible),
+            hidden=len(self._log) - len(visible),
+            pending=sum(kept.seq > self._cursors[kept.session] for kept in self._messages),
+            message_tokens=dict(message_tokens),
+            observation_tokens=dict(observation_tokens),
+            errors=tuple(self._failures.values()),
+        )
+
+    def stored_texts(self) -> Iterator[Message | Observation]:
+        yield from [kept.message for kept in self._messages]
+        yield from [logged.observation for logged in self.log(LogQuery())]
+
+    def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
+        holder, until = self._leases.get((session, lane), (owner, ""))
+        if holder != owner and until > now and not self._is_gone(holder):
+            raise LaneTaken(f"{holder} is at the {lane} lane of session {session}")
+        self._leases[session, lane] = (owner, expires_at)
+
+    def release(self, session: str, lane: Lane, *, owner: str) -> None:
+        if self._leases.get((session, lane), ("", ""))[0] == owner:
+            del self._leases[session, lane]
+
+
+def _asked_for(logged: Logged, query: LogQuery) -> bool:
+    row = logged.observation
+    return (
+        logged.position > query.after
+        and (query.session is None or row.session == query.session)
+        and (query.project is None or row.project == query.project)
+        and (not query.kinds or row.kind in query.kinds)
+        and (not query.types or row.type in query.types)
+        and (not query.priorities or row.priority in query.priorities)
+        and (query.since is None or row.dated >= query.since)
+        and (query.until is None or row.dated < query.until)
+        and (query.hidden or row.is_visible)
+    )
+
+
+def _well_formed(text: str) -> str:
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def _storable(value: _Value) -> _Value:
+    """The value as a store gives it back."""
+    changes: dict[str, Any] = {}
+    for field in fields(value):
+        content = getattr(value, field.name)
+        if type(content) is str:
+            changes[field.name] = _well_formed(content)
+        elif type(content) is int and abs(content) >= 1 << 63:
+            changes[field.name] = None
+    return replace(value, **changes)

@@ -1,0 +1,1 @@
+"""The store as a file: what the fake cannot show."""

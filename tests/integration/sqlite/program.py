@@ -1,0 +1,124 @@
+"""A program that works on a store, for tests that need several at once, or one that dies: `program VERB PATH …`."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+from omcli.memory.errors import OmError
+from omcli.memory.ports import Lane, Outcome
+from omcli.sqlite.migrate import MIGRATIONS
+from omcli.sqlite.owner import this_process
+from omcli.sqlite.store import SqliteStore
+from tests.material import COUNTER, NOW, row, said, session
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def open_(path: Path, migrations: str = "") -> None:
+    """Waits for a line on stdin, then opens the store and adds a row to it."""
+    say("ready")
+    sys.stdin.readline()
+    with SqliteStore.open(path, wait=10, migrations=Path(migrations) if migrations else MIGRATIONS) as store:
+        store.append(session(f"opener-{os.getpid()}"), [], counter=COUNTER, now=NOW)
+
+
+def append(path: Path, name: str, number: str) -> None:
+    """Appends so many messages, each in a transaction of its own."""
+    say("ready")
+    sys.stdin.readline()
+    with SqliteStore.open(path, wait=30) as store:
+        for index in range(int(number)):
+            store.append(session(name), [said(f"{name} {index}")], counter=COUNTER, now=NOW)
+
+
+def observe(path: Path, name: str, first_row: str) -> None:
+    """Works through a session two messages at a time, one row per message; says what it covered."""
+    say("ready")
+    sys.stdin.readline()
+    rows = count(int(first_row))
+    with SqliteStore.open(path, wait=30) as store:
+        while batch := store.unobserved(name, max_tokens=20):
+            observed = [row(next(rows), text=kept.message.text, sources=(kept.seq,)) for kept in batch.messages]
+            try:
+                store.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
+            except OmError as error:
+                say(type(error).__name__)
+            else:
+                say("covered", *(kept.seq for kept in batch.messages))
+
+
+def work(path: Path, name: str, start: str) -> None:
+    """Appends and observes without end; says what it has kept once it is kept."""
+    with SqliteStore.open(path, wait=10) as store:
+        for number in count(int(start)):
+            text = f"{name} {number} " + "x" * (number * 997 % 5000)
+            store.append(session(name), [said(text)], counter=COUNTER, now=NOW)
+            say("kept", number)
+            batch = store.unobserved(name, max_tokens=100)
+            assert batch is not None
+            rows = [row(number * 1000 + kept.seq, session=name, sources=(kept.seq,)) for kept in batch.messages]
+            store.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+
+
+def fill(path: Path) -> None:
+    """Appends until it is not possible any more; says how many messages were kept, and why no more."""
+    with SqliteStore.open(path, wait=10) as store:
+        for number in count():
+            try:
+                store.append(session(), [said(f"{number} " + "x" * 10_000)], counter=COUNTER, now=NOW)
+            except OmError as error:
+                say(number, type(error).__name__, error.exit_code)
+                return
+
+
+def claim(path: Path, name: str) -> None:
+    """Claims a session, says so, and stays."""
+    with SqliteStore.open(path, wait=10) as store:
+        store.claim(name, Lane.OBSERVE, owner=this_process(), now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+        say("claimed")
+        time.sleep(30)
+
+
+def read(path: Path) -> None:
+    """Says what a reader finds: the number of messages, or the error."""
+    try:
+        with SqliteStore.open(path, wait=1, read_only=True) as store:
+            say(store.status().messages, "messages")
+    except OmError as error:
+        say(type(error).__name__, error.exit_code)
+
+
+def write(path: Path) -> None:
+    """Says whether a message could be kept, or the error."""
+    try:
+        with SqliteStore.open(path, wait=1) as store:
+            store.append(session(), [said("written")], counter=COUNTER, now=NOW)
+            say("written")
+    except OmError as error:
+        say(type(error).__name__, error.exit_code)
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    "open": open_,
+    "append": append,
+    "observe": observe,
+    "work": work,
+    "fill": fill,
+    "claim": claim,
+    "read": read,
+    "write": write,
+}
+
+if __name__ == "__main__":
+    try:
+        VERBS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
+    except sqlite3.Error as error:
+        sys.exit(f"an error of SQLite that nobody explained: {error!r}")

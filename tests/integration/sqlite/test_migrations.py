@@ -1,0 +1,184 @@
+"""Bringing stores up to date: whole or not at all, once, and with a copy of what was before."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.errors import MigrationFailed
+from omcli.sqlite.migrate import MIGRATIONS, statements, steps
+from omcli.sqlite.store import SqliteStore
+from tests.integration.sqlite.running import run_at_once
+from tests.material import COUNTER, NOW, said, session
+
+SECOND = """
+-- Another table; a comment; with semicolons.
+CREATE TABLE step_log (step INTEGER NOT NULL) STRICT;   -- and one; more
+CREATE TRIGGER noted AFTER INSERT ON step_log BEGIN
+    UPDATE sessions SET title = 'step ' || new.step;
+    UPDATE sessions SET branch = 'b; c';
+END;
+INSERT INTO step_log VALUES (2)
+"""
+THIRD = "INSERT INTO step_log VALUES (3);\n-- the end\n"
+BROKEN = "INSERT INTO step_log VALUES (3);\nINSERT INTO step_log VALUES (NULL);\n"
+
+
+def folder(place: Path, *more: str) -> Path:
+    """A folder of steps: the real ones, and more."""
+    place.mkdir()
+    for number, sql in enumerate((*steps(), *more), start=1):
+        (place / f"{number:04}_step.sql").write_text(sql, encoding="utf-8")
+    (place / "README").write_text("no step", encoding="utf-8")
+    return place
+
+
+def version(path: Path) -> int:
+    with sqlite3.connect(path) as connection:
+        (number,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    assert isinstance(number, int)
+    return number
+
+
+def step_log(path: Path) -> list[int]:
+    with sqlite3.connect(path) as connection:
+        found = [number for (number,) in connection.execute("SELECT step FROM step_log")]
+    connection.close()
+    return found
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A store of the released schema, with a message."""
+    path = tmp_path / "om.db"
+    with SqliteStore.open(path, wait=1) as store:
+        store.append(session(), [said("hello")], counter=COUNTER, now=NOW)
+    return path
+
+
+def texts(path: Path, migrations: Path, *, read_only: bool = False) -> list[str]:
+    with SqliteStore.open(path, wait=1, migrations=migrations, read_only=read_only) as store:
+        return [stored.text for stored in store.stored_texts()]
+
+
+def test_the_steps_are_numbered_without_a_gap() -> None:
+    names = sorted(step.name for step in MIGRATIONS.glob("*.sql"))
+    assert [name[:5] for name in names] == [f"{number:04}_" for number in range(1, len(names) + 1)]
+
+
+def test_a_script_is_taken_apart_into_statements() -> None:
+    first, second, third, fourth = statements(SECOND + ";\nSELECT 1")
+    assert "CREATE TABLE" in first
+    assert "END" in second
+    assert "VALUES (2)" in third
+    assert fourth.strip() == "SELECT 1"
+
+
+def test_an_old_store_is_brought_up_to_date_and_keeps_what_it_holds(old: Path, tmp_path: Path) -> None:
+    """S1.18, T69: every step once, the old rows preserved."""
+    migrations = folder(tmp_path / "steps", SECOND, THIRD)
+    for _ in range(2):
+        assert texts(old, migrations) == ["hello"]
+    assert (version(old), step_log(old)) == (3, [2, 3])
+
+
+def test_a_migrated_store_has_the_schema_of_a_new_one(old: Path, tmp_path: Path) -> None:
+    migrations = folder(tmp_path / "steps", SECOND)
+    new = tmp_path / "new.db"
+    schemas = []
+    for path in (old, new):
+        SqliteStore.open(path, wait=1, migrations=migrations).close()
+        with sqlite3.connect(path) as connection:
+            schemas.append(connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall())
+        connection.close()
+    assert schemas[0] == schemas[1]
+
+
+def test_before_the_first_step_the_store_is_copied(old: Path, tmp_path: Path) -> None:
+    SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", SECOND, THIRD)).close()
+    copy = tmp_path / "om.db.v1.bak"
+    assert {entry.name for entry in tmp_path.glob("om.db*")} == {"om.db", copy.name}
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert version(copy) == 1
+    assert texts(copy, folder(tmp_path / "old steps")) == ["hello"]
+
+
+def test_a_copy_that_was_cut_off_once_is_made_anew(old: Path, tmp_path: Path) -> None:
+    for name in ("om.db.v1.bak.partial", "om.db.v1.bak.partial-wal", "om.db.v1.bak.partial-shm"):
+        (tmp_path / name).write_bytes(b"half a copy")
+    SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", SECOND)).close()
+    assert {entry.name for entry in tmp_path.glob("om.db*")} == {"om.db", "om.db.v1.bak"}
+
+
+def test_a_new_store_needs_no_copy(tmp_path: Path) -> None:
+    SqliteStore.open(tmp_path / "om.db", wait=1).close()
+    assert {entry.name for entry in tmp_path.iterdir()} == {"om.db"}
+
+
+def test_a_current_store_is_opened_without_taking_the_write_lock(old: Path) -> None:
+    other = sqlite3.connect(old, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    SqliteStore.open(old, wait=0).close()
+    other.close()
+
+
+def test_a_step_that_fails_half_way_leaves_the_store_as_it_was(old: Path, tmp_path: Path) -> None:
+    """T69, F29: rolled back, the version named, exit 70; the steps before it stay done."""
+    migrations = folder(tmp_path / "steps", SECOND, BROKEN)
+    for _ in range(2):
+        with pytest.raises(MigrationFailed, match=r"from schema version 2 to 3.*step_log\.step.*rolled back") as raised:
+            SqliteStore.open(old, wait=1, migrations=migrations)
+        assert raised.value.exit_code == 70
+        assert raised.value.hint
+        assert (version(old), step_log(old)) == (2, [2])
+    mended = folder(tmp_path / "mended", SECOND, THIRD)
+    assert texts(old, mended) == ["hello"]
+    assert step_log(old) == [2, 3]
+
+
+def test_a_new_store_whose_making_fails_is_an_empty_file(tmp_path: Path) -> None:
+    """T69."""
+    with pytest.raises(MigrationFailed):
+        SqliteStore.open(tmp_path / "om.db", wait=1, migrations=folder(tmp_path / "steps", "CREATE nonsense;"))
+    SqliteStore.open(tmp_path / "om.db", wait=1).close()
+
+
+def test_a_reader_of_an_old_store_reads_and_leaves_it_old(old: Path, tmp_path: Path) -> None:
+    migrations = folder(tmp_path / "steps", SECOND, THIRD)
+    content = old.read_bytes()
+    assert texts(old, migrations, read_only=True) == ["hello"]
+    assert old.read_bytes() == content
+    assert not list(tmp_path.glob("*.bak"))
+
+
+def test_many_that_open_a_new_store_at_the_same_moment_all_get_it(tmp_path: Path) -> None:
+    """F29: also while its journal mode is being set, where SQLite by itself gives up at once."""
+    together = threading.Barrier(8)
+
+    def open_and_append(round_: int) -> bool:
+        together.wait()
+        with SqliteStore.open(tmp_path / f"{round_}.db", wait=10) as store:
+            return store.append(session(), [said("hello")], counter=COUNTER, now=NOW).new == (True,)
+
+    for round_ in range(10):
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(open_and_append, [round_] * 8)) == 1
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_of_several_that_open_a_store_at_once_one_brings_it_up_to_date(
+    tmp_path: Path, old: Path, existing: bool
+) -> None:
+    """F29: one migrates, the others wait."""
+    path = old if existing else tmp_path / "new.db"
+    migrations = folder(tmp_path / "steps", SECOND, THIRD)
+    run_at_once([("open", path, migrations)] * 4)
+    assert (version(path), step_log(path)) == (3, [2, 3])
+    with SqliteStore.open(path, wait=1, migrations=migrations) as store:
+        assert len(store.sessions()) == 4 + existing

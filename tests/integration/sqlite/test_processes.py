@@ -1,0 +1,141 @@
+"""Several programs on one store, and programs that die in the middle."""
+
+from __future__ import annotations
+
+import random
+import resource
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.errors import LaneTaken
+from omcli.memory.ports import Lane, LogQuery
+from omcli.sqlite.owner import is_gone, named, this_process
+from omcli.sqlite.store import SqliteStore
+from tests.integration.sqlite.running import run, run_at_once, start
+from tests.material import COUNTER, NOW, said, session
+
+
+def sound(path: Path) -> str:
+    """What SQLite says of the file."""
+    with sqlite3.connect(path) as connection:
+        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
+        broken_links = connection.execute("PRAGMA foreign_key_check").fetchall()
+    connection.close()
+    return str(verdict) if not broken_links else f"broken links: {broken_links}"
+
+
+def test_eight_programs_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    """F20, F26, S1.16: every write of every one is there, in the order of its session."""
+    path = tmp_path / "om.db"
+    run_at_once([("append", path, f"session {number}", 25) for number in range(8)])
+    with SqliteStore.open(path, wait=1) as store:
+        for number in range(8):
+            batch = store.unobserved(f"session {number}", max_tokens=10_000)
+            assert batch is not None
+            assert [kept.key for kept in batch.messages] == [f"k-session {number} {index}" for index in range(25)]
+        assert store.status().messages == 200
+    assert sound(path) == "ok"
+
+
+def test_programs_that_observe_one_session_at_once_cover_each_message_once(tmp_path: Path) -> None:
+    """T75: each batch has one winner, the others are told, and nothing is written twice."""
+    path = tmp_path / "om.db"
+    with SqliteStore.open(path, wait=1) as store:
+        store.append(session(), [said(f"{number}") for number in range(60)], counter=COUNTER, now=NOW)
+    answers = run_at_once([("observe", path, "s", 1000 * number) for number in range(1, 5)])
+    lines = [line.split() for answer in answers for line in answer.splitlines()]
+    assert {words[0] for words in lines} <= {"covered", "StaleBatch"}
+    covered = [int(seq) for words in lines if words[0] == "covered" for seq in words[1:]]
+    assert sorted(covered) == list(range(1, 61))
+    with SqliteStore.open(path, wait=1) as store:
+        rows = [logged.observation for logged in store.log(LogQuery())]
+    assert [row.sources for row in rows] == [(seq,) for seq in range(1, 61)]
+    assert [row.text for row in rows] == [f"{number}" for number in range(60)]
+
+
+def test_programs_killed_at_any_moment_leave_a_sound_store(tmp_path: Path) -> None:
+    """F22: what was said to be kept is kept, and every message before the cursor has its row, once."""
+    path, chance, kept_first = tmp_path / "om.db", random.Random(22), 0
+    for life in range(20):
+        with start("work", path, "s", life * 1000) as program:
+            assert program.stdout is not None
+            assert program.stdout.readline(), program.stderr and program.stderr.read()
+            time.sleep(chance.random() * 0.02)
+            program.kill()
+            numbers = [life * 1000, *(int(line.split()[1]) for line in program.stdout if line.endswith("\n"))]
+        with SqliteStore.open(path, wait=1) as store:
+            texts = [stored.text.split()[1] for stored in store.stored_texts() if stored.text.startswith("s ")]
+            rows = [logged.observation.sources for logged in store.log(LogQuery())]
+            (summary,) = store.sessions()
+        missing = {str(number) for number in numbers} - set(texts)
+        assert not missing, f"life {life}: said to be kept and gone"
+        assert summary.messages == len(texts) > kept_first
+        assert rows == [(seq,) for seq in range(1, summary.messages - summary.pending + 1)], f"life {life}"
+        kept_first = len(texts)
+    assert sound(path) == "ok"
+
+
+def test_a_full_disk_is_said_and_the_store_stays_sound(tmp_path: Path) -> None:
+    """F32: exit 74; what was kept before is all there, and writing goes on once there is room."""
+    path = tmp_path / "om.db"
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    number, error, exit_code = run("fill", path, prepare=limit).split()
+    assert (error, exit_code) == ("InputOutput", "74")
+    with SqliteStore.open(path, wait=1) as store:
+        assert store.status().messages == int(number) > 5
+        assert store.append(session(), [said("room again")], counter=COUNTER, now=NOW).new == (True,)
+    assert sound(path) == "ok"
+
+
+class TestOwners:
+    def test_this_program_is_not_gone(self) -> None:
+        assert not is_gone(this_process())
+
+    def test_a_lane_is_held_by_the_program_that_claimed_it_until_that_ends(self, tmp_path: Path) -> None:
+        """F23, F24, T75: the lease names its real holder; killed, it holds nothing, however far off the expiry is."""
+        path = tmp_path / "om.db"
+        with start("claim", path, "s") as program, SqliteStore.open(path, wait=10) as store:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "claimed\n"
+            me = this_process()
+            with pytest.raises(LaneTaken, match=rf"process {program.pid}\b"):
+                store.claim("s", Lane.OBSERVE, owner=me, now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+            program.kill()
+            program.wait()
+            store.claim("s", Lane.OBSERVE, owner=me, now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+
+    def test_a_program_that_ended_is_gone_also_before_its_parent_notices(self, tmp_path: Path) -> None:
+        """F23."""
+        host = this_process().rsplit(":", 2)[0]
+        with start("read", tmp_path / "none.db") as program:
+            assert program.stdout is not None
+            assert program.stdout.read() == "0 messages\n"
+            deadline = time.monotonic() + 10
+            while not is_gone(f"{host}:{program.pid}:-") and time.monotonic() < deadline:
+                time.sleep(0.01)  # between its last word and its end
+            assert is_gone(f"{host}:{program.pid}:-")
+            program.wait()
+            assert is_gone(f"{host}:{program.pid}:-")
+
+    def test_another_program_with_the_same_number_is_not_the_owner(self) -> None:
+        host, pid, start_of_it = this_process().rsplit(":", 2)
+        assert is_gone(f"{host}:{pid}:{start_of_it}1")
+        assert not is_gone(f"{host}:{pid}:-"), "without a start there is only the number to go by"
+
+    @pytest.mark.parametrize("owner", ["elsewhere.example:1:1", "", "me", "a:b:c", "::", "host:0:1", "host:-1:1"])
+    def test_of_what_cannot_be_known_nobody_says_that_it_is_gone(self, owner: str) -> None:
+        host = this_process().rsplit(":", 2)[0]
+        assert not is_gone(owner.replace("host", host))
+        assert not is_gone(f"{host}:{10**30}:1")
+
+    def test_owners_are_named_for_people(self) -> None:
+        host, pid, _ = this_process().rsplit(":", 2)
+        assert named(this_process()) == f"process {pid}"
+        assert named(f"x{host}:7:1") == f"process 7 on x{host}"
+        assert named("something") == "something"
