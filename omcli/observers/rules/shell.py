@@ -1,0 +1,151 @@
+"""Shell commands and their output: which only look, what they came to, and which lines say what went wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from omcli.memory.text import one_line
+
+_LOOKING = frozenset(
+    (
+        "[ awk basename bat cat cd column cut date df diff dirname du echo env false fd file find grep head "
+        "hexdump jq less ls lsof nl od pgrep printenv printf ps pwd readlink realpath rg set sleep sort stat "
+        "tail test tr tree true type uname uniq wc which whoami xargs xxd yq "
+    ).split()
+)
+_LOOKING_GIT = frozenset(
+    (
+        "blame branch cat-file describe diff fetch grep log ls-files ls-remote ls-tree merge-base reflog "
+        "remote rev-list rev-parse shortlog show status "
+    ).split()
+)
+_SEPARATOR = re.compile(r"\s*(?:&&|\|\|?|;|\n)\s*")
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_ASSIGNMENT = re.compile(r"^(?:\w+=\S*\s+)+")
+_CHANGES_DIRECTORY = re.compile(r"^\s*cd\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
+_WRAPPED = re.compile(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
+_TRIMS = re.compile(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
+_WRITES = re.compile(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
+
+# Lines that sum up: 12 passed, 1 failed in 3.2s - Tests: 2 failed, 10 total - Build succeeded - Found 3 errors.
+_SUMMARY = re.compile(
+    r"\b\d+ (?:tests? )?(?:passed|failed|passing|failing|failures?|errors?|warnings?|skipped|pass|fail)\b"
+    r"|^(?:Tests?|Test Suites|Ran \d+ tests?|test result|Build|BUILD|Finished|Compiled|Found \d+ (?:errors?|issues?))\b"
+    r"|\b(?:no issues found|all checks passed|already exists)\b|^\s*(?:\d+ files? changed|already up to date)\b",
+    re.IGNORECASE,
+)
+_TROUBLE = re.compile(
+    r"^\s*(?:E\s{2,}\S|\S*(?:Error|Exception|Panic|panic)\b.*|error(?:\[\w+\])?[:\s].*|fatal:.*|"
+    r"FAIL(?:ED)?\b.*|npm ERR!.*|"
+    r"ERROR\b.*|.*\berror (?:TS|CS|C)\d+.*|.*: (?:command not found|No such file or directory|Permission denied).*|"
+    r"\S+:\d+(?::\d+)?:.*|--- FAIL.*|✗.*|×.*|.*\bcannot find\b.*|.*\bundefined: .*|usage:.*)",
+)
+_COMMITTED = re.compile(
+    r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE
+)
+_PULL_REQUEST = re.compile(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
+
+COMMAND_CHARACTERS = 160
+"""How much of a command a row shows; the whole stands in the message."""
+
+
+def command_of(arguments: Mapping[str, object], raw: str) -> str:
+    """The command line that a run tool was given, without a leading change of directory. Empty where there is none."""
+    for name in ("command", "cmd", "script", "code", "input", "action"):
+        value = arguments.get(name)
+        if isinstance(value, dict):
+            value = value.get("command")
+        if isinstance(value, list):
+            words = [word for word in value if isinstance(word, str)]  # bash, -lc and the command, or the words of one
+            value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+        if isinstance(value, str) and value.strip():
+            bare = _WRAPPED.sub(r"\2", value.strip())
+            return _CHANGES_DIRECTORY.sub("", bare).strip()
+    return "" if arguments else raw.strip()
+
+
+def shown(command: str) -> str:
+    """A command as a row shows it: its first line, cut between words, without what only trims its output."""
+    lines = [line for line in command.splitlines() if line.strip()]
+    first = one_line(lines[0]) if lines else ""
+    first = _TRIMS.sub("", first) or first
+    if len(first) > COMMAND_CHARACTERS:
+        first = cut(first, COMMAND_CHARACTERS)
+    elif len(lines) > 1:
+        first += " …"
+    return first
+
+
+def cut(text: str, limit: int) -> str:
+    """A text of at most `limit` characters, cut between words and marked with an ellipsis; never inside a name."""
+    if len(text) <= limit:
+        return text
+    end = text.rfind(" ", 0, limit - 1)
+    return f"{text[:end].rstrip()} …" if end > 0 else "…"
+
+
+def counted(number: int) -> str:
+    """A count in words that can be taken for nothing else: large ones are "99+", not a number somebody may look for."""
+    return str(number) if number < 100 else "99+"
+
+
+def only_looks(command: str) -> bool:
+    """Whether a command changes nothing that lasts: every part of it lists, prints, searches or compares."""
+    bare = _QUOTED.sub("''", command)
+    if "<<" in bare or _WRITES.search(bare):
+        return False
+    return all(_part_looks(part) for part in _SEPARATOR.split(bare) if part.strip())
+
+
+def _part_looks(part: str) -> bool:
+    words = _ASSIGNMENT.sub("", part.strip().lstrip("(").strip()).split()
+    if not words:
+        return True
+    name = words[0].rsplit("/", 1)[-1]
+    if name == "git":
+        verbs = [word for word in words[1:] if not word.startswith("-") and "/" not in word]
+        return bool(verbs) and verbs[0] in _LOOKING_GIT and "-D" not in words and "-d" not in words
+    if name == "sed":
+        return "-n" in words
+    if name == "gh" and len(words) > 2:
+        asks_api = words[1] == "api" and not {"-X", "--method", "-f", "-F", "--field"} & set(words)
+        return asks_api or words[2] in ("view", "list", "status", "diff", "checks")
+    return name in _LOOKING or words[-1] in ("--version", "--help")
+
+
+def summary(output: str) -> str:
+    """The last line of an output that sums up: "12 passed, 1 failed in 3.2s". Empty where there is none."""
+    for line in reversed(output.splitlines()[-60:]):
+        if len(line) <= 300 and _SUMMARY.search(line):
+            return cut(one_line(line).strip("= -"), 160)
+    return ""
+
+
+def trouble(output: str, limit: int) -> str:
+    """What an output says went wrong: its first error lines, else its last line, within `limit` characters."""
+    lines = [line for line in (one_line(line) for line in output.splitlines()) if line]
+    telling = [line for line in lines if _TROUBLE.match(line)] or lines[-1:]
+    kept: list[str] = []
+    room = limit
+    for line in dict.fromkeys(telling):
+        part = cut(line, room)
+        if part == "…" or (kept and len(line) > room):
+            break
+        kept.append(part)
+        room -= len(part) + 3
+        if room < 20:
+            break
+    return " | ".join(kept)
+
+
+def committed(output: str) -> tuple[str, str, str] | None:
+    """Branch, id and subject of the commit that `git commit` reports, or None."""
+    match = _COMMITTED.search(output)
+    return (match["branch"], match["sha"], one_line(match["subject"])) if match else None
+
+
+def published(output: str) -> str:
+    """The address of a pull request or release in an output, or the empty text."""
+    match = _PULL_REQUEST.search(output)
+    return match.group() if match else ""

@@ -1,0 +1,84 @@
+"""Batches for observers, written as a conversation: what was said, and which tools were used to what effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from omcli.memory.message import Aside, KeptMessage, Message, Role
+from omcli.memory.observation import Draft
+from omcli.memory.ports import Batch
+from omcli.observers.rules import RuleObserver
+
+
+@dataclass
+class Talk:
+    """A conversation under construction; every method adds to it and returns it."""
+
+    cwd: str | None = "/src/app"
+    kept: list[KeptMessage] = field(default_factory=list)
+
+    def user(self, text: str, *, aside: Aside | None = None, name: str | None = None) -> Talk:
+        return self.add(Message(role=Role.USER, text=text, aside=aside, name=name, at=self._at()))
+
+    def agent(self, text: str) -> Talk:
+        return self.add(Message(role=Role.ASSISTANT, text=text, at=self._at()))
+
+    def event(self, text: str, aside: Aside) -> Talk:
+        return self.add(Message(role=Role.EVENT, text=text, aside=aside, at=self._at()))
+
+    def tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | str,
+        output: str | None = "",
+        *,
+        failed: bool | None = False,
+        exit_code: int | None = None,
+        agent: str | None = None,
+    ) -> Talk:
+        """A call and its result; no result where `output` is None."""
+        call_id = f"call-{len(self.kept)}"
+        given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        self.add(Message(role=Role.CALL, text=given, tool=name, call_id=call_id, at=self._at(), agent=agent))
+        if output is None:
+            return self
+        return self.add(
+            Message(
+                role=Role.RESULT,
+                text=output,
+                tool=name,
+                call_id=call_id,
+                failed=failed,
+                exit_code=exit_code,
+                at=self._at(),
+                agent=agent,
+            )
+        )
+
+    def add(self, message: Message) -> Talk:
+        seq = len(self.kept) + 1
+        self.kept.append(
+            KeptMessage(seq=seq, session="s", key=f"m{seq}", message=message, tokens=len(message.text), counter="test")
+        )
+        return self
+
+    def batch(self) -> Batch:
+        return Batch(session="s", after=0, through=len(self.kept), messages=tuple(self.kept), cwd=self.cwd)
+
+    def observed(self) -> tuple[Draft, ...]:
+        return RuleObserver().observe(self.batch())
+
+    def one(self) -> Draft:
+        """The only row; fails where there are none or several."""
+        rows = self.observed()
+        assert len(rows) == 1, f"expected one row, got {[row.text for row in rows]}"
+        return rows[0]
+
+    def texts(self) -> list[str]:
+        return [row.text for row in self.observed()]
+
+    def _at(self) -> str:
+        minutes = len(self.kept)
+        return f"2026-03-02T{10 + minutes // 60:02}:{minutes % 60:02}:00.000Z"
