@@ -1,0 +1,230 @@
+"""A context pack: what an agent is given to go on from, chosen to fit a token budget that is never exceeded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from omcli.memory import ranking, tail
+from omcli.memory.budget import Budgets, shares
+from omcli.memory.layouts import LAYOUTS, To
+from omcli.memory.layouts.layout import Head, Shown
+from omcli.memory.message import KeptMessage
+from omcli.memory.observation import Kind, Observation
+from omcli.memory.ports import TokenCounter
+from omcli.memory.selection import Price, Scales, fitting
+from omcli.memory.session import Session
+from omcli.memory.tail import Turn, Unit
+from omcli.memory.tier import Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPack:
+    """The three tiers as chosen, what they cost, and the text that holds them."""
+
+    session: str | None
+    cross: tuple[Observation, ...]
+    """Rows of other sessions, and of none, in the order they were given in."""
+    observations: tuple[Observation, ...]
+    """Rows of the session: reflections, then the others, each in the order they were given in."""
+    turns: tuple[Turn, ...]
+    """The last messages, oldest first."""
+    tokens: Mapping[Tier, int]
+    """What each tier takes of `printed`."""
+    left_out: int
+    """Rows that would belong into the pack and found no room."""
+    counter: str
+    """The token counter that everything is stated in."""
+    budgets: Budgets
+    pending: int
+    """Messages of the session that no observation covers yet."""
+    printed: str
+    """The pack in the form that was asked for, line end included; empty where there is nothing to print."""
+
+
+def pack(
+    *,
+    session: Session | None,
+    cross: Sequence[Observation] = (),
+    observations: Sequence[Observation] = (),
+    messages: Sequence[KeptMessage] = (),
+    budgets: Budgets,
+    counter: TokenCounter,
+    now: str,
+    to: To = To.TEXT,
+    pending: int = 0,
+) -> ContextPack:
+    """Chooses what fits and prints it: at most `budgets.total` tokens as a whole, and each tier at most its own.
+
+    `cross` are candidates of the project in the order they were added: what is no business of other sessions is left
+    out (`ranking.is_shared`). `observations` are the session's rows in the order they were added, `messages` its main
+    thread, oldest first. Rows and messages are whole or not there at all, but for messages too long to be shown
+    whole. `now`, an instant, decides nothing but which rows of other sessions have to give way.
+    """
+    head = Head(session=session.id if session else None, counter=counter.name, budgets=budgets, pending=pending)
+    scales = Scales(layout=LAYOUTS[to](head), counter=counter)
+    shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
+    own = _in_printing_order(observations)
+    draft = _Draft(
+        budgets=budgets,
+        scales=scales,
+        cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now), scales=scales),
+        session=_Rows(rows=own, order=ranking.ranked_in_session(own), scales=scales),
+        tail=_Tail(messages=messages, scales=scales),
+    )
+    draft.fill()
+    printed = draft.print()
+    shown = draft.shown
+    return ContextPack(
+        session=head.session,
+        cross=tuple(shown.cross),
+        observations=tuple(shown.session),
+        turns=tuple(shown.tail),
+        tokens=draft.tokens(),
+        left_out=len(shared) + len(own) - len(shown.cross) - len(shown.session),
+        counter=counter.name,
+        budgets=budgets,
+        pending=pending,
+        printed=printed,
+    )
+
+
+def _in_printing_order(rows: Sequence[Observation]) -> list[Observation]:
+    """Visible rows, reflections first: what they were folded from came before everything that still stands."""
+    return sorted((row for row in rows if row.is_visible), key=lambda row: row.kind is not Kind.REFLECTION)
+
+
+class _Part(Protocol):
+    """What is chosen of a tier, the best first."""
+
+    @property
+    def costs(self) -> Sequence[int]:
+        """What the chosen ones cost, one by one."""
+
+    def fill(self, room: int) -> None:
+        """Chooses anew."""
+
+    def drop(self, count: int) -> None:
+        """Gives up the last in rank."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Rows:
+    """A tier of rows."""
+
+    rows: Sequence[Observation]
+    order: Sequence[int]
+    scales: Scales
+    chosen: list[Price] = field(default_factory=list)
+
+    @property
+    def costs(self) -> Sequence[int]:
+        return [price.cost for price in self.chosen]
+
+    @property
+    def shown(self) -> list[Observation]:
+        return [self.rows[place] for place in sorted(price.place for price in self.chosen)]
+
+    def fill(self, room: int) -> None:
+        self.chosen = fitting(self.rows, self.order, room=room, scales=self.scales)
+
+    def drop(self, count: int) -> None:
+        del self.chosen[-count:]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tail:
+    """The tier of messages."""
+
+    messages: Sequence[KeptMessage]
+    scales: Scales
+    units: tuple[Unit, ...] = ()
+
+    @property
+    def costs(self) -> Sequence[int]:
+        return [unit.cost for unit in self.units]
+
+    @property
+    def shown(self) -> tuple[Turn, ...]:
+        return tail.turns(self.units)
+
+    def fill(self, room: int) -> None:
+        self.units = tail.newest(self.messages, room=room, cost=lambda turn: self.scales.turn(turn, room=room))
+
+    def drop(self, count: int) -> None:
+        self.units = self.units[:-count]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Draft:
+    """A pack in the making."""
+
+    budgets: Budgets
+    scales: Scales
+    cross: _Rows
+    session: _Rows
+    tail: _Tail
+
+    @property
+    def shown(self) -> Shown:
+        """What is chosen, in printing order."""
+        return Shown(cross=self.cross.shown, session=self.session.shown, tail=self.tail.shown)
+
+    @property
+    def parts(self) -> dict[Tier, _Part]:
+        return {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
+
+    def tokens(self) -> dict[Tier, int]:
+        """What each tier takes as it would be printed now."""
+        shown = self.shown
+        return {tier: self.scales.part(tier, shown) for tier in Tier}
+
+    def fill(self) -> None:
+        """Fills every tier up to its share; what one does not use flows on to the next, then back to those before."""
+        maxima = self.budgets.maxima
+        given = shares(self.budgets.total - self.scales.frame(), maxima)
+        spare = 0
+        for tier, part in self.parts.items():
+            part.fill(min(maxima[tier], given[tier] + spare) - self.scales.furniture(tier))
+            spare += given[tier] - self.tokens()[tier]
+        for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
+            held = self.tokens()[tier]
+            # Lines were counted one by one; together they are less, and what that leaves is used as well.
+            more = min(spare, maxima[tier] - held)
+            if more > 0 and len(rows.chosen) < len(rows.rows):
+                rows.fill(sum(rows.costs) + more - (0 if held else self.scales.furniture(tier)))
+                spare -= self.tokens()[tier] - held
+
+    def print(self) -> str:
+        """The pack as printed. Where it is over a budget after all, the last in rank go until it is not."""
+        while True:
+            tokens = self.tokens()
+            printed = self.scales.layout.whole(self.shown, tokens)
+            over = self._over(printed, tokens)
+            if not over:
+                return printed
+            if not any(part.costs for part in self.parts.values()):
+                return ""
+            for tier, excess in over.items():
+                part = self.parts[tier]
+                part.drop(_how_many(part.costs, excess))
+
+    def _over(self, printed: str, tokens: Mapping[Tier, int]) -> dict[Tier, int]:
+        """The tiers that have to give way, and by how many tokens; the fullest where only the whole is too long."""
+        over = {tier: tokens[tier] - most for tier, most in self.budgets.maxima.items() if tokens[tier] > most}
+        excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
+        if over or excess <= 0:
+            return over
+        return {max(Tier, key=lambda tier: (bool(self.parts[tier].costs), tokens[tier])): excess}
+
+
+def _how_many(costs: Sequence[int], excess: int) -> int:
+    """How many of the last to give up for `excess` tokens: at least one, and few at a time: costs are guesses."""
+    most = max(1, len(costs) // 8)
+    given_up = 0
+    for many in range(1, most):
+        given_up += costs[-many]
+        if given_up >= excess:
+            return many
+    return most

@@ -1,0 +1,79 @@
+"""A pack as text or Markdown: rows under the day they are dated, then messages as they were said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from omcli.memory.layouts.layout import CLOSING, PREAMBLE, Head, Shown, spoken, uncovered
+from omcli.memory.notation import WORDS, fenced, line
+from omcli.memory.observation import Kind, Observation
+from omcli.memory.tail import Turn
+from omcli.memory.tier import Tier
+
+_HEADINGS = {Tier.CROSS: "From other sessions:", Tier.SESSION: "This session:", Tier.TAIL: "Last messages:"}
+_MARKDOWN = {
+    Tier.CROSS: "## From Other Sessions",
+    Tier.SESSION: "## Conversation Memory",
+    Tier.TAIL: "## Last Messages",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """One line per row. A row's day stands above it, once for all rows that follow each other on that day."""
+
+    head: Head
+    is_markdown: bool = False
+
+    def headings(self, observation: Observation) -> tuple[str, ...]:
+        """The row's day; in Markdown, for rows of this session, also the section."""
+        day = observation.dated[:10]
+        if not self.is_markdown or observation.session is None or observation.session != self.head.session:
+            return (day,)
+        return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", day)
+
+    def row(self, observation: Observation) -> str:
+        """A row's line."""
+        return ("- " if self.is_markdown else "") + WORDS.render_under(line(observation))
+
+    def turn(self, turn: Turn) -> str:
+        """A message's lines."""
+        return fenced(spoken(turn, mark="**" if self.is_markdown else ""))
+
+    def furniture(self, tier: Tier) -> str:
+        """A tier's heading."""
+        if not self.head.has_headings:
+            return ""
+        return (_MARKDOWN if self.is_markdown else _HEADINGS)[tier]
+
+    def frame(self) -> str:
+        """An empty block, with the gaps between its parts."""
+        return "\n".join([self._opening(), "", "", "", CLOSING, ""])
+
+    def part(self, tier: Tier, shown: Shown) -> str:
+        """A tier under its heading."""
+        lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else self._outline(shown.rows(tier))
+        return "\n".join([*filter(None, [self.furniture(tier)]), *lines]) if lines else ""
+
+    def whole(self, shown: Shown, _tokens: Mapping[Tier, int]) -> str:
+        """The block; nothing where it would be empty."""
+        return self.block(self.part(tier, shown) for tier in Tier)
+
+    def block(self, parts: Iterable[str]) -> str:
+        """Parts as one block; nothing where all of them are empty."""
+        held = [part for part in parts if part]
+        gap = "\n\n" if self.head.has_headings else "\n"
+        return "\n".join([self._opening(), gap.join(held), CLOSING, ""]) if held else ""
+
+    def _opening(self) -> str:
+        return f"{self.head.opening_tag}\n{PREAMBLE}\n" if self.head.has_preamble else self.head.opening_tag
+
+    def _outline(self, rows: Iterable[Observation]) -> list[str]:
+        lines: list[str] = []
+        above: Sequence[str] = ()
+        for observation in rows:
+            headings = self.headings(observation)
+            lines += [*uncovered(above, headings), self.row(observation)]
+            above = headings
+        return lines

@@ -1,0 +1,75 @@
+"""Which rows go first where not all fit: what matters, what is open, what is recent, what was written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import exp2
+
+from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+
+HALF_LIFE_DAYS = 7.0
+WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priority.LOW: 1}
+# A note is medium unless its author says otherwise, a reflection high: 2 x 2.0 puts a note of the same day ahead.
+BIAS: Mapping[Kind, float] = {Kind.REFLECTION: 1.3, Kind.NOTE: 2.0}
+PINNED = "pinned"
+"""A row with this tag goes before all others."""
+
+_SETTLED = frozenset({Status.DONE, Status.RESOLVED})
+# What is being done in one session is no business of another, however it was written down.
+_CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
+_LASTING = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT})
+_LASTING_IF_HIGH = frozenset({Type.OUTCOME, Type.EVENT})
+
+
+def is_shared(row: Observation, *, session: str | None) -> bool:
+    """Whether a row is for sessions other than its own: a lasting fact, and not one of the current session.
+
+    Reflections, items and notes are lasting by their kind, observations by their type; a blocker lasts until it is
+    resolved. Nobody's current task is ever shared.
+    """
+    if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
+        return False
+    if row.kind is not Kind.OBSERVATION or row.type in _LASTING:
+        return True
+    if row.type is Type.BLOCKER:
+        return row.status not in _SETTLED
+    return row.type in _LASTING_IF_HIGH and row.priority is Priority.HIGH
+
+
+def score(row: Observation, *, now: str) -> float:
+    """`weight x bias x 2^(-age / 7 days)`: the worth of a row halves every week it was neither written nor used."""
+    age = max(0.0, _days(now) - _days(row.last_used_at or row.dated))
+    return WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * exp2(-age / HALF_LIFE_DAYS)
+
+
+def ranked(rows: Sequence[Observation], *, now: str) -> list[int]:
+    """Places of rows in the order in which they deserve a place in another session's pack.
+
+    Pinned rows first, then by score; at equal scores notes first, then by id.
+    """
+
+    def key(place: int) -> tuple[bool, float, bool, str]:
+        row = rows[place]
+        return (PINNED not in row.tags, -score(row, now=now), row.kind is not Kind.NOTE, row.id)
+
+    return sorted(range(len(rows)), key=key)
+
+
+def ranked_in_session(rows: Sequence[Observation]) -> list[int]:
+    """Places of a session's rows in the order in which they deserve a place in its own pack.
+
+    Pinned rows first, then by priority; at equal priority what is not settled yet, then the newest.
+    """
+
+    def key(place: int) -> tuple[bool, int, bool, int]:
+        row = rows[place]
+        return (PINNED not in row.tags, -WEIGHTS[row.priority], row.status in _SETTLED, -place)
+
+    return sorted(range(len(rows)), key=key)
+
+
+def _days(at: str) -> float:
+    """Days since 1970. An instant without a zone is taken for UTC: half a day does not matter here."""
+    moment = datetime.fromisoformat(at.removesuffix("Z"))
+    return moment.toordinal() + moment.hour / 24 + moment.minute / 1440 + moment.second / 86400
