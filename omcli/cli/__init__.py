@@ -1,0 +1,1 @@
+"""The mouth: parse flags, call one operation, render its report."""

@@ -1,0 +1,178 @@
+"""Everything on stderr: notes, warnings, errors, progress; and the exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from types import FrameType, TracebackType
+from typing import NoReturn
+
+import typer
+from typer._click.exceptions import ClickException, UsageError
+from typer._completion_classes import completion_init
+
+from omcli.memory.errors import BadUsage, InputOutput, OmError
+
+_INTERRUPTED = 130
+_TERMINATED = 143
+_INTERNAL = OmError.exit_code
+
+
+class Talk:
+    """What a run tells people. `quiet` leaves errors alone; `as_json` makes an error one JSON object."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+        self._progress = False
+
+    def note(self, text: str) -> None:
+        """Says something worth knowing."""
+        if not self._quiet:
+            self._line(f"om: {text}")
+
+    def report(self, text: str) -> None:
+        """Says what was done."""
+        if not self._quiet:
+            self._line(text)
+
+    def warn(self, text: str) -> None:
+        """Says what may be wrong."""
+        if not self._quiet:
+            self._line(f"om: warning: {text}")
+
+    def error(self, error: OmError, *, about: str = "") -> None:
+        """Says what went wrong, and what to try; `about` is what it happened to."""
+        if self._as_json:
+            from omcli.memory.rows import json_line
+
+            path = {"path": about} if about else {}
+            self._line(json_line({"schema": 1, "error": {**path, **as_dict(error)}}))
+            return
+        self._line(f"om: error: {f'{about}: ' if about else ''}{error.message}")
+        if error.hint:
+            self._line(f"hint: {error.hint}")
+
+    def progress(self, text: str) -> None:
+        """Shows how far a long run is, on a terminal; the next line takes its place."""
+        if not self._quiet and sys.stderr is not None and sys.stderr.isatty():
+            self._progress = True
+            sys.stderr.write(f"\r\033[K{_printable(text)}")
+            sys.stderr.flush()
+
+    def _line(self, text: str) -> None:
+        if sys.stderr is None:
+            return
+        cleared = "\r\033[K" if self._progress else ""
+        self._progress = False
+        with suppress(OSError):  # nobody is left to be told
+            sys.stderr.write(f"{cleared}{_printable(text)}\n")
+
+
+def as_dict(error: OmError) -> dict[str, object]:
+    """An error as JSON output has it."""
+    hint = {"hint": error.hint} if error.hint else {}
+    return {"slug": error.slug, "message": error.message, **hint, "exit_code": error.exit_code}
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Puts the input's name before the message of what goes wrong with it."""
+    try:
+        yield
+    except OmError as error:
+        error.message = f"{name}: {error.message}"
+        raise
+
+
+def main() -> NoReturn:
+    """Runs `om` with the arguments of this process and ends it with the exit code of what happened."""
+    _prepare()
+    arguments = sys.argv[1:]
+    talk = Talk(as_json="--json" in arguments or "--jsonl" in arguments)
+    try:
+        code = _run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OmError as error:
+        talk.error(error)
+        code = error.exit_code
+    except ClickException as error:
+        talk.error(_usage(error))
+        code = BadUsage.exit_code
+    except OSError as error:
+        failure = _failure(error)
+        talk.error(failure)
+        code = failure.exit_code
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    _let_go_of_stdout()
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    # Not at the top: the application imports this module.
+    from omcli.cli.app import application
+
+    if "_OM_COMPLETE" in os.environ:
+        completion_init()
+    command = typer.main.get_command(application(arguments))
+    result = command.main(args=arguments, prog_name="om", standalone_mode=False)
+    return result if isinstance(result, int) else 0
+
+
+def _prepare() -> None:
+    """Makes signals and streams behave as those of other commands do."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.excepthook = _internal_error
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Ends the run through its `finally`s, so that a lease is given back."""
+    raise SystemExit(_TERMINATED)
+
+
+def _internal_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if isinstance(error, KeyboardInterrupt):
+        os._exit(_INTERRUPTED)
+    sys.__excepthook__(kind, error, traceback)
+    Talk().error(OmError("this is a bug in om", hint="please report it with the lines above; nothing kept is lost"))
+    os._exit(_INTERNAL)
+
+
+def _usage(error: ClickException) -> BadUsage:
+    """A usage error of Typer's in our words."""
+    message = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, UsageError) else None
+    path = context.command_path if context else "om"
+    before_command = context is not None and context.parent is None and "option" in message.lower()
+    hint = "options come after the command: `om log --json`" if before_command else f"try `{path} --help`"
+    return BadUsage(message[:1].lower() + message[1:], hint=hint)
+
+
+def _failure(error: OSError) -> OmError:
+    """An error of the system that nobody below has put into words; without a file's name it is our own output's."""
+    return InputOutput(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
+
+
+def _let_go_of_stdout() -> None:
+    """Drops what could not be written, or Python would try once more on its way out and complain in its own words."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _printable(text: str) -> str:
+    from omcli.memory.text import printable
+
+    return printable(text)

@@ -1,0 +1,102 @@
+"""`om log`: the observation log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omcli.cli.completion import session_ids
+from omcli.cli.options import LARGEST, Run, with_shared
+from omcli.memory.errors import BadUsage
+from omcli.memory.observation import Kind, Observation, Priority, Type
+from omcli.memory.rows import row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from omcli.memory.ports import LogQuery
+
+EXAMPLES = """\b
+om log --since 7d --priority high
+om log --session ID --type decision --type instruction
+om log --follow | grep deploy
+om log --all --jsonl | jq -r 'select(.superseded_by) | .text'
+"""
+
+
+@with_shared(without=["counter"])
+def log(
+    run: Run,
+    *,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="Rows of this session.", autocompletion=session_ids)
+    ] = None,
+    project: Annotated[str | None, typer.Option("--project", metavar="DIR", help="Rows of this project.")] = None,
+    priority: Annotated[
+        list[Priority] | None, typer.Option("--priority", help="Rows of this priority. Repeat it for several.")
+    ] = None,
+    type_: Annotated[
+        list[Type] | None,
+        typer.Option("--type", metavar="TYPE", help="Rows of this type: decision, preference, …"),
+    ] = None,
+    kind: Annotated[list[Kind] | None, typer.Option("--kind", help="Rows of this kind.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="From here: 2026-01-28, 2026-01-28T09:30Z, 7d, 12h.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to here: a day is included.")] = None,
+    last: Annotated[int | None, typer.Option("--last", "-n", min=0, metavar="N", help="Only the last N rows.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Superseded and dropped rows as well.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with rows as they are written.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per row.")] = False,
+) -> None:
+    """Show the observation log, one line per row.
+
+    A line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order in which rows were written; times are UTC.
+    `om show HANDLE` shows a row in full.
+    """
+    from omcli.memory.ports import LogQuery
+    from omcli.operations.period import period
+
+    if run.json and (jsonl or follow):
+        raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")
+    begins, ends = period(since, until, now=run.wiring.clock.now())
+    query = LogQuery(
+        session=session,
+        project=_resolved(project),
+        kinds=tuple(kind or ()),
+        types=tuple(type_ or ()),
+        priorities=tuple(priority or ()),
+        since=begins,
+        until=ends,
+        hidden=all_,
+        last=None if last is None else min(last, LARGEST),
+    )
+    rows = _rows(run, query, follow=follow)
+    if run.json:
+        run.output.document({"observations": [row(observation) for observation in rows]})
+        return
+    for observation in rows:
+        if jsonl:
+            run.output.json_line(row(observation))
+        else:
+            run.output.row(observation)
+        if follow:
+            run.output.flush()
+
+
+def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
+    from omcli.operations import log
+
+    if follow:
+        # A store that is not there yet is made: reading nothing would never see what comes.
+        store = run.wiring.reading if run.settings.db.exists() else run.wiring.store
+        return log.follow(store, query, run.wiring.clock)
+    return log.log(run.wiring.reading, query)
+
+
+def _resolved(project: str | None) -> str | None:
+    """A project as it is stored: an absolute path, without a slash at its end."""
+    from pathlib import Path
+
+    return None if project is None else str(Path(project).expanduser().absolute())

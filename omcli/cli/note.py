@@ -1,0 +1,78 @@
+"""`om note`: write something down by hand."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from omcli.cli.completion import session_ids
+from omcli.cli.options import Run, with_shared
+from omcli.memory.errors import BadUsage
+from omcli.memory.observation import Priority, Type
+from omcli.memory.rows import row
+
+EXAMPLES = """\b
+om note "we ship on Friday" --type decision
+om note "run make lint first" --type instruction --tag pinned
+git log -1 --format=%s | om note -
+"""
+
+
+@with_shared()
+def note(
+    run: Run,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What to remember; `-` is stdin.")] = None,
+    *,
+    type_: Annotated[
+        Type, typer.Option("--type", metavar="TYPE", help="decision, preference, instruction, …")
+    ] = Type.FACT,
+    priority: Annotated[Priority, typer.Option("--priority", help="How bad it would be to lose it.")] = Priority.MEDIUM,
+    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Repeat it for several.")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="ID",
+            help="The session it belongs to, if not to the project.",
+            autocompletion=session_ids,
+        ),
+    ] = None,
+) -> None:
+    """Write something down by hand.
+
+    A note belongs to the project that is the current directory, or to a session.
+    """
+    from omcli.operations import note
+
+    if text in (None, "-"):
+        text = _from_stdin(text)
+    if run.settings.disabled:
+        run.talk.note("disabled by `OM_DISABLED`: nothing was written")
+        return
+    project = run.project
+    noted = note.note(
+        text or "",
+        store=run.wiring.store,
+        counter=run.counter,
+        clock=run.wiring.clock,
+        new_id=run.wiring.new_id,
+        project=project,
+        session=session,
+        type_=type_,
+        priority=priority,
+        tags=tuple(tag or ()),
+    )
+    if noted.redactions:
+        run.talk.note(f"{sum(noted.redactions.values())} secrets redacted")
+    if run.json:
+        run.output.document({"observation": row(noted.observation), "redactions": noted.redactions})
+    else:
+        run.output.row(noted.observation)
+
+
+def _from_stdin(asked: str | None) -> str:
+    if sys.stdin is None or (asked is None and sys.stdin.isatty()):
+        raise BadUsage("no text given", hint="`om note TEXT`, or `om note -` to read it from stdin")
+    return sys.stdin.buffer.read().decode("utf-8", "replace")

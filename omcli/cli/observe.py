@@ -1,0 +1,160 @@
+"""`om observe`: take transcripts in."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omcli.cli.completion import format_names, session_ids
+from omcli.cli.diagnostics import as_dict
+from omcli.cli.options import Run, with_shared
+from omcli.memory.errors import BadInput, BadUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omcli.operations.observe import FileReport
+    from omcli.operations.tally import Tally
+
+EXAMPLES = """\b
+om observe < transcript.jsonl
+om observe ~/.claude/projects/*/*.jsonl
+om observe session.jsonl --json | jq '.files[0].session_id'
+jq -c '.messages[]' chat.json | om observe --format openai -
+"""
+
+
+@with_shared()
+def observe(
+    run: Run,
+    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Transcripts; `-` is stdin.")] = None,
+    *,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="What they are: claude-code, codex, … Recognised by content.",
+            autocompletion=format_names,
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session", metavar="ID", help="The session they belong to, whatever they say.", autocompletion=session_ids
+        ),
+    ] = None,
+) -> None:
+    """Take transcripts in and print what is worth remembering.
+
+    One line per observation, as in `om log`. Messages are kept verbatim, without secrets. What was taken in before is
+    not taken in again, so the same command can be repeated whenever a transcript has grown. One bad file does not
+    stop the others.
+    """
+    from omcli.operations.observe import Input, observe_files
+    from omcli.wiring import STDIN, check_format, transcript
+
+    if not files and sys.stdin is not None and sys.stdin.isatty():
+        raise BadUsage("no transcript given", hint="`om observe FILE`, or `om observe < FILE`")
+    if session is not None and not session.strip():
+        raise BadUsage("`--session` is empty")
+    if format_:
+        check_format(format_)
+    if run.settings.disabled:
+        run.talk.note("disabled by `OM_DISABLED`: nothing was taken in")
+        files = []
+    else:
+        files = files or [STDIN]
+    inputs = [Input(name=name, open=partial(transcript, name, format_name=format_)) for name in files]
+    reports = []
+    if inputs:
+        workshop = run.wiring.workshop(run.counter, partial(_show_progress, run))
+        for report in observe_files(inputs, workshop, session=session):
+            _tell(run, report)
+            # A folder full of transcripts has more rows than anybody wants in memory.
+            reports.append(report if run.json else replace(report, observations=()))
+    _finish(run, reports)
+
+
+def _tell(run: Run, report: FileReport) -> None:
+    if not run.json:
+        for row in report.observations:
+            run.output.row(row)
+        if report.error is None or report.sessions:
+            run.talk.report(_summary(report))
+    if report.error is not None:
+        run.talk.error(report.error, about=report.path)
+
+
+def _finish(run: Run, reports: list[FileReport]) -> None:
+    """Prints the document, and ends with the code of what went wrong, if enough did."""
+    failures = [report.error for report in reports if report.error is not None]
+    taken = [report for report in reports if report.error is None or report.sessions]
+    if run.json and (taken or not reports):
+        run.output.document({"files": [_as_dict(report) for report in reports]})
+    if failures and (run.strict or len(failures) == len(reports)):
+        raise typer.Exit(failures[0].exit_code)
+    if run.strict and any(report.faults for report in reports):
+        raise typer.Exit(BadInput.exit_code)
+
+
+def _show_progress(run: Run, name: str, tally: Tally) -> None:
+    run.talk.progress(f"{name}: {tally.counts.messages} messages")
+
+
+def _summary(report: FileReport) -> str:
+    if report.format is None:
+        return f"{report.path}: no messages"
+    counts = report.counts
+    parts = [
+        report.format,
+        f"{_number(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages",
+        _number(len(report.observations), "observation"),
+    ]
+    if report.side_messages:
+        parts.append(f"{report.side_messages} more in side chains")
+    if secrets := sum(report.redactions.values()):
+        parts.append(f"{_number(secrets, 'secret')} redacted")
+    if report.faults:
+        parts.append(f"{_number(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}")
+    return f"{report.path}: {', '.join(parts)}"
+
+
+def _as_dict(report: FileReport) -> dict[str, object]:
+    from omcli.memory.rows import row
+
+    counts = report.counts
+    optional = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
+    return {
+        "path": report.path,
+        **{name: value for name, value in optional.items() if value is not None},
+        "sessions": list(report.sessions),
+        "messages": counts.messages,
+        "human_messages": counts.human_messages,
+        "assistant_messages": counts.assistant_messages,
+        "tool_calls": counts.tool_calls,
+        "tool_results": counts.tool_results,
+        "errors": counts.errors,
+        "compactions": counts.compactions,
+        "new_messages": report.new_messages,
+        "known_messages": report.known_messages,
+        "asides": counts.asides,
+        "side_messages": report.side_messages,
+        "images": report.images,
+        "skipped": dict(report.skipped),
+        "redactions": dict(report.redactions),
+        "observations": [row(observation) for observation in report.observations],
+        **({"error": as_dict(report.error)} if report.error is not None else {}),
+    }
+
+
+def _listed(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items(), key=lambda pair: -pair[1]))
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,165 @@
+"""The options that commands share, and the run they make."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Collection
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+
+import typer
+
+from omcli.cli.completion import counter_names
+from omcli.cli.diagnostics import Talk
+from omcli.cli.output import Colour, Output
+from omcli.memory.dates import instant
+from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
+
+if TYPE_CHECKING:
+    from omcli.memory.ports import TokenCounter
+    from omcli.settings.settings import Settings
+    from omcli.wiring import Wiring
+
+
+P = ParamSpec("P")
+
+LARGEST = 1_000_000_000
+"""What a number of rows or tokens is cut down to: more there never is, and SQLite wants 64 bits."""
+_LONGEST_WAIT = 86_400
+
+
+class Run:
+    """One run of a command: what the shared options say, the adapters they lead to, and the two ways to speak."""
+
+    def __init__(
+        self,
+        *,
+        db: Annotated[
+            Path | None, typer.Option("--db", metavar="PATH", help="The store.  [env: OM_DB]", show_default=False)
+        ] = None,
+        counter: Annotated[
+            str | None,
+            typer.Option(
+                "--counter",
+                metavar="NAME",
+                help="How tokens are counted.  [env: OM_COUNTER]",
+                autocompletion=counter_names,
+            ),
+        ] = None,
+        wait: Annotated[
+            float | None,
+            typer.Option("--wait", metavar="SECONDS", help="How long to wait for others.  [env: OM_WAIT; 10]"),
+        ] = None,
+        now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="Pretend that this is now.")] = None,
+        json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")] = False,
+        strict: Annotated[bool, typer.Option("--strict", help="Turn warnings into errors.")] = False,
+        directory: Annotated[
+            Path | None, typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False)
+        ] = None,
+        colour: Annotated[Colour, typer.Option("--color", help="When to use colour.")] = Colour.AUTO,
+    ) -> None:
+        """Takes the options as they were given. Raises BadUsage, NoInput, BadConfiguration."""
+        self.json = json
+        self.strict = strict
+        self.talk = Talk(quiet=quiet, as_json=json)
+        self.output = Output(colour)
+        self._db = db
+        self._counter = counter
+        self._wait = _seconds(wait)
+        self._now = _pinned(now)
+        if directory is not None:
+            _enter(directory)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; what is wrong with them is said once."""
+        from omcli.settings.settings import Flags, resolve
+
+        settings = resolve(Flags(db=self._db, counter=self._counter, wait=self._wait), os.environ)
+        for warning in settings.warnings:
+            self._warn(warning)
+        return settings
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """What the run works with."""
+        from omcli.wiring import Wiring
+
+        return Wiring(self.settings, now=self._now)
+
+    @cached_property
+    def counter(self) -> TokenCounter:
+        """The token counter that was asked for. Where it can't be had that is said, and the default one counts."""
+        try:
+            return self.wiring.counter(self.settings.counter)
+        except BadConfiguration as error:
+            self._warn(f"{error.message}; counting with the default counter")
+        except BadUsage as error:
+            if self._counter is not None:
+                raise
+            self._warn(f"`OM_COUNTER`: {error.message}; counting with the default counter")
+        return self.wiring.counter(None)
+
+    @property
+    def project(self) -> str:
+        """The project that the current directory is. Raises NoInput where that has been deleted."""
+        try:
+            return str(Path.cwd())
+        except FileNotFoundError:
+            raise NoInput("the current directory does not exist any more") from None
+
+    def _warn(self, warning: str) -> None:
+        if self.strict:
+            raise BadConfiguration(warning)
+        self.talk.warn(warning)
+
+
+def with_shared(
+    *, without: Collection[str] = ()
+) -> Callable[[Callable[Concatenate[Run, P], None]], Callable[..., None]]:
+    """Gives a command the shared options, except some; they reach it as its first argument, a `Run`."""
+
+    def decorate(function: Callable[Concatenate[Run, P], None]) -> Callable[..., None]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        shared = [
+            option for name, option in inspect.signature(Run, eval_str=True).parameters.items() if name not in without
+        ]
+
+        @functools.wraps(function)
+        def command(**given: Any) -> None:
+            run = Run(**{option.name: given.pop(option.name) for option in shared})
+            function(run, **given)  # type: ignore[call-arg]
+
+        # What Typer reads the options from.
+        options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (*own, *shared)]
+        command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        command.__annotations__ = {}
+        return command
+
+    return decorate
+
+
+def _pinned(now: str | None) -> str | None:
+    if now is None:
+        return None
+    moment = instant(now)
+    if moment is None:
+        raise BadUsage(f"`--now {now}` is no time", hint="an instant like 2026-01-28T09:30:00Z")
+    return moment
+
+
+def _seconds(wait: float | None) -> float | None:
+    if wait is not None and not 0 <= wait <= _LONGEST_WAIT:
+        raise BadUsage(f"`--wait {wait:g}` is no number of seconds between 0 and {_LONGEST_WAIT}")
+    return wait
+
+
+def _enter(directory: Path) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise NoInput(f"cannot change to {directory}: {error.strerror}") from None

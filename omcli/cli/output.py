@@ -1,0 +1,96 @@
+"""Everything on stdout: data, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from omcli.memory.dates import minute
+from omcli.memory.errors import InputOutput
+from omcli.memory.observation import Observation, Priority, Status, handle
+from omcli.memory.rows import json_line
+from omcli.memory.text import one_line, printable
+
+SCHEMA = 1
+"""Of JSON output: keys may be added under the same number, never changed or removed."""
+
+_COLOURS = {Priority.HIGH: "1", Priority.LOW: "2"}
+_WIDEST_PRIORITY = max(len(priority) for priority in Priority)
+
+
+class Colour(StrEnum):
+    """When to use colour; it never carries meaning."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Output:
+    """Writes a run's data."""
+
+    def __init__(self, colour: Colour = Colour.AUTO) -> None:
+        self._coloured = _is_coloured(colour)
+
+    def text(self, text: str) -> None:
+        """Text as it is, to the byte."""
+        if sys.stdout is None:
+            raise InputOutput("standard output is closed")
+        sys.stdout.write(text)
+
+    def line(self, text: str) -> None:
+        """A line of text; control characters in it are made visible."""
+        self.text(f"{printable(text)}\n")
+
+    def flush(self) -> None:
+        """Sends what has been written on its way."""
+        sys.stdout.flush()
+
+    def document(self, content: Mapping[str, object]) -> None:
+        """One JSON document."""
+        self.text(f"{json_line({'schema': SCHEMA, **content})}\n")
+
+    def json_line(self, content: Mapping[str, object]) -> None:
+        """One object of a JSON Lines stream."""
+        self.text(f"{json_line(content)}\n")
+
+    def row(self, row: Observation) -> None:
+        """A row of memory on one line."""
+        line = printable(row_line(row))
+        style = _COLOURS.get(row.priority)
+        self.text(f"\033[{style}m{line}\033[0m\n" if self._coloured and style else f"{line}\n")
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Aligned columns, two spaces apart; on a terminal the last one is cut to fit."""
+        cells = [[printable(one_line(cell)) for cell in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+        room = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
+        for at, row in enumerate([list(header), *cells]):
+            *columns, last = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            line = "  ".join([*columns, last.rstrip()]).rstrip()
+            if room is not None and len(line) > room:
+                line = f"{line[: room - 1]}…"
+            self.text(f"\033[1m{line}\033[0m\n" if at == 0 and self._coloured else f"{line}\n")
+
+
+def row_line(row: Observation) -> str:
+    """`HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`: columns stay where they are, so that `cut` and `grep` work."""
+    settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
+    gone = "" if row.is_visible else f" ({'superseded' if row.superseded_by else 'dropped'})"
+    return (
+        f"{handle(row.id)} [{minute(row.dated)}] {row.priority:<{_WIDEST_PRIORITY}} "
+        f"{row.type}{settled}: {one_line(row.text)}{gone}"
+    )
+
+
+def _is_coloured(colour: Colour) -> bool:
+    if colour is not Colour.AUTO:
+        return colour is Colour.ALWAYS
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

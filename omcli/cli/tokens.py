@@ -1,0 +1,83 @@
+"""`om tokens`: count tokens."""
+
+from __future__ import annotations
+
+import sys
+from io import BytesIO
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omcli.cli.completion import format_names
+from omcli.cli.diagnostics import named
+from omcli.cli.options import Run, with_shared
+from omcli.memory.errors import BadUsage, UnknownFormat
+from omcli.operations.tokens import Unit
+
+if TYPE_CHECKING:
+    from omcli.operations.tokens import TokenCount
+
+EXAMPLES = """\b
+om tokens transcript.jsonl
+printf 'Hello world' | om tokens --counter chars-4-cjk-2
+om tokens README.md --as text --json
+"""
+
+
+@with_shared(without=["db", "wait", "now"])
+def tokens(
+    run: Run,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What to count; `-` is stdin.")] = "-",
+    *,
+    unit: Annotated[
+        Unit | None, typer.Option("--as", help="What it is. A transcript is recognised, all else is text.")
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", help="The transcript's format, if not recognised.", autocompletion=format_names
+        ),
+    ] = None,
+) -> None:
+    """Count the tokens of a text or a transcript.
+
+    Prints the number. A transcript is counted as its messages, with what the counter adds for each.
+    """
+    from omcli.wiring import STDIN, check_format, content
+
+    if file == STDIN and sys.stdin is not None and sys.stdin.isatty():
+        raise BadUsage("nothing to count", hint="`om tokens FILE`, or `om tokens < FILE`")
+    if format_:
+        check_format(format_)
+    with named(file):
+        counted = _count(run, content(file), unit, format_)
+    if run.json:
+        optional = {"format": counted.format, "messages": counted.messages}
+        run.output.document(
+            {
+                "tokens": counted.tokens,
+                "counter": counted.counter,
+                "unit": counted.unit,
+                **{name: value for name, value in optional.items() if value is not None},
+            }
+        )
+        return
+    run.output.line(str(counted.tokens))
+    run.talk.note(f"{file}: {counted.format or counted.unit}, counted with {counted.counter}")
+
+
+def _count(run: Run, content: bytes, unit: Unit | None, format_name: str | None) -> TokenCount:
+    from omcli.operations.tokens import count_items, count_text
+    from omcli.wiring import transcript_in
+
+    if unit is not Unit.TEXT:
+        try:
+            transcript = transcript_in(BytesIO(content), format_name=format_name)
+        except UnknownFormat:
+            if unit is not None:
+                raise
+        else:
+            if transcript.format is not None or unit is not None:
+                name = transcript.format.name if transcript.format else None
+                return count_items(transcript.items, run.counter, format_name=name, unit=unit or Unit.TRANSCRIPT)
+    return count_text(content.decode("utf-8", "replace"), run.counter)

@@ -1,0 +1,1 @@
+"""The verbs, one function per module, each returning a frozen report."""

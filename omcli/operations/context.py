@@ -1,0 +1,103 @@
+"""The context pack of a session: which session, which rows are candidates, and what fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omcli.memory.budget import Budgets
+from omcli.memory.context_pack import ContextPack, pack
+from omcli.memory.layouts import To
+from omcli.memory.message import KeptMessage
+from omcli.memory.observation import Kind, Observation, Type
+from omcli.memory.ports import LogQuery, Store, TokenCounter
+from omcli.memory.session import Session
+
+_CANDIDATES = 2000
+"""The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
+_EXCERPTS = 10
+"""Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
+_FOR_LATER_SESSIONS = (
+    *(Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT),
+    *(Type.BLOCKER, Type.OUTCOME, Type.EVENT),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a pack is asked for."""
+
+    project: str
+    """The current directory."""
+    session: str | None = None
+    """The session that was asked for."""
+    current: str | None = None
+    """The session that the environment says is going on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contexted:
+    """A pack, and what people should know about how it came about."""
+
+    pack: ContextPack
+    note: str | None = None
+
+
+def context(
+    store: Store, place: Place, *, budgets: Budgets, counter: TokenCounter, now: str, to: To = To.TEXT
+) -> Contexted:
+    """Packs what an agent should know, within the budgets. Only reads.
+
+    The session is the one asked for, else the current one, else the one seen last in this project, else the one seen
+    last. Where there is none, the pack holds what other sessions of the project left behind.
+    """
+    session, note = _chosen(store, place)
+    project = session.project if session and session.project else place.project
+    packed = pack(
+        session=session,
+        cross=_cross(store, project) if budgets.cross > 0 else (),
+        observations=_rows(store, LogQuery(session=session.id, last=_CANDIDATES)) if session else (),
+        messages=_last_messages(store, session, budgets) if session else (),
+        budgets=budgets,
+        counter=counter,
+        now=now,
+        to=to,
+        pending=_pending(store, session, budgets) if session else 0,
+    )
+    return Contexted(pack=packed, note=note)
+
+
+def _chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
+    if place.session is not None:
+        session = store.session(place.session)
+        note = None if session else f"there is no session `{place.session}`: only what other sessions left behind"
+        return session, note
+    if place.current and (session := store.session(place.current)):
+        return session, None
+    if here := store.sessions(project=place.project, last=1):
+        return here[0].session, f"no session named: using the last one of this project, `{here[0].session.id}`"
+    if anywhere := store.sessions(last=1):
+        session = anywhere[0].session
+        return session, f"no session named: using the last one, `{session.id}` of {session.project or 'no project'}"
+    return None, None
+
+
+def _cross(store: Store, project: str) -> tuple[Observation, ...]:
+    """Rows that may concern other sessions of a project, in the order they were added."""
+    by_hand = LogQuery(project=project, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM), last=_CANDIDATES)
+    observed = LogQuery(project=project, kinds=(Kind.OBSERVATION,), types=_FOR_LATER_SESSIONS, last=_CANDIDATES)
+    logged = sorted((*store.log(by_hand), *store.log(observed)), key=lambda row: row.position)
+    return tuple(row.observation for row in logged)
+
+
+def _last_messages(store: Store, session: Session, budgets: Budgets) -> tuple[KeptMessage, ...]:
+    return store.tail(session.id, max_tokens=_EXCERPTS * budgets.tail) if budgets.tail > 0 else ()
+
+
+def _pending(store: Store, session: Session, budgets: Budgets) -> int:
+    """Messages that no observation covers yet, as far as a pack could show them."""
+    uncovered = store.unobserved(session.id, max_tokens=_EXCERPTS * max(1, budgets.total))
+    return len(uncovered.messages) if uncovered else 0
+
+
+def _rows(store: Store, query: LogQuery) -> tuple[Observation, ...]:
+    return tuple(logged.observation for logged in store.log(query))

@@ -1,0 +1,28 @@
+"""The observation log: rows in the order they were written, and those that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from omcli.memory.observation import Observation
+from omcli.memory.ports import LogQuery, Store
+from omcli.operations.clock import Clock
+
+_POLL_SECONDS = 1.0
+
+
+def log(store: Store, query: LogQuery) -> Iterator[Observation]:
+    """The rows a query asks for."""
+    for logged in store.log(query):
+        yield logged.observation
+
+
+def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:
+    """The same, and then every row that is added; ends only when the reader stops."""
+    while True:
+        for logged in store.log(query):
+            query = replace(query, after=logged.position)
+            yield logged.observation
+        query = replace(query, last=None)
+        clock.sleep(_POLL_SECONDS)

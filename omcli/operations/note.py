@@ -1,0 +1,67 @@
+"""A note: a row written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omcli.memory.errors import BadUsage
+from omcli.memory.observation import Kind, Observation, Priority, Source, Type
+from omcli.memory.ports import Store, TokenCounter
+from omcli.memory.redaction import redact
+from omcli.memory.text import clean, one_line
+from omcli.operations.clock import Clock
+
+_IMPORTANCE = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """A note that was kept, and how many secrets were taken out of it."""
+
+    observation: Observation
+    redactions: dict[str, int]
+
+
+def note(
+    text: str,
+    *,
+    store: Store,
+    counter: TokenCounter,
+    clock: Clock,
+    new_id: Callable[[], str],
+    project: str | None,
+    session: str | None = None,
+    type_: Type = Type.FACT,
+    priority: Priority = Priority.MEDIUM,
+    tags: tuple[str, ...] = (),
+) -> Noted:
+    """Keeps a note: with a session it belongs to that, else to the project. Raises BadUsage for an empty one."""
+    redacted = redact(clean(text))
+    line = one_line(redacted.text)
+    if not line:
+        raise BadUsage("the note is empty", hint="`om note TEXT`, or `om note -` to read it from stdin")
+    known = store.session(session) if session else None
+    now = clock.now()
+    observation = Observation(
+        id=new_id(),
+        session=session,
+        project=known.project if known and known.project else project,
+        kind=Kind.NOTE,
+        type=type_,
+        priority=priority,
+        importance=_IMPORTANCE[priority],
+        status=None,
+        text=line,
+        observed_at=now,
+        event_at=now,
+        refers_to=None,
+        message_ids=(),
+        sources=(),
+        tokens=counter.text(line),
+        counter=counter.name,
+        source=Source.USER,
+        tags=tuple(dict.fromkeys(tags)),
+    )
+    store.add(observation)
+    return Noted(observation=observation, redactions=dict(redacted.counts))

@@ -1,0 +1,182 @@
+"""Taking transcripts in: messages are kept, and what matters in them is written down as observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+from omcli.memory.errors import BadInput, LaneTaken, OmError
+from omcli.memory.observation import Draft, Kind, Observation, Priority
+from omcli.memory.ports import Batch, Lane, Outcome
+from omcli.operations.append import Intake
+from omcli.operations.conversations import Conversations, Transcript
+from omcli.operations.tally import Counts
+from omcli.operations.workshop import Workshop
+
+BATCH_TOKENS = 35_000
+"""What an observer is shown at once, at most."""
+LEASE_SECONDS = 600
+"""How long a lane stays ours without a sign of life; every batch extends it."""
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """Something to take in: its name in reports, and how to open it. Opening raises OmError for what can't be read."""
+
+    name: str
+    open: Callable[[], AbstractContextManager[Transcript]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """What became of one input. Where `error` is set, the rest tells how far it came; kept messages stay kept."""
+
+    path: str
+    format: str | None = None
+    """None for an empty input, and for one that could not be opened."""
+    session_id: str | None = None
+    """The session of its messages: the first one named in the input, unless one was given or had to be derived."""
+    sessions: tuple[str, ...] = ()
+    """All of them, in order of appearance."""
+    cwd: str | None = None
+    counts: Counts = field(default_factory=Counts)
+    new_messages: int = 0
+    known_messages: int = 0
+    """Those that were in the store before, or came twice; with the new ones all that were kept."""
+    side_messages: int = 0
+    """Messages of side chains beside the main thread."""
+    images: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Records, or parts of them, that gave no message, by reason."""
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """Those of them that may have been messages."""
+    redactions: Mapping[str, int] = field(default_factory=dict)
+    """Secrets taken out, by rule."""
+    observations: tuple[Observation, ...] = ()
+    """The rows written."""
+    error: OmError | None = None
+
+
+def observe_files(inputs: Iterable[Input], workshop: Workshop, *, session: str | None = None) -> Iterator[FileReport]:
+    """Takes in one input after another; what is wrong with one is said in its report and stops no other.
+
+    `session` overrides what the inputs say about theirs.
+    """
+    for entry in inputs:
+        yield _observe_file(entry, workshop, session)
+
+
+def _observe_file(entry: Input, workshop: Workshop, session: str | None) -> FileReport:
+    intake, rows = None, list[Observation]()
+    try:
+        with entry.open() as transcript:
+            if transcript.format is None:
+                return FileReport(path=entry.name, session_id=session)
+            intake = Intake(Conversations(transcript, session=session), transcript.format, workshop)
+            intake.append(entry.name)
+        if intake.conversations.tally.found_nothing:
+            raise BadInput(f"nothing in it is a message of format `{intake.format.name}`")
+        for session_id in intake.sessions:
+            for written in observe_session(session_id, workshop):
+                rows.extend(written)
+    except OmError as error:
+        return _report(entry.name, intake, rows, error)
+    return _report(entry.name, intake, rows)
+
+
+def observe_session(session_id: str, workshop: Workshop) -> Iterator[tuple[Observation, ...]]:
+    """Observes a session's messages until none is left, and yields the rows of each batch once they are written.
+
+    Raises LaneTaken while somebody else is at it, StaleBatch where somebody was quicker; nothing is lost either way.
+    """
+    store, clock = workshop.store, workshop.clock
+    if store.unobserved(session_id, max_tokens=1) is None:
+        return  # no need to wait for somebody else
+    with _lane(session_id, workshop) as extend:
+        session = store.session(session_id)
+        project = session.project if session else None
+        while batch := store.unobserved(session_id, max_tokens=BATCH_TOKENS):
+            extend()
+            drafts = workshop.observer.observe(batch)
+            rows = tuple(_row(draft, batch, project, workshop) for draft in drafts)
+            store.record(batch, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=clock.now())
+            yield rows
+
+
+@contextmanager
+def _lane(session_id: str, workshop: Workshop) -> Iterator[Callable[[], None]]:
+    """Holds the session's observe lane; the function it gives extends the lease."""
+    store, clock, owner = workshop.store, workshop.clock, workshop.owner
+
+    def claim() -> None:
+        expires_at = clock.later(LEASE_SECONDS)
+        store.claim(session_id, Lane.OBSERVE, owner=owner, now=clock.now(), expires_at=expires_at)
+
+    until = clock.monotonic() + workshop.wait
+    while True:
+        try:
+            claim()
+        except LaneTaken:
+            if clock.monotonic() >= until:
+                raise
+            clock.sleep(_POLL_SECONDS)
+        else:
+            break
+    try:
+        yield claim
+    finally:
+        store.release(session_id, Lane.OBSERVE, owner=owner)
+
+
+def _row(draft: Draft, batch: Batch, project: str | None, workshop: Workshop) -> Observation:
+    last_said = (batch.last_said,) if batch.last_said else ()
+    keys = {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
+    return Observation(
+        id=workshop.new_id(),
+        session=batch.session,
+        project=project,
+        kind=Kind.OBSERVATION,
+        type=draft.type,
+        priority=draft.priority or Priority.of_importance(draft.importance),
+        importance=draft.importance,
+        status=draft.status,
+        text=draft.text,
+        observed_at=workshop.clock.now(),
+        event_at=draft.event_at,
+        refers_to=draft.refers_to,
+        message_ids=tuple(keys[seq] for seq in draft.sources),
+        sources=draft.sources,
+        tokens=workshop.counter.text(draft.text),
+        counter=workshop.counter.name,
+        source=workshop.written_by,
+        tags=draft.tags,
+        metadata=draft.metadata,
+    )
+
+
+def _report(name: str, intake: Intake | None, rows: list[Observation], error: OmError | None = None) -> FileReport:
+    if intake is None:
+        return FileReport(path=name, error=error)
+    reading, tally = intake.conversations, intake.conversations.tally
+    new, known = (
+        kept.of_side_chains if tally.is_side_chain else kept.of_main_thread for kept in (intake.new, intake.known)
+    )
+    return FileReport(
+        path=name,
+        format=intake.format.name,
+        session_id=intake.sessions[0] if intake.sessions else reading.named,
+        sessions=tuple(intake.sessions),
+        cwd=reading.cwd,
+        counts=tally.counts,
+        new_messages=new.messages,
+        known_messages=known.messages,
+        side_messages=0 if tally.is_side_chain else tally.of_side_chains.messages,
+        images=tally.images,
+        skipped=dict(tally.skipped),
+        faults=dict(tally.faults),
+        redactions=dict(intake.redactions),
+        observations=tuple(rows),
+        error=error,
+    )

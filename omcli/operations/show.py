@@ -1,0 +1,30 @@
+"""One row in full, with the messages it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omcli.memory.errors import UnknownId
+from omcli.memory.message import KeptMessage
+from omcli.memory.observation import Observation
+from omcli.memory.ports import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A row with its messages, or a message alone."""
+
+    observation: Observation | None
+    messages: tuple[KeptMessage, ...]
+
+
+def show(store: Store, reference: str) -> Shown:
+    """What an id or its short form names: a row, else a message. Raises UnknownId for none and for several."""
+    try:
+        observation = store.observation(reference)
+    except UnknownId as no_row:
+        try:
+            return Shown(observation=None, messages=(store.message(reference),))
+        except UnknownId:
+            raise no_row from None
+    return Shown(observation=observation, messages=store.messages(observation.sources))

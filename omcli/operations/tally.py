@@ -1,0 +1,102 @@
+"""Counts of one reading: what a transcript held, and what was left out of it and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from omcli.formats.items import Item, NewConversation, Skipped
+from omcli.memory.message import Aside, Message, Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Messages of one reading, by what they are."""
+
+    human_messages: int = 0
+    assistant_messages: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    errors: int = 0
+    """Results that failed."""
+    compactions: int = 0
+    asides: int = 0
+    """Messages that are kept but not counted: remarks, slash commands, interruptions."""
+
+    @property
+    def messages(self) -> int:
+        """Prompts, answers, calls and results together."""
+        return self.human_messages + self.assistant_messages + self.tool_calls + self.tool_results
+
+
+@dataclass(slots=True)
+class Tally:
+    """A running count, of the main thread and of side chains."""
+
+    main: Counter[str] = field(default_factory=Counter)
+    side: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    """By reason; unknown types by their names (`unknown-type:foo`)."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """Those of them that may have been messages."""
+    conversations: int = 1
+    images: int = 0
+
+    def add(self, item: Item) -> None:
+        """Counts one item."""
+        if isinstance(item, Message):
+            thread = self.main if item.agent is None else self.side
+            thread[_what(item)] += 1
+            if item.failed and item.role is Role.RESULT:
+                thread["errors"] += 1
+            self.images += len(item.images)
+        elif isinstance(item, Skipped):
+            reason = f"{item.reason}:{item.detail}" if item.detail else str(item.reason)
+            self.skipped[reason] += 1
+            if item.reason.is_fault:
+                self.faults[reason] += 1
+        elif isinstance(item, NewConversation):
+            self.conversations += 1
+
+    @property
+    def is_side_chain(self) -> bool:
+        """Whether there is nothing but side chains: a subagent's transcript."""
+        return not any(self.main.values())
+
+    @property
+    def counts(self) -> Counts:
+        """The numbers so far: of the main thread, or of a side chain that stands alone."""
+        return self.of_side_chains if self.is_side_chain else self.of_main_thread
+
+    @property
+    def of_main_thread(self) -> Counts:
+        """The numbers of the main thread."""
+        return _counts(self.main)
+
+    @property
+    def of_side_chains(self) -> Counts:
+        """The numbers of all side chains together."""
+        return _counts(self.side)
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether there was something, and all of it was faulty."""
+        return bool(self.faults) and self.faults == self.skipped and not self.main and not self.side
+
+
+_COUNTED_AS = {
+    Role.USER: "human_messages",
+    Role.ASSISTANT: "assistant_messages",
+    Role.CALL: "tool_calls",
+    Role.RESULT: "tool_results",
+}
+
+
+def _what(message: Message) -> str:
+    if message.is_counted:
+        return _COUNTED_AS[message.role]
+    return "compactions" if message.aside is Aside.COMPACTION else "asides"
+
+
+def _counts(seen: Counter[str]) -> Counts:
+    return Counts(**{name: seen[name] for name in Counts.__dataclass_fields__})

@@ -1,0 +1,35 @@
+"""What taking transcripts in works with: a store, a token counter, an observer, a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omcli.memory.observation import Source
+from omcli.memory.ports import Observer, Store, TokenCounter
+from omcli.operations.clock import Clock
+from omcli.operations.tally import Tally
+
+
+def _silent(name: str, tally: Tally) -> None:
+    """No progress is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """Everything from outside that `observe` uses."""
+
+    store: Store
+    counter: TokenCounter
+    observer: Observer
+    written_by: Source
+    """Who the observer is, in the rows it gives."""
+    clock: Clock
+    new_id: Callable[[], str]
+    """Makes UUIDv7s."""
+    owner: str
+    """Who holds the leases."""
+    wait: float
+    """Seconds to wait for a lane that somebody else works on."""
+    progress: Callable[[str, Tally], None] = _silent
+    """Told an input's name and its counts from time to time."""

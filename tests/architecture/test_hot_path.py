@@ -1,0 +1,73 @@
+"""What a run does not need it does not import: every agent turn may start `om context`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import Om
+from tests.e2e.transcripts import tide_story
+
+HEAVY = {
+    "anthropic", "openai", "httpx", "httpx2", "pydantic", "tiktoken", "rich", "platformdirs", "requests", "logging",
+    "asyncio", "hypothesis", "sqlite3.dump",
+}  # fmt: skip
+WATCHED = """
+import atexit, sys
+atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))
+sys.argv = ["om", *sys.argv[1:]]
+from omcli.cli.diagnostics import main
+main()
+"""
+
+
+def imported(om: Om, *arguments: str) -> set[str]:
+    """Modules that a run has in memory when it ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, *arguments],
+        capture_output=True,
+        text=True,
+        env=om.environment(),
+        cwd=om.folder,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"], ["--version"], ["context"], ["context", "--json"], ["log"], ["log", "--jsonl"], ["sessions"],
+        ["status"], ["status", "--json"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_quick_command_imports_nothing_heavy(om: Om, arguments: list[str]) -> None:
+    """Invariant 12, C2: no SDK, no tokenizer, no rich, and no reader of transcripts."""
+    om("observe", stdin=tide_story().text())
+    modules = imported(om, *arguments)
+    assert not HEAVY & modules, f"imported by om {' '.join(arguments)}: {sorted(HEAVY & modules)}"
+    if arguments[0] != "--help":
+        assert not {module for module in modules if module.startswith(("omcli.observers", "omcli.formats."))}
+
+
+def test_a_command_imports_no_other_command(om: Om) -> None:
+    commands = {module for module in imported(om, "log") if module.startswith("omcli.cli.")}
+    assert commands == {
+        f"omcli.cli.{name}" for name in ("app", "completion", "diagnostics", "log", "options", "output")
+    }
+
+
+def test_observing_imports_no_tokenizer_and_no_rich(om: Om) -> None:
+    om.write("tide.jsonl", tide_story().text())
+    assert not {"tiktoken", "rich", "pydantic", "anthropic", "openai"} & imported(om, "observe", "-q", "tide.jsonl")
+
+
+def test_the_watch_sees_what_is_imported(om: Om) -> None:
+    """The tests above can fail."""
+    assert {"typer", "sqlite3", "omcli.operations.context"} <= imported(om, "context")

@@ -1,0 +1,143 @@
+"""`om context`: what an agent is given, within its budget, without a trace in the store."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+from omcli.tokenizers.table import counter
+from tests.conftest import Om
+from tests.e2e.transcripts import PROJECT, Talk, tide_story
+
+OTHER = "5d0c6e0a-0000-4000-8000-00000000000b"
+
+
+def observe(om: Om, *talks: Talk) -> None:
+    for number, talk in enumerate(talks):
+        om("observe", "--now", f"2026-02-1{number}T12:00Z", stdin=talk.text())
+
+
+def test_the_pack_holds_facts_of_other_sessions_then_this_one_then_its_last_messages(om: Om) -> None:
+    """S0.2, D8: the other session's standing instruction, this one's decision, and the last answer."""
+    observe(om, Talk(session=OTHER).user("Always run make lint before you push."), tide_story())
+
+    pack = om("context", "--session", tide_story().session).stdout
+
+    at = [pack.index(text) for text in ("make lint", "lower case", "all 12 tests pass")]
+    assert at == sorted(at), pack
+
+
+@pytest.mark.parametrize("to", ["text", "markdown", "xml", "json", "messages"])
+def test_the_budget_is_never_exceeded_by_one_token(om: Om, to: str) -> None:
+    """F50, S0.1: counted as the printed text, by the counter it is stated in."""
+    observe(om, Talk(session=OTHER).user("Always run make lint before you push."), tide_story())
+    for budget, name in (
+        (0, "chars-4"),
+        (25, "o200k-approx"),
+        (100, "chars-4"),
+        (300, "o200k-approx"),
+        (900, "chars-4"),
+    ):
+        pack = om("context", "--budget", str(budget), "--to", to, "--counter", name).stdout
+        assert counter(name).text(pack) <= budget
+        if to in ("json", "messages") and pack:
+            json.loads(pack)
+    assert pack, "there is something to say in 900 tokens"
+
+
+def test_the_same_memory_gives_the_same_bytes(om: Om) -> None:
+    """S0.5, T62, F52: also a day later."""
+    observe(om, tide_story())
+    first = om("context", "--now", "2026-02-10T23:59Z").stdout
+    assert first
+    assert om("context", "--now", "2026-02-11T00:01Z").stdout == first
+
+
+def test_nothing_stored_prints_nothing(om: Om) -> None:
+    """T59: an empty output, not a bare heading."""
+    assert om("context").stdout == ""
+    assert not om.db.exists(), "asking makes no store"
+
+
+def test_context_reads_a_store_that_cannot_be_written(om: Om) -> None:
+    """F51, S0.19: its bytes stay as they are."""
+    observe(om, tide_story())
+    om.db.chmod(stat.S_IRUSR)
+    before = om.db.read_bytes()
+    assert om("context").stdout
+    assert om.db.read_bytes() == before
+
+
+def test_the_session_is_the_one_named_or_the_current_one_or_the_last_one_here_or_the_last_one(om: Om) -> None:
+    here = om.folder / "project"
+    here.mkdir()
+    mine = Talk(session=OTHER, cwd=str(here)).user("We decided to use PNG here.")
+    observe(om, mine, tide_story())
+
+    named = om("context", "--json", "--session", OTHER)
+    assert (named.document["session"], named.stderr) == (OTHER, "")
+    current = om("context", "--json", env={"CLAUDE_CODE_SESSION_ID": OTHER})
+    assert (current.document["session"], current.stderr) == (OTHER, "")
+    of_here = om("context", "--json", cwd=here, env={"CLAUDE_CODE_SESSION_ID": "unknown"})
+    assert of_here.document["session"] == OTHER
+    assert f"`{OTHER}`" in of_here.stderr, "a guess is said"
+    last = om("context", "--json")
+    assert last.document["session"] == tide_story().session
+    assert f"`{tide_story().session}` of {PROJECT}" in last.stderr
+    assert om("context", "--json", "-q").stderr == ""
+
+
+def test_an_unknown_session_is_given_what_others_of_this_project_left_behind(om: Om) -> None:
+    here = om.folder / "project"
+    here.mkdir()
+    observe(om, Talk(session=OTHER, cwd=str(here)).user("Always run make lint before you push."), tide_story())
+
+    run = om("context", "--session", "new", cwd=here)
+    assert "make lint" in run.stdout
+    assert "lower case" not in run.stdout, "another project's decision is nobody's business here"
+    assert run.stderr.startswith("om: there is no session `new`")
+
+
+def test_another_session_s_current_task_is_not_continued(om: Om) -> None:
+    """F49, F53."""
+    observe(om, Talk(session=OTHER).user("Please add a --station flag.").user("We decided to use PNG."), tide_story())
+    pack = om("context", "--session", tide_story().session, "--tier", "cross").stdout
+    assert "PNG" in pack
+    assert "--station" not in pack
+
+
+def test_one_tier_can_be_asked_for_and_each_has_a_budget_of_its_own(om: Om) -> None:
+    observe(om, Talk(session=OTHER).user("Always run make lint before you push."), tide_story())
+    session = ["--session", tide_story().session]
+    tail = om("context", *session, "--tier", "tail").stdout
+    assert "12 tests" in tail
+    assert "make lint" not in tail
+    assert "CRITICAL" not in tail
+    small = om("context", *session, "--session-budget", "400", "--json").document
+    assert 0 < small["tokens"]["session"] <= 400
+    assert om("context", *session, "--cross-budget", "0", "--json").document["tokens"]["cross"] == 0
+
+
+def test_the_json_document_says_what_each_tier_costs_and_what_is_pending(om: Om) -> None:
+    """S0.17."""
+    observe(om, tide_story())
+    document = om("context", "--json").document
+    assert document["schema"] == 1
+    assert set(document["tokens"]) >= {"cross", "session", "tail"}
+    assert document["pending"] == 0
+    assert document["counter"] == "o200k-approx"
+    assert om("context", "--to", "json").document == document
+
+
+def test_a_budget_from_the_environment_counts_unless_a_flag_says_otherwise(om: Om) -> None:
+    observe(om, tide_story())
+    small = om("context", env={"OM_CONTEXT_BUDGET": "60"}).stdout
+    assert 0 < counter().text(small) <= 60
+    assert om("context", "--budget", "8000", env={"OM_CONTEXT_BUDGET": "60"}).stdout == om("context").stdout
+
+
+def test_json_and_another_form_exclude_each_other(om: Om) -> None:
+    assert om("context", "--json", "--to", "xml", code=2).stdout == ""
+    assert "urgent" in om("context", "--to", "urgent", code=2).stderr

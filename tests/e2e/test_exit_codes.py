@@ -1,0 +1,268 @@
+"""How commands end: exit codes, signals, streams that are closed or full, and help."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from omcli import __version__
+from omcli.cli.app import COMMANDS
+from tests.conftest import Om
+from tests.e2e.transcripts import Talk, tide_story
+
+
+def shell(om: Om, script: str) -> subprocess.CompletedProcess[str]:
+    """Runs a shell script in which `om` stands for the command."""
+    script = script.replace("om ", f"{' '.join(om.command())} ")
+    return subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        env=om.environment(),
+        cwd=om.folder,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_help_and_version_go_to_stdout(om: Om) -> None:
+    assert om("--version").stdout == f"om {__version__}\n"
+    overview = om("--help").stdout
+    assert all(f"\n  {name} " in overview for name in COMMANDS)
+    assert om("-h").stdout == overview
+    for name in COMMANDS:
+        text = om(name, "--help").stdout
+        assert text.startswith(f"Usage: om {name} [OPTIONS]")
+        assert f"  om {name}" in text, "every command shows an example"
+        assert "\x1b" not in text
+        assert all(len(line) <= 80 for line in text.splitlines()), text
+
+
+def test_without_a_command_help_goes_to_stderr_and_the_code_is_2(om: Om) -> None:
+    run = om(code=2)
+    assert run.stdout == ""
+    assert run.stderr == om("--help").stdout
+
+
+def test_a_typo_is_met_with_a_suggestion(om: Om) -> None:
+    assert "Did you mean 'observe'?" in om("obsreve", code=2).stderr
+    assert "--session" in om("log", "--sesion", "x", code=2).stderr
+    assert om("log", "--sesion", "x", code=2).stderr.endswith("hint: try `om log --help`\n")
+    assert "options come after the command" in om("--db", "x", "log", code=2).stderr
+    assert json.loads(om("show", "--json", code=2).stderr)["error"]["exit_code"] == 2
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_completion_scripts_and_completions_work(om: Om, shell_name: str) -> None:
+    script = om(env={"_OM_COMPLETE": f"source_{shell_name}"}).stdout
+    assert "_OM_COMPLETE" in script
+    words = {"_OM_COMPLETE": f"complete_{shell_name}", "COMP_WORDS": "om se", "COMP_CWORD": "1"}
+    words |= {"_TYPER_COMPLETE_ARGS": "om se", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    assert "sessions" in om(env=words).stdout
+
+
+def test_names_and_ids_are_completed(om: Om) -> None:
+    """Every TAB starts `om`: the store is only read, and nothing is said when that fails."""
+
+    def completed(words: str, **extra: str) -> str:
+        environment = {
+            "_OM_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+            **extra,
+        }
+        run = om(env=environment)
+        assert run.stderr == ""
+        return run.stdout
+
+    assert completed("om show ").split() == completed("om context --session ").split() == []
+    assert not om.db.exists()
+    handle = om("note", "x").stdout[:8]
+    om("observe", "-q", stdin=tide_story().text())
+    assert handle in completed("om show ").split()
+    assert completed("om context --session 5d").split() == [tide_story().session]
+    assert "claude-code" in completed("om observe --format ").split()
+    assert "chars-4" in completed("om tokens --counter chars").split()
+    assert "high" in completed("om log --priority ").split()
+    assert completed("om show ", OM_DB=__file__).split() == []
+
+
+def test_numbers_beyond_all_bounds_are_cut_down_or_refused(om: Om) -> None:
+    om("observe", "-q", stdin=tide_story().text())
+    assert om("context", "--budget", "9" * 30).stdout == om("context", "--tail-budget", "9" * 30).stdout
+    assert om("log", "--last", "9" * 30).stdout == om("log").stdout
+    assert om("sessions", "--last", "9" * 30).stdout == om("sessions").stdout
+    for wait in ("nan", "inf", "-1", "soon"):
+        assert om("log", "--wait", wait, code=2).stdout == ""
+
+
+def test_a_directory_that_is_gone_is_said_so(om: Om) -> None:
+    gone = om.folder / "gone"
+    gone.mkdir()
+    run = shell(om, "cd gone; rmdir ../gone; om note x")
+    assert (run.returncode, run.stderr) == (66, "om: error: the current directory does not exist any more\n")
+    assert not om.db.exists(), "a command that fails before it begins makes no store"
+
+
+def test_full_output_is_exit_74_and_one_line(om: Om) -> None:
+    """F32: without a traceback, and what was taken in is kept."""
+    om.write("tide.jsonl", tide_story().text())
+    for command in ("observe -q tide.jsonl", "log", "context", "status", "sessions", "--help"):
+        run = shell(om, f"om {command} > /dev/full")
+        assert run.returncode == 74, command
+        assert run.stderr.splitlines()[-1] == "om: error: cannot write the output: No space left on device", run.stderr
+        assert "Traceback" not in run.stderr
+    assert len(om("sessions", "--jsonl").lines) == 1
+
+
+def test_a_closed_output_is_no_traceback(om: Om) -> None:
+    om("observe", stdin=tide_story().text())
+    assert shell(om, "om log >&-").returncode == 74
+    assert shell(om, "om log 2>&-").returncode == 0
+    assert shell(om, "om log 2>/dev/full").returncode == 0
+    assert shell(om, "om observe <&-").returncode == 66
+
+
+def test_a_store_that_cannot_be_made_is_exit_73(om: Om) -> None:
+    om.write("file", "")
+    run = om("observe", "--db", om.folder / "file" / "memory.db", stdin=tide_story().text(), code=73)
+    assert run.stdout == ""
+    assert run.stderr.startswith("om: error: cannot create ")
+    assert om("note", "x", "--db", om.folder, code=None).code in (73, 74, 78)
+
+
+def test_a_file_that_is_no_store_is_exit_78_and_stays_as_it_is(om: Om) -> None:
+    path = om.write("prose.db", "This is no database, and nobody may write to it.\n" * 50)
+    before = path.read_bytes()
+    for command in (["log"], ["context"], ["note", "x"], ["status"]):
+        assert om(*command, "--db", path, code=78).stderr.startswith("om: error: ")
+    assert path.read_bytes() == before
+
+
+def test_a_store_of_a_later_version_is_exit_78_and_stays_as_it_is(om: Om) -> None:
+    """F30."""
+    om("note", "x")
+    with sqlite3.connect(om.db) as connection:
+        connection.execute("PRAGMA user_version = 9999")
+    connection.close()
+    for command in (["log"], ["note", "y"]):
+        assert "9999" in om(*command, code=78).stderr
+
+
+def test_a_locked_store_is_exit_75_while_reading_goes_on(om: Om) -> None:
+    """T67, F27: nothing is silently dropped."""
+    om("observe", stdin=tide_story().text())
+    holder = sqlite3.connect(om.db, isolation_level=None)
+    try:
+        holder.execute("BEGIN IMMEDIATE")
+        note = om("note", "x", "--wait", "0.2", code=75)
+        assert (note.stdout, note.stderr.startswith("om: error: another process is writing")) == ("", True)
+        grown = tide_story().user("We decided to use PNG.").text()
+        assert om("observe", "--json", stdin=grown, env={"OM_WAIT": "0.2"}, code=75).stdout == ""
+        assert om("log").stdout
+        assert om("context").stdout
+    finally:
+        holder.close()
+    assert om("observe", "--json", stdin=grown).document["files"][0]["new_messages"] == 1
+
+
+def test_a_lane_held_by_somebody_else_is_exit_75_with_the_messages_kept(om: Om) -> None:
+    """T75, F21, F24: the next run, after the lease has ended, covers them."""
+    om("observe", stdin=tide_story().text())
+    with sqlite3.connect(om.db) as connection:
+        number = connection.execute("SELECT number FROM sessions").fetchone()[0]
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(leases)")}
+        assert {"session", "lane", "owner", "expires_at"} <= columns, columns
+        values = {
+            "session": number,
+            "lane": "observe",
+            "owner": "elsewhere:1:1",
+            "expires_at": "2099-01-01T00:00:00.000Z",
+        }
+        values |= {"claimed_at": "2026-01-01T00:00:00.000Z"} if "claimed_at" in columns else {}
+        connection.execute(
+            f"INSERT INTO leases ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", [*values.values()]
+        )
+    connection.close()
+    grown = tide_story().user("We decided to use PNG.").text()
+
+    run = om("observe", "--json", "--wait", "0.2", stdin=grown, code=75)
+    (report,) = run.document["files"]
+    assert (report["new_messages"], report["error"]["slug"]) == (1, "lane-taken")
+    assert json.loads(run.stderr.splitlines()[-1])["error"]["exit_code"] == 75
+    assert om("status", "--json").document["pending"] == 1
+
+    (later,) = om("observe", "--json", "--now", "2099-01-02T00:00Z", stdin=grown).document["files"]
+    assert (later["new_messages"], len(later["observations"])) == (0, 1)
+    assert om("status", "--json").document["pending"] == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
+    om: Om, number: signal.Signals, code: int
+) -> None:
+    """F93, F23: the run waits for the rest of its input when the signal comes."""
+    process = om.start("observe")
+    assert process.stdin is not None
+    process.stdin.write(tide_story().text().encode())
+    process.stdin.flush()
+    while not om.db.exists():  # now it reads
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout) == (code, b"")
+    assert b"Traceback" not in stderr
+    run = om("observe", "--json", stdin=tide_story().text())
+    assert run.document["files"][0]["messages"] == 8
+    assert om("status", "--json").document["pending"] == 0
+
+
+def test_progress_is_shown_on_a_terminal_only(om: Om) -> None:
+    talk = Talk()
+    for at in range(1200):
+        talk.user(f"prompt number {at}")
+    transcript = om.write("long.jsonl", talk.text())
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        om.command("observe", transcript), stdout=subprocess.DEVNULL, stderr=follower, env=om.environment()
+    ):
+        os.close(follower)
+        shown = b""
+        while chunk := _read(leader):
+            shown += chunk
+    os.close(leader)
+    assert re.search(rb"\r\x1b\[K[^\n]*: \d+ messages", shown), shown
+    assert shown.rstrip().endswith(b"observations") or b"1200 messages (1200 new)" in shown
+    assert "\r" not in om("observe", transcript).stderr
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # the other end was closed
+        return b""
+
+
+def test_the_store_is_in_the_user_s_data_folder_unless_told_otherwise(om: Om) -> None:
+    """D10: a folder of its own, for the user alone."""
+    data = om.home / ".data"
+    om("note", "x", env={"OM_DB": "", "XDG_DATA_HOME": str(data)})
+    store = data / "om" / "memory.db"
+    assert store.is_file()
+    assert store.stat().st_mode & 0o077 == 0
+    assert store.parent.stat().st_mode & 0o077 == 0
+    elsewhere = om.folder / "elsewhere.db"
+    om("note", "x", "--db", elsewhere)
+    assert elsewhere.is_file()
+    assert not Path(om.db).exists()

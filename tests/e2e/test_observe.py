@@ -1,0 +1,276 @@
+"""`om observe`: transcripts in, observation lines out, each message once."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Om
+from tests.e2e.transcripts import PROJECT, Talk, tide_story
+
+COUNTS = {
+    "messages": 8,
+    "human_messages": 2,
+    "assistant_messages": 2,
+    "tool_calls": 2,
+    "tool_results": 2,
+    "errors": 1,
+    "compactions": 0,
+}
+
+
+def test_a_piped_transcript_gives_observation_lines_on_stdout_and_one_report_line_on_stderr(om: Om) -> None:
+    """S0.8: nothing but data on stdout, talk on stderr."""
+    run = om("observe", stdin=tide_story().text())
+
+    lines = run.stdout.splitlines()
+    assert any("decision" in line and "lower case" in line for line in lines), run.stdout
+    assert all(line[8:10] == " [" and line[26] == "]" for line in lines), "columns stay where they are"
+    assert run.stderr.splitlines() == [f"-: claude-code, 8 messages (8 new), {len(lines)} observations"]
+    assert run.stdout == om("log").stdout, "the log prints the same lines"
+
+
+def test_the_json_report_names_what_was_read_and_what_was_written(om: Om) -> None:
+    transcript = om.write("tide.jsonl", tide_story().text())
+
+    (report,) = om("observe", transcript, "--json").document["files"]
+
+    assert report["path"] == str(transcript)
+    assert report["format"] == "claude-code"
+    assert report["session_id"] == tide_story().session
+    assert report["cwd"] == PROJECT
+    assert {name: report[name] for name in COUNTS} == COUNTS
+    assert (report["new_messages"], report["known_messages"]) == (8, 0)
+    assert report["skipped"] == {}
+    assert report["redactions"] == {}
+    rows = om("log", "--jsonl").lines
+    assert report["observations"] == rows, "with --json the same is done"
+    assert rows, "a story like this has something worth keeping"
+
+
+def test_the_same_and_a_grown_transcript_add_only_what_is_new(om: Om) -> None:
+    """F59, F68: a transcript is fed again and again while it grows."""
+    talk = tide_story()
+    transcript = om.write("tide.jsonl", talk.text())
+    om("observe", transcript)
+    before = om("log").stdout
+
+    again = om("observe", transcript, "--json").document["files"][0]
+    assert (again["new_messages"], again["known_messages"], again["observations"]) == (0, 8, [])
+
+    talk.user("We decided to release on 2026-03-01.")
+    transcript.write_text(talk.text())
+    grown = om("observe", transcript, "--json").document["files"][0]
+    assert (grown["new_messages"], grown["known_messages"]) == (1, 8)
+    assert om("log").stdout.startswith(before), "the log only grows"
+    assert "2026-03-01" in om("log").stdout.removeprefix(before)
+
+
+def test_a_truncated_last_line_is_left_for_the_next_run(om: Om) -> None:
+    """F59: the file is being written while it is read."""
+    whole = tide_story().text()
+    transcript = om.write("tide.jsonl", whole[: len(whole) - 40])
+
+    first = om("observe", transcript, "--json", "--strict").document["files"][0]
+    assert first["messages"] == 7
+    assert first["skipped"] == {"truncated": 1}
+
+    transcript.write_text(whole)
+    second = om("observe", transcript, "--json").document["files"][0]
+    assert (second["new_messages"], second["known_messages"]) == (1, 7)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n \n"])
+def test_an_empty_input_has_no_messages_and_is_no_error(om: Om, content: str) -> None:
+    """F56."""
+    run = om("observe", om.write("empty.jsonl", content))
+    assert run.stdout == ""
+    assert run.stderr == f"{om.folder}/empty.jsonl: no messages\n"
+    assert om("observe", "--json", stdin=content).document["files"] == [
+        {"path": "-", "sessions": [], **dict.fromkeys(COUNTS, 0), "new_messages": 0, "known_messages": 0, "asides": 0,
+         "side_messages": 0, "images": 0, "skipped": {}, "redactions": {}, "observations": []}
+    ]  # fmt: skip
+
+
+def test_a_missing_file_is_exit_66_and_a_directory_65(om: Om) -> None:
+    """F56."""
+    missing = om("observe", "nowhere.jsonl", code=66)
+    assert (missing.stdout, missing.stderr) == ("", "om: error: nowhere.jsonl: there is no such file\n")
+    folder = om("observe", om.home, code=65)
+    assert "it is a directory\nhint: " in folder.stderr
+    error = json.loads(om("observe", "nowhere.jsonl", "--json", code=66).stderr)
+    assert error == {
+        "schema": 1,
+        "error": {"path": "nowhere.jsonl", "slug": "no-input", "message": "there is no such file", "exit_code": 66},
+    }
+
+
+def test_a_terminal_as_stdin_without_a_file_is_a_usage_error(om: Om) -> None:
+    """F56."""
+    leader, follower = pty.openpty()
+    try:
+        run = subprocess.run(
+            om.command("observe"), stdin=follower, capture_output=True, env=om.environment(), timeout=30, check=False
+        )
+    finally:
+        os.close(leader)
+        os.close(follower)
+    assert run.returncode == 2
+    assert run.stderr.decode() == "om: error: no transcript given\nhint: `om observe FILE`, or `om observe < FILE`\n"
+
+
+def test_lines_that_are_no_messages_are_counted_and_reported_and_strict_makes_them_an_error(om: Om) -> None:
+    """F57, F61, D5: one wrong line costs one line."""
+    talk = Talk()
+    for number in range(50):
+        talk.user(f"prompt number {number}")
+        talk.assistant(f"answer number {number}")
+    for at, line in ((90, "null"), (60, '"str"'), (30, "[1, 2]"), (10, "this is no JSON"), (5, "[" * 100_000)):
+        talk.lines.insert(at, line)
+    transcript = om.write("torn.jsonl", talk.text())
+
+    run = om("observe", transcript, "--json")
+    (report,) = run.document["files"]
+    assert report["messages"] == 100
+    assert sum(report["skipped"].values()) == 5, report["skipped"]
+    assert om("observe", transcript, "--strict", code=65).stderr.count("5 lines skipped") == 1
+
+
+def test_a_file_with_nothing_readable_in_it_is_refused(om: Om) -> None:
+    """F57, F60."""
+    for name, content in (("bytes", os.urandom(3000)), ("prose", "Lorem ipsum dolor sit amet.\n" * 40)):
+        run = om("observe", om.write(name, content), code=65)
+        assert run.stdout == ""
+        assert len(run.stderr.splitlines()) == 2, "one line and a hint"
+    forced = om("observe", "--format", "claude-code", om.write("prose", "Lorem ipsum\nDolor\n"), code=65)
+    assert forced.stderr.startswith(f"om: error: {om.folder}/prose: ")
+
+
+def test_a_wrong_byte_costs_a_character_and_not_the_message(om: Om) -> None:
+    """F60, F62: also after a BOM and with CRLF."""
+    content = tide_story().text().encode().replace(b"Cuxhaven.", b"Cux\xffhaven.").replace(b"\n", b"\r\n")
+    (report,) = om("observe", "--json", stdin=b"\xef\xbb\xbf" + content).document["files"]
+    assert report["messages"] == 8
+    assert any("Cux\ufffdhaven" in row["text"] for row in report["observations"])
+
+
+def test_one_bad_file_does_not_stop_the_others(om: Om) -> None:
+    """F66."""
+    names = []
+    for number in range(9):
+        talk = Talk(session=f"5d0c6e0a-0000-4000-8000-00000000010{number}").user(f"We decided on colour {number}.")
+        names.append(om.write(f"{number}.jsonl", talk.text()))
+    names.insert(4, om.write("garbage.jsonl", os.urandom(500)))
+
+    run = om("observe", *names)
+    assert run.stderr.count("1 message (1 new)") == 9
+    assert "om: error: " in run.stderr
+    assert len(om("sessions", "--jsonl").lines) == 9
+    strict = om("observe", *names, "--strict", "--json", code=65)
+    assert [("error" in report) for report in strict.document["files"]].count(True) == 1
+
+
+def test_all_files_failing_ends_with_the_first_one_s_code_and_prints_nothing(om: Om) -> None:
+    run = om("observe", "nowhere.jsonl", om.write("garbage", os.urandom(500)), "--json", code=66)
+    assert run.stdout == ""
+    assert [json.loads(line)["error"]["exit_code"] for line in run.stderr.splitlines()] == [66, 65]
+
+
+def test_a_session_can_be_given_and_is_derived_where_the_transcript_names_none(om: Om) -> None:
+    chat = json.dumps([{"role": "user", "content": "Where is the harbour?"}, {"role": "assistant", "content": "East."}])
+    derived = om("observe", "--json", stdin=chat).document["files"][0]["session_id"]
+    assert derived.startswith("openai-")
+    grown = json.dumps([*json.loads(chat), {"role": "user", "content": "And the lighthouse?"}])
+    (report,) = om("observe", "--json", stdin=grown).document["files"]
+    assert (report["session_id"], report["new_messages"]) == (derived, 1), "a grown transcript is the same session"
+    (given,) = om("observe", "--json", "--session", "harbour", stdin=chat).document["files"]
+    assert (given["session_id"], given["new_messages"]) == ("harbour", 2)
+    assert {row["id"] for row in om("sessions", "--jsonl").lines} == {derived, "harbour"}
+
+
+def test_one_file_may_hold_several_sessions(om: Om) -> None:
+    first = tide_story()
+    second = Talk(session="5d0c6e0a-0000-4000-8000-000000000002", cwd="/home/ada/moon").user("We decided to use UTC.")
+    (report,) = om("observe", "--json", stdin=first.text() + second.text()).document["files"]
+    assert report["sessions"] == [first.session, second.session]
+    assert report["session_id"] == first.session
+    projects = {row["id"]: row["project"] for row in om("sessions", "--jsonl").lines}
+    assert projects == {first.session: PROJECT, second.session: "/home/ada/moon"}
+
+
+def test_the_format_is_recognised_by_content_and_can_be_forced(om: Om) -> None:
+    """F67, D16."""
+    transcript = om.write("notes.txt", tide_story().text())
+    assert om("observe", transcript, "--json").document["files"][0]["format"] == "claude-code"
+    unknown = om("observe", transcript, "--format", "klaude", code=2)
+    assert unknown.stderr.startswith("om: error: unknown format `klaude`\nhint: formats: ")
+    forced = om("observe", "--format", "text", "--json", stdin="User: where is it?\nAssistant: there\n")
+    assert forced.document["files"][0]["messages"] == 2
+
+
+def test_secrets_do_not_reach_the_store(om: Om) -> None:
+    """F46."""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    talk = Talk().user(f"We decided to deploy with the token {secret} from now on.")
+    run = om("observe", stdin=talk.text())
+    assert "1 secret redacted" in run.stderr
+    assert secret not in run.stdout + om("log", "--jsonl").stdout + om("context").stdout
+    assert secret.encode() not in om.db.read_bytes() + b"".join(path.read_bytes() for path in om.db.parent.iterdir())
+
+
+def test_control_characters_of_a_transcript_never_reach_the_terminal(om: Om) -> None:
+    """F40."""
+    evil = "We decided on \x1b[2Jred\x1b]0;title\x07 and \u202egreen\u202c, always."
+    run = om("observe", stdin=Talk(session="a\x1b[2Jb").user(evil).text())
+    handle = run.stdout[:8]
+    printed = run.stdout + run.stderr + "".join(
+        om(*command).stdout for command in (["log"], ["show", handle], ["sessions"], ["context"], ["log", "--jsonl"])
+    )  # fmt: skip
+    assert "decided" in printed
+    assert not set("\x1b\x07\u202e") & set(printed), "nothing that moves a cursor or turns text around"
+
+
+def test_disabled_means_that_nothing_is_written(om: Om) -> None:
+    """C16."""
+    run = om("observe", stdin=tide_story().text(), env={"OM_DISABLED": "1"})
+    assert run.stdout == ""
+    assert "disabled" in run.stderr
+    assert om("observe", "--json", env={"OM_DISABLED": "1"}).document == {"schema": 1, "files": []}
+    om("note", "remember this", env={"OM_DISABLED": "1"})
+    assert not om.db.exists()
+
+
+def test_a_directory_can_be_entered_first(om: Om) -> None:
+    (om.folder / "deep").mkdir()
+    om.write("deep/tide.jsonl", tide_story().text())
+    assert om("observe", "-C", "deep", "tide.jsonl").stdout
+    assert om("observe", "-C", "nowhere", "tide.jsonl", code=66).stderr.startswith(
+        "om: error: cannot change to nowhere"
+    )
+
+
+def test_observing_the_printed_context_again_gives_nothing(om: Om) -> None:
+    """F45: what om gave an agent comes back in its transcript."""
+    om("observe", stdin=tide_story().text())
+    pack = om("context").stdout
+    (report,) = om("observe", "--json", stdin=Talk(session="b").user(pack).text()).document["files"]
+    assert report["observations"] == []
+    assert (report["messages"], report["skipped"]) == (0, {"injected": 1})
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_quiet_says_nothing_but_errors(om: Om, quiet: bool) -> None:
+    run = om("observe", *(["-q"] if quiet else []), stdin=tide_story().text())
+    assert bool(run.stderr) is not quiet
+    assert run.stdout
+    assert om("observe", "-q", "nowhere.jsonl", code=66).stderr
+
+
+def test_several_names_for_stdin_read_it_once(om: Om) -> None:
+    run = om("observe", "-", Path("-"), stdin=tide_story().text())
+    assert run.stderr.splitlines()[1] == "-: no messages"

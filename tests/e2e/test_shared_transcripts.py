@@ -1,0 +1,150 @@
+"""`om observe` on transcripts that other programs really wrote: the counts that each must give."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Om
+from tests.shared import TRANSCRIPTS, expected, needs_shared
+
+pytestmark = needs_shared
+
+# What the collection calls a format, and what om does.
+NAMES = {
+    "claude-code": "claude-code",
+    "codex": "codex",
+    "pi": "pi",
+    "openai-chat": "openai",
+    "anthropic-messages": "anthropic",
+    "plain-text": "text",
+}
+COUNTS = (
+    "messages", "human_messages", "assistant_messages", "tool_calls", "tool_results", "errors", "compactions",
+)  # fmt: skip
+CHAINS = {
+    "claude-code/growing/cc432c40-914a-4c1a-a972-0103199a736a": [23, 12, 12, 18, 16],
+    "claude-code/growing/f736da47-b2ca-4f86-bb32-a1bbe582e464": [36, 54, 33, 0],
+}
+RESUMED = "claude-code/projects/-Users-dain-workspace-claude-code-log-sample"
+
+
+def files(role: str, *formats: str) -> list[str]:
+    """Paths of the collection with a role, of some formats or all that om reads."""
+    wanted = formats or tuple(NAMES)
+    return [path for path, about in expected().items() if about["role"] == role and about.get("format") in wanted]
+
+
+of_all = pytest.mark.xdist_group("shared transcripts")
+"""What needs the reports on all files stays on one worker: they are made once."""
+
+
+@pytest.fixture(scope="module")
+def reports(new_om: Callable[[], Om]) -> dict[str, dict[str, Any]]:
+    """The report on every conversation. One process per format: one store for each file would take minutes."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in NAMES:
+        om = new_om()
+        paths = files("conversation", name)
+        run = om("observe", "--json", *(TRANSCRIPTS / path for path in paths), code=None)
+        found |= dict(zip(paths, run.document["files"], strict=True))
+    return found
+
+
+@of_all
+@pytest.mark.parametrize("path", files("conversation"))
+def test_the_counts_are_those_of_the_collection(reports: dict[str, dict[str, Any]], path: str) -> None:
+    about, report = expected()[path], reports[path]
+    assert "error" not in report
+    assert report["format"] == NAMES[about["format"]]
+    facts = {name: about["facts"][name] for name in COUNTS if about["facts"].get(name) is not None}
+    assert {name: report[name] for name in facts} == facts
+    assert report["new_messages"] + report["known_messages"] == report["messages"]
+
+
+@of_all
+@pytest.mark.parametrize("path", files("conversation"))
+def test_the_session_and_its_directory_are_those_written_inside(reports: dict[str, dict[str, Any]], path: str) -> None:
+    facts, report = expected()[path]["facts"], reports[path]
+    assert report.get("cwd") == facts["cwd"]
+    if facts["session_id"] is not None:
+        assert report["session_id"] == facts["session_id"]
+    else:
+        assert len(report["sessions"]) > 1 or report["session_id"].startswith(f"{report['format']}-")
+
+
+@of_all
+def test_most_conversations_give_rows_that_name_their_messages(reports: dict[str, dict[str, Any]]) -> None:
+    with_rows = [report for report in reports.values() if report["observations"]]
+    assert len(with_rows) > 0.8 * len(reports)
+    assert all(row["message_ids"] for report in with_rows for row in report["observations"])
+
+
+@pytest.mark.parametrize("path", files("probe") + files("side-car"))
+def test_a_probe_is_read_or_refused_without_a_traceback(om: Om, path: str) -> None:
+    run = om("observe", "--json", TRANSCRIPTS / path, code=None)
+    assert run.code in (0, 65), run.stderr
+
+
+@pytest.mark.parametrize("path", [path for path in expected() if expected()[path].get("format") not in NAMES][::6])
+def test_a_transcript_of_another_program_is_read_or_refused_without_a_traceback(om: Om, path: str) -> None:
+    assert om("observe", "--json", TRANSCRIPTS / path, code=None).code in (0, 65)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_growing_transcript_adds_what_is_new_at_every_step(om: Om, chain: str) -> None:
+    """S0.8, F68: each step is the file as it was a while later."""
+    steps = sorted((TRANSCRIPTS / chain).glob("step-*.jsonl"))
+    new = [om("observe", "--json", step).document["files"][0]["new_messages"] for step in steps]
+    assert new == CHAINS[chain]
+    rows = om("log", "--jsonl").lines
+    again = om("observe", "--json", *steps).document["files"]
+    assert [report["new_messages"] for report in again] == [0] * len(steps)
+    assert om("log", "--jsonl").lines == rows, "and no row is written twice"
+
+
+def test_growing_in_steps_and_reading_at_once_keep_the_same_messages(new_om: Callable[[], Om]) -> None:
+    steps = sorted((TRANSCRIPTS / next(iter(CHAINS))).glob("step-*.jsonl"))
+    stepwise, at_once = new_om(), new_om()
+    for step in steps:
+        stepwise("observe", "-q", step)
+    at_once("observe", "-q", steps[-1])
+    keys = ("messages", "first_at", "last_at", "pending")
+    (one,), (other,) = (om("sessions", "--jsonl").lines for om in (stepwise, at_once))
+    assert {key: one[key] for key in keys} == {key: other[key] for key in keys}
+
+
+def test_a_record_that_resumed_sessions_share_is_in_no_session_twice(om: Om) -> None:
+    """F68: the three files have one `uuid` in common, and it is no message."""
+    paths = sorted((TRANSCRIPTS / RESUMED).glob("*.jsonl"))
+    assert len(paths) == 3
+    found = om("observe", "--json", *paths).document["files"]
+    assert sum(report["new_messages"] for report in found) == sum(report["messages"] for report in found)
+    assert sum(row["messages"] for row in om("sessions", "--jsonl").lines) == 58
+
+
+def test_a_resumed_session_adds_only_its_own_messages(om: Om) -> None:
+    """F68: the second file begins with a copy of records of the first."""
+    first, second = (TRANSCRIPTS / "claude-code" / "fixtures" / name for name in ("dag_fork.jsonl", "dag_resume.jsonl"))
+    copied = len(_records(first) & _records(second))
+    _, resumed = om("observe", "--json", first, second).document["files"]
+    assert copied == 5
+    assert (resumed["known_messages"], resumed["new_messages"]) == (copied, resumed["messages"] - copied)
+
+
+def _records(path: Path) -> set[tuple[str, str]]:
+    """Ids with what is said under them: these fixtures use some ids for two texts."""
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    spoken = (record for record in records if record.get("type") in ("user", "assistant"))
+    return {(record["uuid"], json.dumps(record["message"])) for record in spoken}
+
+
+def test_the_files_are_the_ones_that_were_counted() -> None:
+    """Else the numbers above mean nothing."""
+    for path in files("conversation")[::10]:
+        assert hashlib.sha256((TRANSCRIPTS / path).read_bytes()).hexdigest() == expected()[path]["sha256"]
