@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from omcli.memory.errors import BadInput, InputOutput, NoInput
 
 if TYPE_CHECKING:
-    from omcli.formats.items import Item
     from omcli.memory.ports import Store, TokenCounter
+    from omcli.memory.transcript import Item, Transcript
     from omcli.operations.clock import Clock
-    from omcli.operations.conversations import Transcript
     from omcli.operations.tally import Tally
     from omcli.operations.workshop import Workshop
     from omcli.settings.settings import Settings
@@ -128,13 +127,13 @@ def transcript_in(stream: BinaryIO, *, format_name: str | None = None) -> Transc
     """A stream as a transcript of the format named, or recognised. Raises UnknownFormat."""
     from omcli.formats.source import Shape, Source
     from omcli.formats.table import named, recognised
-    from omcli.operations.conversations import Transcript
+    from omcli.memory.transcript import Transcript
 
     source = Source(stream)
     if source.shape is Shape.EMPTY:
         return Transcript(format=None, items=())
     chosen = named(format_name) if format_name else recognised(source)
-    return Transcript(format=chosen, items=_reading(chosen.read(source)))
+    return Transcript(format=chosen.name, copies=chosen.copies, items=_reading(chosen.read(source)))
 
 
 @contextmanager

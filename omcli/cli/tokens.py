@@ -78,6 +78,7 @@ def _count(run: Run, content: bytes, unit: Unit | None, format_name: str | None)
                 raise
         else:
             if transcript.format is not None or unit is not None:
-                name = transcript.format.name if transcript.format else None
-                return count_items(transcript.items, run.counter, format_name=name, unit=unit or Unit.TRANSCRIPT)
+                return count_items(
+                    transcript.items, run.counter, format_name=transcript.format, unit=unit or Unit.TRANSCRIPT
+                )
     return count_text(content.decode("utf-8", "replace"), run.counter)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from omcli.formats import blocks
 from omcli.formats.claude_prompts import rejection_remark, said
-from omcli.formats.items import Facts, Format, Item, NewConversation, Reason, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.transcript import Facts, Item, NewConversation, Reason, Skipped
 
 _TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
 # Keys that turns of other programs have beside role and content.

@@ -8,11 +8,12 @@ from functools import partial
 from itertools import count
 
 from omcli.formats import claude_code_user as user
-from omcli.formats.items import Facts, Format, Item, Reason, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 # Bookkeeping of the client. `started` and `result` are a workflow's journal, `result` and `stream_event` also headless.
 _BOOKKEEPING = frozenset(

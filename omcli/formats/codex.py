@@ -20,11 +20,12 @@ from omcli.formats.codex_items import (
 )
 from omcli.formats.codex_prompts import Prompts
 from omcli.formats.codex_stream import STREAM_TYPES, ExecStream, History, is_history
-from omcli.formats.items import Facts, Format, Item, Reason, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import record, string, text
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 _RECORDS = frozenset(
     {
@@ -314,12 +315,11 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def sniff(sample: Sample) -> bool:
-    """Whether there is a record as only Codex writes them, or else whether most could be Codex's."""
+    """Whether at least half of the records are Codex's: one of them in another transcript makes it nothing else."""
     if sample.shape is not Shape.LINES:
         return False
-    if any(_is_wrapped(entry) or _is_legacy_call(entry) for entry in sample.records):
-        return True
-    return 2 * sum(map(_is_plain, sample.records)) > len(sample.records)
+    known = sum(_is_wrapped(entry) or _is_plain(entry) for entry in sample.records)
+    return 0 < len(sample.records) <= 2 * known or any(map(_is_legacy_call, sample.records))
 
 
 def _is_wrapped(entry: Record) -> bool:

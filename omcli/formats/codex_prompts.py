@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omcli.formats.items import Item, Reason, Skipped
 from omcli.memory.message import Message
+from omcli.memory.transcript import Item, Reason, Skipped
 
 _LONGEST_WAIT = 16
 """User items that are held back at most: a file of nothing else is not collected in memory."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omcli.formats.codex_items import content_of, prompt_text
-from omcli.formats.items import Facts, Item, Reason, Skipped
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Message, Role
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 STREAM_TYPES = frozenset(
     {

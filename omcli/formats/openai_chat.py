@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from omcli.formats import blocks
-from omcli.formats.items import Facts, Format, Item, NewConversation, Reason, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Image, Message, Role
+from omcli.memory.transcript import Facts, Item, NewConversation, Reason, Skipped
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _LISTS = ("messages", "traj", "conversation", "conversations")

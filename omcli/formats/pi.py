@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 from omcli.formats.blocks import image_of_base64, placeholder
-from omcli.formats.items import Facts, Format, Item, Reason, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 # Settings, bookmarks, the state of extensions.
 _NOISE = frozenset({"thinking_level_change", "label", "custom"})

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from omcli.formats.items import Facts, Format, Item, Reason, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Sample, Shape, Source
 from omcli.formats.values import INJECTED_TAGS, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Message, Role
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 _SPEAKERS = {
     **dict.fromkeys(("user", "human", "you", "me"), Role.USER),

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 from typing import BinaryIO
 
-from omcli.formats.items import Reason, Skipped
+from omcli.memory.transcript import Reason, Skipped
 
 _HEAD = 1 << 20
 """How much is looked at before anything is read: a transcript's first line is often a side record."""

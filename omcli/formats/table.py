@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omcli.formats import anthropic_messages, claude_code, codex, openai_chat, pi, plain_text
-from omcli.formats.items import Format
+from omcli.formats.format import Format
 from omcli.formats.source import Source
 from omcli.memory.errors import BadUsage, UnknownFormat
 

@@ -20,6 +20,8 @@ _SETTLED = frozenset({Status.DONE, Status.RESOLVED})
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
 _LASTING = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT})
 _LASTING_IF_HIGH = frozenset({Type.OUTCOME, Type.EVENT})
+SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_HIGH), Type.BLOCKER)
+"""Types among which `is_shared` finds observations for other sessions."""
 
 
 def is_shared(row: Observation, *, session: str | None) -> bool:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from omcli.formats.items import Format
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
@@ -23,7 +22,7 @@ CHUNK = 500
 class Intake:
     """Messages of one reading on their way into the store; what it counts is what has been kept so far."""
 
-    def __init__(self, conversations: Conversations, format_: Format, workshop: Workshop) -> None:
+    def __init__(self, conversations: Conversations, *, copies: bool, workshop: Workshop) -> None:
         self.new, self.known = Tally(), Tally()
         """Messages that were not in the store, and those that were, or that came twice."""
         self.redactions: Counter[str] = Counter()
@@ -31,7 +30,7 @@ class Intake:
         self.sessions: list[str] = []
         """Sessions of the kept messages, in order of appearance."""
         self.conversations = conversations
-        self.format = format_
+        self._copies = copies
         self._workshop = workshop
         self._identities: dict[str, Identities] = {}
 
@@ -60,6 +59,9 @@ class Intake:
     def _store(self, session_id: str, incoming: Iterable[Incoming]) -> tuple[bool, ...]:
         work = self._workshop
         session = self.conversations.sessions[session_id]
+        if self.conversations.tally.is_side_chain:
+            # A subagent may work elsewhere, in a worktree of its own; where the session lives is not for it to say.
+            session = replace(session, cwd=None, branch=None)
         if session.title is not None:
             session = replace(session, title=redact(clean(session.title)).text)
         return work.store.append(session, tuple(incoming), counter=work.counter.name, now=work.clock.now()).new
@@ -67,7 +69,7 @@ class Intake:
     def _incoming(self, session_id: str, message: Message) -> Incoming:
         identities = self._identities.get(session_id)
         if identities is None:
-            identities = Identities(session_id, format_name=self.format.name, copies=self.format.copies)
+            identities = Identities(session_id, format_name=self.conversations.format, copies=self._copies)
             self._identities[session_id] = identities
         # From the message as it was read: better rules for secrets must not make it another message.
         identity = identities.of(message)

@@ -8,18 +8,15 @@ from omcli.memory.budget import Budgets
 from omcli.memory.context_pack import ContextPack, pack
 from omcli.memory.layouts import To
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Kind, Observation, Type
+from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store, TokenCounter
+from omcli.memory.ranking import SHARED_TYPES
 from omcli.memory.session import Session
 
 _CANDIDATES = 2000
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
 _EXCERPTS = 10
 """Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
-_FOR_LATER_SESSIONS = (
-    *(Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT),
-    *(Type.BLOCKER, Type.OUTCOME, Type.EVENT),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +81,7 @@ def _chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
 def _cross(store: Store, project: str) -> tuple[Observation, ...]:
     """Rows that may concern other sessions of a project, in the order they were added."""
     by_hand = LogQuery(project=project, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM), last=_CANDIDATES)
-    observed = LogQuery(project=project, kinds=(Kind.OBSERVATION,), types=_FOR_LATER_SESSIONS, last=_CANDIDATES)
+    observed = LogQuery(project=project, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES, last=_CANDIDATES)
     logged = sorted((*store.log(by_hand), *store.log(observed)), key=lambda row: row.position)
     return tuple(row.observation for row in logged)
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-from omcli.formats.items import Facts, Format, Item, NewConversation
 from omcli.memory.identity import derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.session import Session
+from omcli.memory.transcript import Facts, NewConversation, Transcript
 from omcli.operations.tally import Tally
 
 _OPENING_WITHIN = 20
 """Messages among which the first prompt is looked for, where a transcript names no session."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
-    """An opened transcript: its format (None for an empty input) and its items, read while they are asked for."""
-
-    format: Format | None
-    items: Iterable[Item]
 
 
 class Conversations:
@@ -39,7 +31,7 @@ class Conversations:
         self.cwd: str | None = None
         """The first working directory it names."""
         self._items = transcript.items
-        self._format = transcript.format.name if transcript.format else ""
+        self.format = transcript.format or ""
         self._given = session
         self._current: Session | None = None
         self._known = self._said(Facts())
@@ -98,7 +90,7 @@ class Conversations:
         """What a record says, as a session whose id is not settled yet."""
         return Session(
             id="",
-            agent=self._format,
+            agent=self.format,
             cwd=facts.cwd,
             branch=facts.branch,
             title=facts.title,
@@ -114,7 +106,7 @@ class Conversations:
 
     def _derive(self) -> str:
         opening = next((message for message in self._waiting if _is_prompt(message)), self._waiting[0])
-        derived = derived_session(self._format, opening)
+        derived = derived_session(self.format, opening)
         self._derived[derived] += 1
         nth = self._derived[derived]
         return derived if nth == 1 else f"{derived}~{nth}"

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from omcli.memory.errors import BadInput, LaneTaken, OmError
 from omcli.memory.observation import Draft, Kind, Observation, Priority
 from omcli.memory.ports import Batch, Lane, Outcome
+from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
-from omcli.operations.conversations import Conversations, Transcript
+from omcli.operations.conversations import Conversations
 from omcli.operations.tally import Counts
 from omcli.operations.workshop import Workshop
 
@@ -74,10 +75,11 @@ def _observe_file(entry: Input, workshop: Workshop, session: str | None) -> File
         with entry.open() as transcript:
             if transcript.format is None:
                 return FileReport(path=entry.name, session_id=session)
-            intake = Intake(Conversations(transcript, session=session), transcript.format, workshop)
+            conversations = Conversations(transcript, session=session)
+            intake = Intake(conversations, copies=transcript.copies, workshop=workshop)
             intake.append(entry.name)
         if intake.conversations.tally.found_nothing:
-            raise BadInput(f"nothing in it is a message of format `{intake.format.name}`")
+            raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
         for session_id in intake.sessions:
             for written in observe_session(session_id, workshop):
                 rows.extend(written)
@@ -165,7 +167,7 @@ def _report(name: str, intake: Intake | None, rows: list[Observation], error: Om
     )
     return FileReport(
         path=name,
-        format=intake.format.name,
+        format=reading.format,
         session_id=intake.sessions[0] if intake.sessions else reading.named,
         sessions=tuple(intake.sessions),
         cwd=reading.cwd,

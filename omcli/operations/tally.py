@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from omcli.formats.items import Item, NewConversation, Skipped
 from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Item, NewConversation, Skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omcli.formats.items import Item
 from omcli.memory.message import Message
 from omcli.memory.ports import TokenCounter
+from omcli.memory.transcript import Item
 
 
 class Unit(StrEnum):

@@ -45,6 +45,7 @@ _EXIT_STATUS = {
     "78": "A setting is wrong, or the store was written by a later om.",
     "130": "Interrupted.",
     "141": "The reader of the output went away.",
+    "143": "Terminated.",
 }
 
 

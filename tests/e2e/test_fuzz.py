@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from omcli.formats.table import FORMATS
 from omcli.memory.observation import Source
+from omcli.memory.transcript import Transcript
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
-from omcli.operations.conversations import Transcript
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.workshop import Workshop
 from omcli.tokenizers.table import counter

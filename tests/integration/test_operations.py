@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.items import Facts, Format, Item, NewConversation, Reason, Skipped
 from omcli.memory.budget import budgets
 from omcli.memory.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Outcome
 from omcli.memory.session import Session
+from omcli.memory.transcript import Facts, Item, NewConversation, Reason, Skipped, Transcript
 from omcli.operations.append import CHUNK
 from omcli.operations.clock import Clock
 from omcli.operations.context import Place, context
-from omcli.operations.conversations import Conversations, Transcript
+from omcli.operations.conversations import Conversations
 from omcli.operations.log import follow
 from omcli.operations.note import note
 from omcli.operations.observe import BATCH_TOKENS, FileReport, Input, observe_files, observe_session
@@ -47,11 +47,10 @@ def assistant(text: str, **fields: object) -> Message:
 
 def made_of(items: Iterable[Item], *, copies: bool = False, name: str = "made") -> Input:
     """An input that a reader would give these items for."""
-    format_ = Format(name=name, title="Made", sniff=lambda _: True, read=lambda _: iter(()), copies=copies)
 
     @contextmanager
     def opened() -> Iterator[Transcript]:
-        yield Transcript(format=format_, items=iter(items))
+        yield Transcript(format=name, copies=copies, items=iter(items))
 
     return Input(name="input", open=opened)
 
@@ -193,8 +192,7 @@ class TestSessions:
         )
     )
     def test_every_message_is_routed_once_and_in_order(self, items: list[Item]) -> None:
-        format_ = Format(name="made", title="Made", sniff=lambda _: True, read=lambda _: iter(()))
-        conversations = Conversations(Transcript(format=format_, items=items))
+        conversations = Conversations(Transcript(format="made", items=items))
         routed = list(conversations)
         assert [message for _, message in routed] == [item for item in items if isinstance(item, Message)]
         assert {session for session, _ in routed} <= set(conversations.sessions)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from omcli.formats.items import Facts, Format, Item, NewConversation, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Source
 from omcli.memory.message import Message, Role
+from omcli.memory.transcript import Facts, Item, NewConversation, Skipped
 from tests.shared import TRANSCRIPTS, expected
 from tests.unit.formats.readings import facts_of_file
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from omcli.formats.items import Facts, Format, Item, Reason, Skipped
+from omcli.formats.format import Format
 from omcli.formats.source import Source
 from omcli.memory.message import Message
 from omcli.memory.session import Session
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 from omcli.operations.tally import Tally
 
 

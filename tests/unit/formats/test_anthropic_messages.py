@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.anthropic_messages import FORMAT
-from omcli.formats.items import Facts, Reason, Skipped
 from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.raw_reading import (
     document,

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.claude_code import FORMAT
-from omcli.formats.items import Facts, Item, Reason, Skipped
 from omcli.formats.source import Source
 from omcli.formats.table import recognised
 from omcli.memory.identity import Identities
 from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 from omcli.operations.tally import Tally
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.codex import FORMAT
-from omcli.formats.items import Facts, Reason, Skipped
 from omcli.formats.source import Source
 from omcli.memory.identity import Identities
 from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
     facts_of_file,
@@ -691,3 +691,11 @@ def test_files_of_other_programs_are_not_taken_for_codex() -> None:
         with (TRANSCRIPTS / path).open("rb") as stream:
             recognised = FORMAT.sniff(Source(stream).sample)
         assert recognised == (entry["format"] == "codex"), path
+
+
+def test_one_record_of_codex_in_another_transcript_makes_it_no_rollout() -> None:
+    """formats.md, sniffing: records vote."""
+    other = [{"role": "user", "content": f"message {number}"} for number in range(5)]
+    stray = {"timestamp": at(1), "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}}
+    source = Source(io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in (stray, *other))))
+    assert not FORMAT.sniff(source.sample)

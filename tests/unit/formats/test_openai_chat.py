@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.items import Facts, NewConversation, Reason, Skipped
 from omcli.formats.openai_chat import FORMAT
 from omcli.memory.message import Message, Role
+from omcli.memory.transcript import Facts, NewConversation, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.raw_reading import (
     document,

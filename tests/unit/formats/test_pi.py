@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.items import Facts, Reason, Skipped
 from omcli.formats.pi import FORMAT
 from omcli.formats.source import Source
 from omcli.memory.identity import Identities
 from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
     facts_of_file,

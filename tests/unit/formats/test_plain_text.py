@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.items import Facts, Reason, Skipped
 from omcli.formats.plain_text import FORMAT
 from omcli.formats.source import Source
 from omcli.memory.message import Message, Role
+from omcli.memory.transcript import Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.raw_reading import (
     found,

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.items import Reason, Skipped
 from omcli.formats.source import Record, Shape, Source, parse_line
+from omcli.memory.transcript import Reason, Skipped
 
 GOOD = b'{"type":"user","n":1}'
 PRETTY = (

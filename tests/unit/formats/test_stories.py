@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from omcli.formats.items import Facts, Item
 from omcli.formats.source import Source
 from omcli.formats.table import recognised
 from omcli.memory.message import Aside, Message
+from omcli.memory.transcript import Facts, Item
 from omcli.operations.tally import Tally
 from tests.unit.formats.readings import faults
 

@@ -1,16 +1,12 @@
-"""What a reader yields: messages, what the transcript says about its session, and what was left out and why."""
+"""A transcript as it is read: messages, what it says about its session, and what was left out and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from omcli.memory.message import Message
-
-if TYPE_CHECKING:
-    from omcli.formats.source import Sample, Source
 
 
 class Reason(StrEnum):
@@ -69,18 +65,12 @@ Item = Message | Facts | Skipped | NewConversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
-    """One kind of transcript: a row of the table in `formats.table`."""
+class Transcript:
+    """An opened transcript."""
 
-    name: str
-    """What `--format` calls it."""
-    title: str
-    """What people call it."""
-    sniff: Callable[[Sample], bool]
-    """Whether this looks like one; the table asks in its order and takes the first yes."""
-    read: Callable[[Source], Iterator[Item]]
-    """Yields items in file order. Never raises for content: what it can't use becomes `Skipped`."""
-    places: tuple[str, ...] = ()
-    """Glob patterns of where the program keeps its transcripts; `~` is the home directory."""
+    format: str | None
+    """The name of its format; None for an empty input."""
+    items: Iterable[Item]
+    """What it holds, in file order, read while it is asked for."""
     copies: bool = False
-    """Sessions copy messages of earlier ones after a resume, with their ids and instants (`memory.identity`)."""
+    """Whether its sessions copy messages of earlier ones (`memory.identity`)."""
