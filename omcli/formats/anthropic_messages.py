@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 from omcli.formats import blocks
 from omcli.formats.claude_prompts import rejection_remark, said
+from omcli.formats.conversations import in_turns
 from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.transcript import Facts, Item, NewConversation, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 _TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
 # Keys that turns of other programs have beside role and content.
@@ -44,28 +45,7 @@ def sniff(sample: Sample) -> bool:
 
 def read(source: Source) -> Iterator[Item]:
     """A record is a turn of the running conversation, or a request body with one of its own."""
-    conversation = _Conversation()
-    begun = False
-    for entry in source.records():
-        if isinstance(entry, Skipped):
-            yield entry
-            continue
-        turns = _turns(entry)
-        if turns is None:
-            yield from conversation.turn(entry)
-        else:
-            if begun:
-                yield NewConversation()
-            conversation = _Conversation()
-            yield from conversation.facts(entry)
-            if entry.get("system"):
-                yield Skipped(Reason.INJECTED)
-            for turn in turns:
-                if isinstance(turn, dict):
-                    yield from conversation.turn(turn)
-                else:
-                    yield Skipped(Reason.NOT_AN_OBJECT)
-        begun = True
+    return in_turns(source, turns_of=_turns, begin=_Conversation)
 
 
 FORMAT = Format(name="anthropic", title="Anthropic Messages", sniff=sniff, read=read)
@@ -78,6 +58,12 @@ class _Conversation:
     waiting: dict[str, str] = field(default_factory=dict)
     """Tool names of calls without a result yet, by id."""
     known: Facts = field(default_factory=Facts)
+
+    def whole(self, entry: Record) -> Iterator[Item]:
+        """What a request body says beside its turns."""
+        yield from self.facts(entry)
+        if entry.get("system"):
+            yield Skipped(Reason.INJECTED)
 
     def facts(self, entry: Record) -> Iterator[Facts]:
         """What a body or a turn says of the session, where it is new."""

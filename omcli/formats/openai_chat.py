@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from omcli.formats import blocks
+from omcli.formats.conversations import in_turns
 from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Image, Message, Role
-from omcli.memory.transcript import Facts, Item, NewConversation, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _LISTS = ("messages", "traj", "conversation", "conversations")
@@ -39,26 +40,7 @@ def sniff(sample: Sample) -> bool:
 
 def read(source: Source) -> Iterator[Item]:
     """A record is a message of the running conversation, or holds one of its own."""
-    conversation = _Conversation()
-    begun = False
-    for entry in source.records():
-        if isinstance(entry, Skipped):
-            yield entry
-            continue
-        messages = _messages(entry)
-        if messages is None:
-            yield from conversation.message(entry)
-        else:
-            if begun:
-                yield NewConversation()
-            conversation = _Conversation()
-            yield from conversation.facts(entry, whole=True)
-            for message in messages:
-                if isinstance(message, dict):
-                    yield from conversation.message(message)
-                else:
-                    yield Skipped(Reason.NOT_AN_OBJECT)
-        begun = True
+    return in_turns(source, turns_of=_messages, begin=_Conversation)
 
 
 FORMAT = Format(name="openai", title="OpenAI chat messages", sniff=sniff, read=read)
@@ -73,7 +55,11 @@ class _Conversation:
     calls: int = 0
     known: Facts = field(default_factory=Facts)
 
-    def message(self, entry: Record) -> Iterator[Item]:
+    def whole(self, entry: Record) -> Iterator[Item]:
+        """What a row says beside its messages."""
+        return self.facts(entry, whole=True)
+
+    def turn(self, entry: Record) -> Iterator[Item]:
         """What one message gives: its text, then its calls; or the result of a call."""
         facts = list(self.facts(entry, whole=False))
         yield from facts
