@@ -1,0 +1,92 @@
+"""The README's commands work as printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.generate import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+STORIES = ROOT / "tests" / "stories"
+TOUR = [
+    line.removeprefix("$ ")
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("$ ")
+]
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The machine of somebody who reads the README: transcripts of their agents, `om`, and an agent to pipe from."""
+    home = tmp_path_factory.mktemp("home")
+    place = home / "work"
+    project = home / ".claude" / "projects" / "-home-ada-src-parcel"
+    commands = home / "bin"
+    for folder in (place, project, commands):
+        folder.mkdir(parents=True)
+    shutil.copy(STORIES / "claude_code_refactor.jsonl", project / "5f0c3c1e.jsonl")
+    shutil.copy(STORIES / "claude_code_refactor.jsonl", place / "transcript.jsonl")
+    shutil.copy(STORIES / "codex_release.jsonl", place / "rollout.jsonl")
+    shutil.copy(STORIES / "chat.txt", place / "chat.txt")
+    _script(commands / "om", f'exec "{sys.executable}" -m omcli "$@"')
+    _script(commands / "some-agent", f'cat "{STORIES / "chat_openai.jsonl"}"')
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OM_", "CLAUDE"))}
+    return environment | {
+        "HOME": str(home),
+        "OM_DB": str(home / "om.db"),
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "CLAUDE_CODE_SESSION_ID": "5f0c3c1e-7b1d-4e0a-9a57-2f6f5d1b8c44",
+        "PWD": str(place),
+    }
+
+
+def test_the_commands_of_the_tour_work_one_after_another(reader: dict[str, str]) -> None:
+    """Each command line of the README, in its order, in a shell, in a process of its own."""
+    assert len(TOUR) > 10
+    for command in TOUR:
+        if "jq" in command and shutil.which("jq") is None:
+            continue
+        done = _run(command.replace("7c1e9a04", _any_row(reader) if "om show" in command else ""), reader)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        assert done.stdout.strip() or "observe" in command, f"{command} printed nothing"
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("wanted", ["om observe tests/stories/claude_code_refactor.jsonl", "om context", "pytest"])
+def test_the_two_set_up_commands_begin_from_nothing(wanted: str) -> None:
+    """One makes an environment and runs the main job on the shipped sample, the other the tests."""
+    blocks = re.findall(r"```sh\n(.*?)\n```", README, re.DOTALL)
+    assert [block.count("\n") for block in blocks] == [0, 0], "two commands, a line each"
+    assert all(block.startswith("python3 -m venv .venv && .venv/bin/pip install -q ") for block in blocks)
+    assert any(wanted in block for block in blocks)
+
+
+def _any_row(reader: dict[str, str]) -> str:
+    return _run("om log --last 1", reader).stdout.split()[0]
+
+
+def _run(command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        env=environment,
+        cwd=environment["PWD"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def _script(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
