@@ -32,6 +32,7 @@ def test_every_row_is_one_line_with_columns_that_stay_where_they_are(told: Om) -
 
 
 def test_json_rows_have_the_promised_keys_and_no_nulls(told: Om) -> None:
+    """S4.9, S1.11: id, session, type, content, time, importance, source and the messages it came from."""
     rows = told("log", "--jsonl").lines
     assert told("log", "--json").document == {"schema": 1, "observations": rows}
     promised = {"id", "session", "kind", "type", "priority", "importance", "text", "observed_at", "event_at"}
