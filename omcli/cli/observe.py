@@ -147,7 +147,8 @@ def _as_dict(report: FileReport) -> dict[str, object]:
         "images": report.images,
         "skipped": dict(report.skipped),
         "redactions": dict(report.redactions),
-        "observations": [row(observation) for observation in report.observations],
+        "observations": len(report.observations),
+        "rows": [row(observation) for observation in report.observations],
         **({"error": as_dict(report.error)} if report.error is not None else {}),
     }
 

@@ -82,7 +82,7 @@ def test_the_session_and_its_directory_are_those_written_inside(reports: dict[st
 def test_most_conversations_give_rows_that_name_their_messages(reports: dict[str, dict[str, Any]]) -> None:
     with_rows = [report for report in reports.values() if report["observations"]]
     assert len(with_rows) > 0.8 * len(reports)
-    assert all(row["message_ids"] for report in with_rows for row in report["observations"])
+    assert all(row["message_ids"] for report in with_rows for row in report["rows"])
 
 
 @pytest.mark.parametrize("path", files("probe") + files("side-car"))
