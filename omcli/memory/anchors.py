@@ -6,10 +6,9 @@ They are what a later reader searches for and acts on, so an observation may nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _URL = r"https?://[^\s\"'<>)\]`]+"
-_QUOTED = r"`[^`\n]{1,200}`"
 # A path has slashes between name-like parts, or an ending; one slash between words is prose ("and/or").
 _PATH = (
     r"(?:~|\.{1,2})?(?:/[\w.@+\-]+){2,}/?|[\w.@+\-]+(?:/[\w.@+\-]+)+\.\w{1,8}"
@@ -28,35 +27,45 @@ _REFERENCE = r"(?<!\w)#\d+\b|(?<!\w)@[A-Za-z][\w\-]+"
 # Small whole numbers are counts, and counts are ours to make ("3 matches").
 _NUMBER = r"\b(?:\d{1,3}(?:,\d{3})+|\d{3,}(?:[.:]\d+)*)\b"
 
-_ANCHOR = re.compile("|".join((_URL, _QUOTED, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
+_ANCHOR = re.compile("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
+
+# Code in backticks, or a word: what stands between spaces, backticks and characters of scripts that don't use spaces.
+_WORD = re.compile(r"`([^`\n]{1,200})`|[^\s`\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]+")
+_PUNCTUATION = ".,:;!?"
+_LONGEST = 300
+"""Characters of a word in which anchors are looked for; a longer run is no name, and searching it takes its square."""
 
 
 def anchors(text: str) -> tuple[str, ...]:
     """The anchors of a text in order, each once. Backticks and closing punctuation are not part of one."""
-    found = (match.group().strip("`").rstrip(".,:;!?") for match in _ANCHOR.finditer(text))
-    return tuple(dict.fromkeys(anchor for anchor in found if anchor))
+    return tuple(dict.fromkeys(_found(text)))
+
+
+def _found(text: str) -> Iterator[str]:
+    for word in _WORD.finditer(text):
+        if word[1]:
+            yield word[1].strip().rstrip(_PUNCTUATION)
+        elif len(word[0]) <= _LONGEST:
+            for match in _ANCHOR.finditer(word[0]):
+                yield match[0].rstrip(_PUNCTUATION)
 
 
 def unsupported(text: str, sources: Iterable[str]) -> tuple[str, ...]:
-    """The anchors of `text` that stand in none of the sources, compared with white space folded.
-
-    A source that is JSON is searched as it is written and unescaped (`\\"` and `\\n` in arguments of tool calls).
-    """
-    wanted = anchors(text)
+    """The anchors of `text` that stand in none of the sources (`searchable`), compared with white space folded."""
+    wanted = [anchor for anchor in anchors(text) if anchor]
     if not wanted:
         return ()
-    haystack = "\n".join(_searchable(source) for source in sources)
+    haystack = "\n".join(sources)
     return tuple(anchor for anchor in wanted if _folded(anchor) not in haystack)
 
 
-def _searchable(source: str) -> str:
+def searchable(source: str) -> str:
+    """A source for `unsupported`, as it is written and unescaped: arguments of tool calls are JSON."""
     folded = _folded(source)
     if "\\" not in source:
         return folded
-    unescaped = (
-        source.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\", "").replace("\0", "\\")
-    )
-    return f"{folded}\n{_folded(unescaped)}"
+    unescaped = source.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
+    return "\n".join((folded, _folded(unescaped.replace("\0", "\\"))))
 
 
 def _folded(text: str) -> str:

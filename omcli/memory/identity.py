@@ -6,12 +6,14 @@ from collections import Counter
 
 from omcli.memory.message import Message, content_digest, digest
 
+_SECOND = len("2026-01-25T10:47:18")
+
 
 class Identities:
     """Identities for the messages of one reading of one session, in the order of the transcript.
 
     The content counts always: producers repeat ids (exports with masked ids do) and rewrite messages under the same
-    id. With it goes the producer's id, or else the instant it wrote, or else how often the same content came before
+    id. With it goes the producer's id, or else the second in which it was written, and how often the same came before
     in this reading - the same number every time a transcript is read from its beginning, also when it has grown.
 
     `copies` says that the format's sessions copy messages of earlier sessions (after a resume): their ids and instants
@@ -25,15 +27,16 @@ class Identities:
 
     def of(self, message: Message) -> str:
         """The identity of the next message, 32 hex digits."""
-        content = content_digest(message)
         if message.id is not None:
-            return digest(self._anywhere, "id", message.id, content)
-        scope, kind = (self._anywhere, "at") if message.at else (self._session, "content")
+            return digest(self._anywhere, "id", message.id, message.at, content_digest(message))
+        scope = self._anywhere if message.at else self._session
+        # To the second: a program's prompt history keeps no more of the instants that its sessions have.
+        content = digest(scope, message.at and message.at[:_SECOND], content_digest(message))
         # Counted under 8 bytes of the digest: a long transcript has many messages, and memory is not to grow with it.
         short = int(content[:16], 16)
         nth = self._before[short]
         self._before[short] += 1
-        return digest(scope, kind, content, str(nth))
+        return digest(content, str(nth))
 
 
 def printed_key(message: Message, identity: str) -> str:

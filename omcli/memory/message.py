@@ -118,7 +118,7 @@ def digest(*parts: str | None) -> str:
 
 
 def content_digest(message: Message) -> str:
-    """What a message says and does, without who recorded it where: the basis of its identity."""
+    """What a message says and does, without who recorded it where and when: the basis of its identity."""
     return digest(
         message.role,
         message.aside,
@@ -126,7 +126,6 @@ def content_digest(message: Message) -> str:
         message.tool,
         message.call_id,
         message.text,
-        message.at,
         message.agent,
         *(image.sha256 for image in message.images),
     )

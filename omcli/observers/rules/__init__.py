@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from omcli.memory.anchors import unsupported
+from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch
 from omcli.memory.text import one_line
-from omcli.observers.rules.actions import drafts_of
+from omcli.observers.rules.actions import drafts_of, worked
 from omcli.observers.rules.dialogue import (
     asides_of_person,
     said_among_people,
@@ -18,8 +18,10 @@ from omcli.observers.rules.dialogue import (
     said_last,
     said_on_the_way,
 )
-from omcli.observers.rules.tools import ToolEvent, tool_event
+from omcli.observers.rules.tools import ToolEvent, polled, tool_event
 
+Calls = Mapping[str | None, KeptMessage]
+"""Calls by their ids."""
 _MOST_EVENTS = 40
 """Tool events folded together at most: a turn of an agent left alone may run for hours."""
 
@@ -45,12 +47,15 @@ class RuleObserver:
         for thread in _threads(batch.messages):
             last_said = batch.last_said if thread[0].message.agent is None else None
             turns = list(_turns(thread))
-            for turn, after in zip(turns, [*turns[1:], None], strict=True):
-                drafts.extend(_drafts(turn, calls, last_said, cwd=batch.cwd, after=after, with_agent=with_agent))
+            done = _events(turns, calls)
+            mended = worked(event for events in done for event in events)
+            for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
+                drafts += drafts_of(events, cwd=batch.cwd, mended=mended)
+                drafts += _said(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
                 last_said = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), last_said)
-        told = (*calls.values(), *batch.messages, *((batch.last_said,) if batch.last_said else ()))
-        known = {kept.seq: _searched(kept) for kept in told}
-        return tuple(_grouped(draft for draft in drafts if _is_grounded(draft, known)))
+        told = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
+        ground = _Ground({kept.seq: kept for kept in told})
+        return tuple(_grouped(draft for draft in drafts if ground.bears(draft)))
 
 
 def _threads(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
@@ -76,51 +81,73 @@ def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
         yield turn
 
 
-def _drafts(
+def _said(
     turn: Sequence[KeptMessage],
-    calls: dict[str | None, KeptMessage],
+    calls: Calls,
     last_said: KeptMessage | None,
     *,
-    cwd: str | None,
     after: Sequence[KeptMessage] | None,
     with_agent: bool,
+    with_tools: bool,
 ) -> Iterator[Draft]:
-    """Rows of one turn. `after` is the next one, where there is one; `with_agent` tells a chat of people apart."""
-    events = _events(turn, calls)
+    """Rows of what is said in a turn. `after` is the next one, if any; `with_agent` tells a chat of people apart."""
     texts = [kept for kept in turn if kept.message.role is Role.ASSISTANT]
     for kept in turn:
         if kept.message.role is Role.USER and kept.message.aside is None:
             yield from said_by_person(kept, last_said) if with_agent else said_among_people(kept)
         elif kept.message.role in (Role.USER, Role.EVENT):
             yield from asides_of_person(kept, calls.get(kept.message.call_id) if kept.message.call_id else None)
-    yield from drafts_of(events, cwd=cwd)
     answered = after is not None and after[0].message.role is Role.USER
     if texts and (answered or after is None):
         yield from said_on_the_way(texts[:-1])
-        yield from said_last(texts[-1], worked=bool(events), answered=answered)
+        yield from said_last(texts[-1], worked=with_tools, answered=answered)
     else:
         yield from said_on_the_way(texts)  # the turn goes on
 
 
-def _events(turn: Sequence[KeptMessage], calls: dict[str | None, KeptMessage]) -> list[ToolEvent]:
-    """The calls that were answered in this turn, each with its answer, in the order of the answers.
+def _events(turns: Sequence[Sequence[KeptMessage]], calls: Calls) -> list[list[ToolEvent]]:
+    """For each turn the calls that were answered in it, with their answers, in the order of the answers.
 
-    What was refused with words is left to those words.
+    What was refused with words is left to those words. A command that went on in the background counts where its end is
+    reported, as the command it was.
     """
-    refused = {kept.message.call_id for kept in turn if kept.message.aside is Aside.REMARK}
-    results = [kept for kept in turn if kept.message.role is Role.RESULT and kept.message.call_id not in refused]
-    answered = ((calls.get(kept.message.call_id), kept) for kept in results)
-    paired = (tool_event(call, result) for call, result in answered if call is not None)
-    return [event for event in paired if event is not None]
+    started: dict[str, KeptMessage] = {}
+    finished: set[int] = set()
+    by_turn: list[list[ToolEvent]] = []
+    for turn in turns:
+        refused = {kept.message.call_id for kept in turn if kept.message.aside is Aside.REMARK}
+        events: list[ToolEvent] = []
+        for kept in turn:
+            call = calls.get(kept.message.call_id) if kept.message.role is Role.RESULT else None
+            if call is None or kept.message.call_id in refused:
+                continue
+            if (process := polled(call, kept)) and process in started:
+                call = started.pop(process)
+                finished.add(call.seq)
+            if (event := tool_event(call, kept)) is not None:
+                events.append(event)
+                if event.process:
+                    started[event.process] = call
+        by_turn.append(events)
+    return [[event for event in events if not (event.process and event.call.seq in finished)] for events in by_turn]
 
 
-def _searched(kept: KeptMessage) -> str:
-    """Everything a message says: its text, the tool's name, the exit code."""
-    return f"{kept.message.tool or ''} {kept.message.exit_code or ''} {kept.message.text}"
+@dataclass(slots=True)
+class _Ground:
+    """What rows may name: everything that their messages say. Each message is made searchable once."""
 
+    told: Mapping[int, KeptMessage]
+    searched: dict[int, str] = field(default_factory=dict)
 
-def _is_grounded(draft: Draft, known: dict[int, str]) -> bool:
-    return not unsupported(draft.text, (known[seq] for seq in draft.sources if seq in known))
+    def bears(self, draft: Draft) -> bool:
+        """Whether every anchor of a row stands in one of its sources."""
+        return not unsupported(draft.text, map(self._text, draft.sources))
+
+    def _text(self, seq: int) -> str:
+        if seq not in self.searched:
+            said = self.told[seq].message
+            self.searched[seq] = searchable(f"{said.tool or ''} {said.exit_code or ''} {said.text}")
+        return self.searched[seq]
 
 
 def _grouped(drafts: Iterator[Draft]) -> list[Draft]:

@@ -31,17 +31,20 @@ _REFUSED = re.compile(
 )
 
 
-def drafts_of(events: Sequence[ToolEvent], *, cwd: str | None) -> Iterator[Draft]:
-    """What the tool events of one turn come to, unordered. `cwd` shortens paths below it."""
+def drafts_of(events: Sequence[ToolEvent], *, cwd: str | None, mended: Mapping[str, int]) -> Iterator[Draft]:
+    """What the tool events of one turn come to, unordered.
+
+    `cwd` shortens paths below it; `mended` says what worked when (`worked`), so that failures are known to be resolved.
+    """
     near = _Paths(cwd)
     done = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
-    worked = [event for event in done if not event.failed]
-    yield from _failures(done, near)
-    yield from _file_changes([event for event in worked if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], near)
-    yield from _commands([event for event in worked if event.kind is ToolKind.RUN])
-    yield from _looks(worked, near)
-    yield from _last_todos([event for event in worked if event.kind is ToolKind.TODO])
-    for event in worked:
+    fine = [event for event in done if not event.failed]
+    yield from _failures(done, near, mended)
+    yield from _file_changes([event for event in fine if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], near)
+    yield from _commands([event for event in fine if event.kind is ToolKind.RUN])
+    yield from _looks(fine, near)
+    yield from _last_todos([event for event in fine if event.kind is ToolKind.TODO])
+    for event in fine:
         if (single := _SINGLE.get(event.kind)) and (draft := single(event)):
             yield draft
 
@@ -138,12 +141,12 @@ def _commands(events: Sequence[ToolEvent]) -> Iterator[Draft]:
             f"Ran: {command}{outcome}{times}",
             Type.COMMAND_RUN,
             4,
-            status=Status.DONE,
+            status=None if same[-1].process or _hides_trouble(same[-1]) else Status.DONE,
             metadata={"command": command},
         )
     if looked:
         width = shell.COMMAND_CHARACTERS if len(looked) == 1 else _FOLDED_CHARACTERS
-        names = list(dict.fromkeys(shell.cut(command, width) for command, _ in looked))
+        names = list(dict.fromkeys(shell.shown(command, width) for command, _ in looked))
         outcome = _outcome(looked[0][1]) if len(looked) == 1 else ""
         yield _draft(
             (event for _, event in looked),
@@ -155,11 +158,27 @@ def _commands(events: Sequence[ToolEvent]) -> Iterator[Draft]:
 
 
 def _outcome(event: ToolEvent) -> str:
-    """` → exit 0: 12 passed`: the exit code where the transcript gives one, and the line that sums up."""
-    code = event.exit_code
-    told = shell.summary(event.output)
-    how = f"exit {code}" if code is not None else "ok" if event.result and event.result.message.failed is False else ""
+    """` → exit 0: 12 passed`: the exit code where the transcript gives one, and the line that sums up.
+
+    Nothing is said to be ok where the status is that of another command (`make | tail`); then error lines are told.
+    """
+    if event.process:
+        return " (still running)"
+    code, masked = event.exit_code, shell.masks_status(shell.command_of(event.arguments, event.raw))
+    told = shell.trouble(event.output, _ANSWER_CHARACTERS) if _hides_trouble(event) else shell.summary(event.output)
+    succeeded = not masked and event.result is not None and event.result.message.failed is False
+    how = f"exit {code}" if code is not None else "ok" if succeeded else ""
     return f" → {how}{': ' if how and told else ''}{told}" if how or told else ""
+
+
+def _hides_trouble(event: ToolEvent) -> bool:
+    """Whether a command reports errors although the status that is given, another command's, is good."""
+    if event.kind is not ToolKind.RUN:
+        return False
+    command = shell.command_of(event.arguments, event.raw)
+    return (
+        shell.masks_status(command) and not shell.only_looks(command) and bool(shell.error_lines(event.output[-8000:]))
+    )
 
 
 def _landmark(command: str, event: ToolEvent) -> Draft | None:
@@ -186,18 +205,25 @@ def _landmark(command: str, event: ToolEvent) -> Draft | None:
 # ---- failures
 
 
-def _failures(events: Sequence[ToolEvent], near: _Paths) -> Iterator[Draft]:
+def worked(events: Iterable[ToolEvent]) -> dict[str, int]:
+    """What worked, and the `seq` of the last time it did: commands, and edits of files."""
+    last: dict[str, int] = {}
+    for event in events:
+        if event.result is not None and not event.failed and not event.process and not _hides_trouble(event):
+            for target in (_target(event), *_parts_that_worked(event)):
+                last[target] = max(event.result.seq, last.get(target, 0))
+    return last
+
+
+def _failures(events: Sequence[ToolEvent], near: _Paths, mended: Mapping[str, int]) -> Iterator[Draft]:
     """One row per failed target; resolved where the same command, or an edit of the same file, works later."""
     failed: dict[str, list[ToolEvent]] = {}
-    worked_after: set[str] = set()
-    for event in reversed(events):
-        target = _target(event)
-        if not event.failed:
-            worked_after.update((target, *_parts_that_worked(event)))
-        elif not _is_no_answer(event):
-            failed.setdefault(target, []).insert(0, event)
+    for event in events:
+        if event.failed and not _is_no_answer(event):
+            failed.setdefault(_target(event), []).append(event)
     for target, same in failed.items():
-        yield _failure(same, near, Status.RESOLVED if target in worked_after else Status.OPEN)
+        is_mended = mended.get(target, 0) > same[-1].sources[-1]
+        yield _failure(same, near, Status.RESOLVED if is_mended else Status.OPEN)
 
 
 def _failure(same: list[ToolEvent], near: _Paths, status: Status) -> Draft:

@@ -12,9 +12,11 @@ from omcli.memory.observation import Type
 # ---- what people say
 
 _STANDING = re.compile(
-    r"\b(?:always|never|from now on|going forward|in (?:the )?future|every time|each time|whenever|as a rule|"
-    r"by default|"
-    r"remember (?:to|that)|until (?:i|we) (?:say|tell)|don'?t ever|do not ever|any ?time (?:you|i|we))\b",
+    r"(?<!\bi )(?<!\bit )(?<!\bthat )(?<!\bwe )(?<!'ve )\balways\b|\b(?:from now on|going forward|"
+    r"in (?:the )?future|as a rule|"
+    r"(?:every|each|any) ?time you|whenever you|remember (?:to|that)|until (?:i|we) (?:say|tell)|"
+    r"don'?t ever|do not ever)\b|"
+    r"(?:^|[,;:.] ?|\band |\bor |\bplease |\bshould |\bmust )never (?!saw|had|got|been|was|were|did|mind|seen)\w",
     re.IGNORECASE,
 )
 _CONSTRAINT = re.compile(
@@ -42,8 +44,7 @@ _CORRECTION = re.compile(
 _DECISION = re.compile(
     r"\b(?:let'?s (?:use|go|keep|drop|do|not|make|stick|store|put|call|remove|add|have|just)|we(?:'ll| will|"
     r"'re going to) (?:use|go|"
-    r"keep|drop|need|do|make|not|switch|stick)|(?:go|going|went) with|decided|use \S+ instead|instead of|"
-    r"rather than|agreed|"
+    r"keep|drop|need|do|make|not|switch|stick)|(?:go|going|went) with|decided|use \S+ instead|agreed|"
     r"sounds good|option \w\b|i(?:'ll| will) (?:go|take|use|keep)|switch(?:ed|ing)? to|we(?:'re|"
     r" are) (?:using|dropping|keeping))\b",
     re.IGNORECASE,
@@ -93,7 +94,11 @@ def _straight(sentence: str) -> str:
     return sentence.replace("\u2019", "'")
 
 
-_BARE = re.compile(r"^(?:all )?(?:done|set|finished|understood|got it|noted|found it)\W*$", re.IGNORECASE)
+_BARE = re.compile(
+    r"^(?:all )?(?:done|set|finished|understood|got it|noted|found it|yo|sup|hola|hallo|ciao|pause|谢谢|"
+    r"多谢|你好|ありがとう|감사합니다)\W*$",
+    re.IGNORECASE,
+)
 
 
 _STANDS_ALONE = frozenset({Type.PREFERENCE, Type.DECISION})
@@ -162,7 +167,7 @@ _FINDING = re.compile(
 _AGENT_DECISION = re.compile(
     r"\b(?:decided (?:to|on|against)|we(?:'ll| will) (?:use|go with|keep|drop)|going with|i(?:'ll|"
     r" will) (?:go with|use|keep|stick)|chose|chosen|opted|"
-    r"settled on|rejected|(?:instead of|rather than) \S+|recommend(?:ation|ed)?|trade-?off|out of scope|deferred|"
+    r"settled on|rejected|recommend(?:ation|ed)?|trade-?off|out of scope|deferred|"
     r"won'?t (?:be|do|add|support)|"
     r"i'?d (?:go with|recommend|suggest))\b",
     re.IGNORECASE,
@@ -181,9 +186,13 @@ _BLOCKER = re.compile(
     r"keeps?) fail(?:s|ing)?|fails? with|"
     r"permission denied|requires? (?:you|your|access|manual|approval|credentials)|needs? (?:your|you to|access|"
     r"credentials|approval)|"
-    r"waiting (?:for|on)|stuck|not (?:working|available|installed|configured)|out of (?:memory|disk|quota)|"
+    r"waiting (?:for|on) (?:you|your|approval|access|review|credentials)|stuck|not (?:working|"
+    r"available|installed|configured)|out of (?:memory|disk|quota)|"
     r"rate.limit)\b",
     re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"\b(?:underway|still|in progress|so far|keep (?:monitoring|watching)|is running|continuing)\b", re.IGNORECASE
 )
 _NEXT = re.compile(
     r"^(?:next(?: steps?)?|to ?do|remaining|follow-?ups?|still (?:to do|open|missing)|open (?:questions?|"
@@ -217,9 +226,9 @@ def agent_type(sentence: str) -> Type | None:
         return Type.BLOCKER
     if _FINDING.search(sentence):
         return Type.FACT
-    if _AGENT_DECISION.search(sentence):
+    if _AGENT_DECISION.search(sentence) and not _GOES_ON.search(sentence):
         return Type.DECISION
-    if _RESULT.search(sentence):
+    if _RESULT.search(sentence) and not _GOES_ON.search(sentence):
         return Type.OUTCOME
     if _NEXT.match(sentence):
         return Type.PLAN

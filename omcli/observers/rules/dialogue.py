@@ -107,6 +107,8 @@ def _selected(parts: Sequence[Segment], limit: int) -> str:
         if len(parts[index].text) < room:
             kept.append(index)
             room -= len(parts[index].text) + 1
+    if not kept:  # not even its shortest stretch fits: a script without spaces, or data
+        return cut(parts[0].text, limit).replace("…", "[a long text without spaces]", 1) if parts else ""
     left = len(parts) - len(kept)
     return " ".join(parts[index].text for index in sorted(kept)) + (f" … [{counted(left)} more lines]" if left else "")
 

@@ -19,6 +19,9 @@ _INLINE_CODE = re.compile(r"(`[^`]*`)")
 # A sentence ends at . ! ? (or their wide forms) before a space and something that can begin one; not after "e.g.",
 # an initial, or a number ("v1. 2"): names and versions are never cut.
 _END = re.compile(r"(?<=[.!?…])[\"')\]”’]*\s+(?=[\"'(\[“‘`*]*[A-Z0-9À-ÞЀ-Я/@#])|(?<=[。！？])")
+_LONG = 400
+"""Characters beyond which a sentence is taken apart: a row shows a few hundred."""
+_CLAUSE_END = re.compile(r"(?<=[,;:，；：、]) |(?<=[，；：、])")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
@@ -54,14 +57,29 @@ def segments(text: str) -> Iterator[Segment]:
 
 
 def sentences(line: str) -> list[str]:
-    """The sentences of one line of prose; abbreviations and versions don't end one."""
+    """The sentences of one line of prose, long ones in clauses; abbreviations and versions don't end one."""
     found: list[str] = []
     for piece in _END.split(line):
-        if found and _ABBREVIATION.search(found[-1]):
+        if found and len(found[-1]) < _LONG and _ABBREVIATION.search(found[-1][-12:]):
             found[-1] += f" {piece}"
         elif piece.strip():
             found.append(piece.strip())
-    return found
+    return [clause for sentence in found for clause in _clauses(sentence)]
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    """A sentence as it is, or, where it goes on and on, in stretches that end with a comma or its like."""
+    if len(sentence) <= _LONG:
+        yield sentence
+        return
+    stretch = ""
+    for clause in _CLAUSE_END.split(sentence):
+        if stretch and len(stretch) + len(clause) > _LONG:
+            yield stretch.strip()
+            stretch = ""
+        stretch += clause
+    if stretch.strip():
+        yield stretch.strip()
 
 
 def without_markup(text: str) -> str:
@@ -76,27 +94,54 @@ def prose(text: str) -> str:
 
 
 def _prose_lines(text: str, *, note_code: bool = False) -> Iterator[str]:
-    """Lines outside code fences. A fence that is never closed hides nothing: what follows it may be the point."""
+    """Lines outside code fences; rows of a table name their columns.
+
+    A fence that is never closed hides nothing: what follows it may be the point.
+    """
     lines = text.splitlines()
+    columns: list[str] = []
+    unclosed: set[str] = set()
     at = 0
     while at < len(lines):
-        opening = _FENCE.match(lines[at])
-        closing = _closing(lines, at + 1, opening.group(1)) if opening else None
-        if closing is None:
-            names_columns = _TABLE.match(lines[at]) and _TABLE_RULE.match(" ".join(lines[at + 1 : at + 2]) or "x")
-            if not opening and not names_columns and not _TABLE_RULE.match(lines[at]):
-                yield lines[at]
-            at += 1
-            continue
-        inside = [line for line in lines[at + 1 : closing] if line.strip()]
-        if note_code and inside:
-            # A line or two of code is quicker to read than a note about it.
-            yield (
-                f"`{' '.join(' '.join(inside).split())}`"
-                if len(inside) <= 2
-                else f"[{counted(len(inside))} lines of code]"
-            )
-        at = closing + 1
+        line = lines[at]
+        opening = _FENCE.match(line)
+        fence = opening.group(1) if opening else ""
+        closing = _closing(lines, at + 1, fence) if fence and fence not in unclosed else None
+        if closing is not None:
+            yield from _note_of(lines[at + 1 : closing]) if note_code else ()
+            at = closing
+        elif fence:
+            unclosed.add(fence)
+        elif _TABLE.match(line):
+            begins = not columns and _TABLE_RULE.match(lines[at + 1] if at + 1 < len(lines) else "x")
+            columns = _cells(line) if begins else columns
+            if not begins and not _TABLE_RULE.match(line):
+                yield _row_with_columns(line, columns)
+        elif not _TABLE_RULE.match(line):
+            columns = []
+            yield line
+        at += 1
+
+
+def _note_of(code: list[str]) -> Iterator[str]:
+    """What stands for a block of code: a line or two as they are, more as their number."""
+    inside = [line.strip() for line in code if line.strip()]
+    if inside:
+        yield (
+            f"`{' '.join(' '.join(inside).split())}`" if len(inside) <= 2 else f"[{counted(len(inside))} lines of code]"
+        )
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _row_with_columns(line: str, columns: list[str]) -> str:
+    """`| speed | before: 3 ms | after: 1 ms |`: a row says nothing without the names of its columns."""
+    first, *cells = _cells(line)
+    named = columns[1:] if len(columns) == len(cells) + 1 else [""] * len(cells)
+    told = [f"{name}: {cell}" if name else cell for name, cell in zip(named, cells, strict=True) if cell]
+    return f"| {' | '.join((first, *told))} |"
 
 
 def _closing(lines: list[str], start: int, fence: str) -> int | None:

@@ -26,6 +26,9 @@ _ASSIGNMENT = re.compile(r"^(?:\w+=\S*\s+)+")
 _CHANGES_DIRECTORY = re.compile(r"^\s*cd\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
 _WRAPPED = re.compile(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
 _TRIMS = re.compile(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
+_MASKS = re.compile(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
+_NAME = re.compile(r"[\w.@+~-]+(?:/[\w.@+~-]+)*")
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _WRITES = re.compile(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
 
 # Lines that sum up: 12 passed, 1 failed in 3.2s - Tests: 2 failed, 10 total - Build succeeded - Found 3 errors.
@@ -65,16 +68,21 @@ def command_of(arguments: Mapping[str, object], raw: str) -> str:
     return "" if arguments else raw.strip()
 
 
-def shown(command: str) -> str:
-    """A command as a row shows it: its first line, cut between words, without what only trims its output."""
+def shown(command: str, width: int = COMMAND_CHARACTERS) -> str:
+    """A command as a row shows it: its first line without what only trims its output, cut between words.
+
+    The last word, the file as a rule, is kept where the middle has to go.
+    """
     lines = [line for line in command.splitlines() if line.strip()]
     first = one_line(lines[0]) if lines else ""
     first = _TRIMS.sub("", first) or first
-    if len(first) > COMMAND_CHARACTERS:
-        first = cut(first, COMMAND_CHARACTERS)
-    elif len(lines) > 1:
-        first += " …"
-    return first
+    if len(first) <= width:
+        return f"{first} …" if len(lines) > 1 else first
+    last = first.rpartition(" ")[2]
+    last = last if len(last) <= width // 2 else last.rpartition("/")[2]
+    if not last or len(last) > width // 2 or not _NAME.fullmatch(last):
+        return cut(first, width)
+    return f"{cut(first, width - len(last) - 1)} {last}"
 
 
 def cut(text: str, limit: int) -> str:
@@ -82,7 +90,15 @@ def cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     end = text.rfind(" ", 0, limit - 1)
+    if end <= 0:  # a script without spaces, or one long run of characters, which is no name
+        wide = list(_WIDE.finditer(text, 0, max(0, limit - 1)))
+        end = wide[-1].end() if wide else 0
     return f"{text[:end].rstrip()} …" if end > 0 else "…"
+
+
+def masks_status(command: str) -> bool:
+    """Whether the exit status is not the command's own: behind a pipe, or where `|| true` or `; echo` follows."""
+    return bool(_MASKS.search(_QUOTED.sub("''", command)))
 
 
 def counted(number: int) -> str:
@@ -122,10 +138,15 @@ def summary(output: str) -> str:
     return ""
 
 
+def error_lines(output: str) -> list[str]:
+    """The lines of an output that report an error."""
+    return [line for line in (one_line(line) for line in output.splitlines()) if line and _TROUBLE.match(line[:2000])]
+
+
 def trouble(output: str, limit: int) -> str:
     """What an output says went wrong: its first error lines, else its last line, within `limit` characters."""
     lines = [line for line in (one_line(line) for line in output.splitlines()) if line]
-    telling = [line for line in lines if _TROUBLE.match(line)] or lines[-1:]
+    telling = error_lines(output) or lines[-1:]
     kept: list[str] = []
     room = limit
     for line in dict.fromkeys(telling):

@@ -53,8 +53,8 @@ _NAMES: Mapping[str, ToolKind] = MappingProxyType(
             ),
             ToolKind.SEARCH: (
                 "grep glob ls find search list_dir list_directory list_files search_files search_file_content "
-                "codebase_search grep_search file_search websearch web_search web_search_call toolsearch "
-                "tool_search tool_search_call lsp rg"
+                "codebase_search grep_search file_search websearch web_search web_search_call "
+                "lsp rg"
             ),
             ToolKind.TODO: (
                 "todowrite todo_write write_todos update_plan taskcreate taskupdate todo manage_todo_list todo_list"
@@ -72,6 +72,13 @@ _LOOKS = re.compile(
     r"^(?:get|list|read|search|find|fetch|query|view|describe|show|lookup|resolve|inspect|check)(?![a-z])",
     re.IGNORECASE,
 )
+
+
+_RUNNING = re.compile(r"\brunning (?:with session ID|in (?:the )?background with ID:?) *([\w-]+)", re.IGNORECASE)
+_EXIT_TAG = re.compile(r"<exit_code>(\d{1,9})</exit_code>")
+_POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput"})
+"""Tools that ask what became of a process."""
+_ENDED = re.compile(r"<status>(?:completed|failed|killed)</status>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +120,16 @@ class ToolEvent:
             return None
         if self.result.message.exit_code is not None:
             return self.result.message.exit_code
+        if tagged := _EXIT_TAG.search(self.output[:2000]):
+            return int(tagged[1])
         code = _json_object(self.output).get("exit_code", _json_object(self.output).get("exitCode"))
         return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+    @property
+    def process(self) -> str | None:
+        """The id of the process that the command left running, where it did not end."""
+        going_on = _RUNNING.search(self.output[:2000]) if self.kind is ToolKind.RUN else None
+        return going_on[1] if going_on and self.exit_code is None else None
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is a text, or the empty text."""
@@ -160,6 +175,17 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
         # A patch handed to a shell is an edit all the same.
         return ToolEvent(kind=ToolKind.EDIT, name=name, call=call, result=result, raw=command_of(arguments, raw))
     return ToolEvent(kind=kind, name=name, call=call, result=result, arguments=arguments, raw=raw)
+
+
+def polled(call: KeptMessage, result: KeptMessage) -> str | None:
+    """The process whose end a call reports; None for another tool, and while the process goes on."""
+    if (call.message.tool or "").lower() not in _POLLS:
+        return None
+    given = _json_object(call.message.text)
+    process = next((given[name] for name in ("session_id", "bash_id", "task_id", "shell_id") if name in given), None)
+    said = result.message
+    ended = said.exit_code is not None or _EXIT_TAG.search(said.text[:2000]) or _ENDED.search(said.text[:2000])
+    return str(process) if process is not None and ended else None
 
 
 def _json_object(text: str) -> Mapping[str, object]:

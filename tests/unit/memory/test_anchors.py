@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.anchors import anchors, unsupported
+from omcli.memory.anchors import anchors, searchable, unsupported
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,10 @@ def test_an_anchor_that_no_source_has_is_unsupported() -> None:
 
 @given(st.text(alphabet=st.sampled_from('ab_ "\\\n/.`'), max_size=40))
 def test_what_stands_in_arguments_is_found_although_json_escapes_it(code: str) -> None:
-    assert unsupported(code, [json.dumps({"command": code})]) == () or "\\" in code
+    assert unsupported(code, [searchable(json.dumps({"command": code}))]) == () or "\\" in code
+
+
+@pytest.mark.parametrize("run", ["x", "-", "a1", "a/", "汉字", "a.", "`a", "A_", "https://", "0,"])
+def test_a_long_run_without_spaces_costs_no_more_than_its_length(run: str) -> None:
+    """A hostile prompt: 2 MB of anything; the square of that would take hours."""
+    anchors(run * (2_000_000 // len(run)))

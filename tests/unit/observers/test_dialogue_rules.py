@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.anchors import anchors, unsupported
+from omcli.memory.anchors import anchors, searchable, unsupported
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.rules import RuleObserver
@@ -234,7 +234,7 @@ def test_every_anchor_of_a_row_stands_in_its_sources(turns: list[tuple[str, str]
             talk.tool("Edit", {"file_path": text, "old_string": text[:5], "new_string": text[5:]}, text)
         else:
             (talk.user if who == "user" else talk.agent)(text)
-    known = {kept.seq: f"{kept.message.tool or ''} {kept.message.text}" for kept in talk.kept}
+    known = {kept.seq: searchable(f"{kept.message.tool or ''} {kept.message.text}") for kept in talk.kept}
     for row in talk.observed():
         assert unsupported(row.text, [known[seq] for seq in row.sources]) == (), row.text
         assert row.sources == tuple(sorted(set(row.sources)))
@@ -263,3 +263,58 @@ def test_anchors_are_paths_names_flags_versions_ids_numbers_and_addresses() -> N
     ):
         assert anchor in found
     assert anchors("this and/or that, 3 files") == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "please keep the old handler, "
+        + ", ".join(f"rename module_{n} to part_{n}" for n in range(60))
+        + ", and stop there",
+        "请把缓存去掉，" + "，".join("改用数据库" for _ in range(260)),
+        "字" * 3000,
+        "x" * 3000,
+    ],
+    ids=["one long sentence", "Chinese commas", "no punctuation", "data"],
+)
+def test_a_prompt_that_is_one_long_run_still_says_something(said: str) -> None:
+    """Invariant 6: as much of it as fits, cut between clauses, words or characters of a script without spaces."""
+    row = Talk().user(said).observed()[0]
+    shown = row.text.removeprefix("User: ")
+    assert 20 < len(shown) <= 1300
+    assert shown[:5] == said[:5] or "[a long text without spaces]" in shown
+
+
+@pytest.mark.parametrize("run", ["x", "-", "汉", "a ", "**a", "`", "| a |\n", "```py\n", "never ", "a, "])
+def test_hostile_prompts_cost_no_more_than_their_length(run: str) -> None:
+    """A prompt of 300 kB; the square of it would take minutes."""
+    Talk().user(run * (300_000 // len(run))).agent(run * (300_000 // len(run))).observed()
+
+
+@pytest.mark.parametrize(
+    ("said", "not_a"),
+    [
+        ("But I never saw the window open.", Type.INSTRUCTION),
+        ("I always wanted a boat.", Type.INSTRUCTION),
+        ("Every time I click it, the page reloads.", Type.INSTRUCTION),
+        ("This allows true generation rather than static templates.", Type.DECISION),
+    ],
+)
+def test_a_statement_with_the_words_of_a_rule_is_none(said: str, not_a: Type) -> None:
+    """O3: assertion and intent are told apart."""
+    assert Talk().user(said).one().type is not not_a
+
+
+@pytest.mark.parametrize(
+    "said", ["Typecheck is still waiting on the declaration output.", "The build is underway; tests are still passing."]
+)
+def test_progress_is_neither_a_result_nor_a_blocker(said: str) -> None:
+    talk = Talk().user("Build it").tool("Bash", {"command": "make"}, "ok").agent(said)
+    assert not {row.type for row in talk.observed()} & {Type.BLOCKER, Type.OUTCOME}
+
+
+def test_rows_of_a_table_name_their_columns() -> None:
+    """O6: each row makes sense alone."""
+    table = "Both compared:\n\n| operation | notes | trailers |\n|---|---|---|\n| squash merge | orphaned | kept |"
+    text = next(text for text in Talk().user("Which one survives?").agent(table).texts() if "squash" in text)
+    assert "squash merge | notes: orphaned | trailers: kept" in text

@@ -302,3 +302,57 @@ def test_a_connectors_change_is_kept_and_its_looking_is_low() -> None:
         4: "Used mcp__tracker__create_issue: title=Crash on start, project=APP",
         3: "Used mcp__tracker__get_issue",
     }
+
+
+def test_an_error_is_resolved_in_a_later_turn_too() -> None:
+    """S4.16: whatever was said in between."""
+    talk = Talk().user("test it").tool("Bash", {"command": "bun test"}, "FAIL a.test.ts", failed=True, exit_code=1)
+    talk.user("once more").tool("Bash", {"command": "bun test"}, "12 pass", exit_code=0)
+    assert [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR] == [Status.RESOLVED]
+
+
+def test_a_failure_after_a_success_stays_open() -> None:
+    talk = Talk().tool("Bash", {"command": "bun test"}, "12 pass", exit_code=0)
+    talk.tool("Bash", {"command": "bun test"}, "FAIL a.test.ts", failed=True, exit_code=1)
+    assert [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR] == [Status.OPEN]
+
+
+def test_a_part_of_a_command_that_worked_mends_its_failure() -> None:
+    talk = Talk().tool("Bash", {"command": "make lint"}, "error: unused import", failed=True, exit_code=2)
+    talk.tool("Bash", {"command": "make lint && make test"}, "41 passed", exit_code=0)
+    assert [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR] == [Status.RESOLVED]
+
+
+def test_the_status_of_a_pipe_is_not_the_commands() -> None:
+    """S4.5: `npm run check | grep` ends with grep's status; what the output reports is told, and nothing is ok."""
+    output = "src/a.ts(3,1): error TS2307: Cannot find module './b.js'"
+    row = Talk().tool("Bash", {"command": "npm run check 2>&1 | grep -E 'error|warning'"}, output, failed=False).one()
+    assert "ok" not in row.text
+    assert "error TS2307" in row.text
+    assert row.status is None
+
+
+def test_a_command_that_goes_on_is_told_by_its_end() -> None:
+    """formats.md §2: `exec_command` leaves it running, `write_stdin` says how it ended."""
+    talk = Talk().tool("exec_command", {"cmd": "bun run test"}, "Process running with session ID 7", failed=None)
+    assert talk.texts() == ["Ran: bun run test (still running)"]
+    talk.tool("write_stdin", {"session_id": 7, "chars": ""}, "FAIL a.test.ts", failed=True, exit_code=1)
+    row = talk.one()
+    assert (row.text, row.type) == ("Ran: bun run test → exit 1: FAIL a.test.ts", Type.COMMAND_ERROR)
+    assert row.sources == (1, 4)
+
+
+def test_a_background_command_of_claude_code_is_told_by_its_end() -> None:
+    """formats.md §1: BashOutput names the exit code in a tag."""
+    talk = Talk().tool("Bash", {"command": "npm test"}, "Command running in background with ID: ab12")
+    talk.tool("BashOutput", {"bash_id": "ab12"}, "<status>running</status>")
+    assert talk.texts() == ["Ran: npm test (still running)"]
+    talk.tool("BashOutput", {"bash_id": "ab12"}, "<status>failed</status>\n<exit_code>1</exit_code>\n3 failed")
+    assert talk.one().text == "Ran: npm test → exit 1: 3 failed"
+
+
+def test_a_long_command_keeps_the_file_at_its_end() -> None:
+    """O7: names are kept whole."""
+    command = "sed -n '1,240p' " + "very/" * 40 + "deep/notes.md"
+    row = Talk().tool("Bash", {"command": command}, "x").one()
+    assert row.text.startswith("Ran: sed -n '1,240p' … notes.md")
