@@ -148,3 +148,11 @@ def test_the_files_are_the_ones_that_were_counted() -> None:
     """Else the numbers above mean nothing."""
     for path in files("conversation")[::10]:
         assert hashlib.sha256((TRANSCRIPTS / path).read_bytes()).hexdigest() == expected()[path]["sha256"]
+
+
+@needs_shared
+def test_a_prompt_history_adds_nothing_to_the_session_it_belongs_to(om: Om) -> None:
+    """F68: the same 63 prompts in the history and in the session, in either order."""
+    session = TRANSCRIPTS / "codex" / "rollout-2025-10-31T19-02-58-c61729d4-da6d-46a4-9a29-ec2c614e5e23.jsonl"
+    _, history = om("observe", "--json", session, TRANSCRIPTS / "codex" / "history.jsonl").document["files"]
+    assert (history["new_messages"], history["known_messages"], history["observations"]) == (0, 63, 0)

@@ -51,6 +51,14 @@ def test_only_formats_that_copy_share_identities_between_sessions() -> None:
     assert _reading([bare], copies=True) != _reading([bare], session="other", copies=True)
 
 
+def test_instants_count_to_the_second() -> None:
+    """F68: a prompt history keeps only seconds; the same words at another second are another prompt."""
+    session, history = _said("go on", at="2026-01-25T10:47:18.908Z"), _said("go on", at="2026-01-25T10:47:18.000Z")
+    later = _said("go on", at="2026-01-25T10:47:19.000Z")
+    assert _reading([session], copies=True) == _reading([history], copies=True)
+    assert _reading([session], copies=True) != _reading([later], copies=True)
+
+
 @given(st.lists(st.one_of(st.none(), st.text()), max_size=5), st.lists(st.one_of(st.none(), st.text()), max_size=5))
 def test_a_digest_tells_its_parts_apart(left: list[str | None], right: list[str | None]) -> None:
     assert (digest(*left) == digest(*right)) == (left == right)
