@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from omcli.formats import blocks
 from omcli.formats.conversations import in_turns
 from omcli.formats.format import Format
+from omcli.formats.own_output import is_pack
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
@@ -39,7 +40,9 @@ def sniff(sample: Sample) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    """A record is a message of the running conversation, or holds one of its own."""
+    """A record is a message of the running conversation, or holds one of its own. What om printed itself is skipped."""
+    if is_pack(source.beginning):
+        return iter([Skipped(Reason.INJECTED)])
     return in_turns(source, turns_of=_messages, begin=_Conversation)
 
 

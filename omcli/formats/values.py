@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
+from omcli.formats.own_output import begins_line, printed
 from omcli.formats.source import Record
 
 _EMPTY: Record = {}
@@ -53,16 +55,16 @@ def compact_json(value: object) -> str:
 # `<system-reminder>` and its like; om's own pack carries the `om-memory` tag (`memory.context_pack`).
 INJECTED_TAGS = ("system-reminder", "om-memory", "ide_opened_file", "ide_selection", "hook_context")
 _TAG = re.compile(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
-_DEEPEST_INDENT = 80
 
 
 def without_injected(said: str) -> str:
-    """What was said without the blocks that programs put into it: reminders, editor selections, memory - also our own.
+    """What was said without the blocks that programs put into it: reminders, editor selections, memory, our own output.
 
     Blocks may be nested. One that is never closed (it was cut off) ends with the text, but only where its tag begins a
     line: elsewhere somebody is talking about the tag.
     """
-    if "<" not in said or not (blocks := _injected_blocks(said)):
+    blocks = _injected_blocks(said)
+    if not blocks:
         return said
     ends = [0, *(end for _, end in blocks)]
     starts = [*(start for start, _ in blocks), len(said)]
@@ -72,18 +74,23 @@ def without_injected(said: str) -> str:
 
 def _injected_blocks(said: str) -> list[tuple[int, int]]:
     """Start and end of each outermost injected block."""
-    tags = list(_TAG.finditer(said))
-    ends = _ends(tags)
     blocks: list[tuple[int, int]] = []
     after = 0
+    for start, end in sorted([*printed(said), *_tagged(said)]):
+        if start >= after:
+            blocks.append((start, end))
+            after = end
+    return blocks
+
+
+def _tagged(said: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each block between tags."""
+    tags = list(_TAG.finditer(said)) if "<" in said else []
+    ends = _ends(tags)
     for tag in tags:
         start = tag.start()
-        if start < after or tag[1]:
-            continue
-        if start in ends or _begins_line(said, start):
-            after = ends.get(start, len(said))
-            blocks.append((start, after))
-    return blocks
+        if not tag[1] and (start in ends or begins_line(said, start)):
+            yield start, ends.get(start, len(said))
 
 
 def _ends(tags: list[re.Match[str]]) -> dict[int, int]:
@@ -96,9 +103,3 @@ def _ends(tags: list[re.Match[str]]) -> dict[int, int]:
         elif opened[tag[2]]:
             ends[opened[tag[2]].pop()] = tag.end()
     return ends
-
-
-def _begins_line(said: str, at: int) -> bool:
-    before = said[max(0, at - _DEEPEST_INDENT) : at]
-    indent = before.rpartition("\n")[2]
-    return not indent.strip() and (len(indent) < len(before) or at <= _DEEPEST_INDENT)
