@@ -44,7 +44,7 @@ class MemoryStore:
     def __init__(self, *, is_gone: Callable[[str], bool] = lambda _: False) -> None:
         self._is_gone = is_gone
         self._sessions: dict[str, _Seen] = {}
-        self._identities: set[str] = set()
+        self._identities: dict[str, KeptMessage] = {}
         self._messages: list[KeptMessage] = []
         self._log: list[Logged] = []
         self._cursors: Counter[str] = Counter()
@@ -63,18 +63,23 @@ class MemoryStore:
     def _keep(self, incoming: Incoming, *, session: str, counter: str) -> bool:
         if incoming.identity in self._identities:
             return False
-        self._identities.add(incoming.identity)
-        self._messages.append(
-            KeptMessage(
-                seq=len(self._messages) + 1,
-                session=session,
-                key=_well_formed(incoming.key),
-                message=_storable(incoming.message),
-                tokens=incoming.tokens,
-                counter=counter,
-            )
+        kept = KeptMessage(
+            seq=len(self._messages) + 1,
+            session=session,
+            key=_well_formed(incoming.key),
+            message=_storable(incoming.message),
+            tokens=incoming.tokens,
+            counter=counter,
         )
+        self._identities[incoming.identity] = kept
+        self._messages.append(kept)
         return True
+
+    def begins_with(self, session: str, identities: Sequence[str]) -> bool:
+        found = [self._identities.get(identity) for identity in dict.fromkeys(identities)]
+        expected = [kept for kept in found if kept is None or kept.session == session]
+        first = [kept for kept in self._messages if kept.session == session]
+        return all(kept == wanted for kept, wanted in zip(first, expected, strict=False))
 
     def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
         after = self._cursors[session]

@@ -160,6 +160,13 @@ class Store(Protocol):
         also where no message is given. An exit code that does not fit into 64 bits is dropped.
         """
 
+    def begins_with(self, session: str, identities: Sequence[str]) -> bool:
+        """Whether a session's first messages are those of these identities, in order, as far as both of them go.
+
+        Identities whose messages are kept in another session, or are gone, are passed over. A session without messages
+        begins with anything.
+        """
+
     def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
         """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None where none is left.
 

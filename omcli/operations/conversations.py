@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 
-from omcli.memory.identity import derived_session
+from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
+from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, NewConversation, Transcript
 from omcli.operations.tally import Tally
 
 _OPENING_WITHIN = 20
-"""Messages among which the first prompt is looked for, where a transcript names no session."""
+"""Messages among which the first prompt and its answer are looked for, where a transcript names no session."""
 
 
 class Conversations:
     """One reading of a transcript: its messages, each with the id of its session.
 
-    The session is the one that was given, else the one the transcript names, else one derived from the first prompt.
+    The session is the one that was given, else the one the transcript names, else one derived from the first prompt:
+    of those derived from the same prompt, the first in the store that goes on as the transcript does, up to the answer.
     `sessions` holds what has been learnt of each so far, `tally` the counts; both are complete when the iteration is.
     """
 
-    def __init__(self, transcript: Transcript, *, session: str | None = None) -> None:
+    def __init__(self, transcript: Transcript, *, open_store: Callable[[], Store], session: str | None = None) -> None:
+        """`session` is the one that was given. The store is asked for when there is something to ask it."""
         self.tally = Tally()
         self.sessions: dict[str, Session] = {}
         self.named: str | None = None
@@ -32,12 +36,15 @@ class Conversations:
         """The first working directory it names."""
         self._items = transcript.items
         self.format = transcript.format or ""
+        self._copies = transcript.copies
+        self._open_store = open_store
         self._given = session
         self._current: Session | None = None
         self._known = self._said(Facts())
         """What was learnt before the session was known."""
         self._waiting: list[Message] = []
-        self._derived: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()
+        """Of the sessions that one prompt gives, how many from the first on are conversations of this reading."""
 
     def __iter__(self) -> Iterator[tuple[str, Message]]:
         """Yields (session id, message) in file order."""
@@ -59,7 +66,9 @@ class Conversations:
     def _is_settled(self, message: Message) -> bool:
         """Whether the session is known by now, or can be derived."""
         known = self._current is not None or self._given is not None
-        return known or _is_prompt(message) or len(self._waiting) >= _OPENING_WITHIN
+        is_answer = message.role is Role.ASSISTANT and message.agent is None
+        answered = is_answer and any(map(_is_prompt, self._waiting))
+        return known or answered or len(self._waiting) >= _OPENING_WITHIN
 
     def _release(self) -> Iterator[tuple[str, Message]]:
         if not self._waiting:
@@ -107,9 +116,18 @@ class Conversations:
     def _derive(self) -> str:
         opening = next((message for message in self._waiting if _is_prompt(message)), self._waiting[0])
         derived = derived_session(self.format, opening)
-        self._derived[derived] += 1
-        nth = self._derived[derived]
-        return derived if nth == 1 else f"{derived}~{nth}"
+        for nth in count(self._taken[derived] + 1):
+            session_id = derived if nth == 1 else f"{derived}~{nth}"
+            if session_id not in self.sessions and self._goes_on(session_id):
+                break
+        if nth == self._taken[derived] + 1:
+            self._taken[derived] = nth
+        return session_id
+
+    def _goes_on(self, session_id: str) -> bool:
+        """Whether the conversation may be this session, as far as the store has it."""
+        identities = Identities(session_id, format_name=self.format, copies=self._copies)
+        return self._open_store().begins_with(session_id, tuple(map(identities.of, self._waiting)))
 
 
 def _is_prompt(message: Message) -> bool:

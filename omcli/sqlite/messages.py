@@ -29,6 +29,23 @@ def append(
     return tuple(new)
 
 
+def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
+    """Whether the session's first messages are those of these identities, as far as both of them go."""
+    expected: list[int | None] = []
+    for identity in dict.fromkeys(identities):
+        known = connection.execute(
+            "SELECT i.message, m.session FROM identities AS i LEFT JOIN messages AS m ON m.seq = i.message"
+            " WHERE i.identity = ?",
+            (bytes.fromhex(identity),),
+        ).fetchone()
+        if known is None or known["session"] == session:
+            expected.append(known and known["message"])
+    first = connection.execute(
+        "SELECT seq FROM messages WHERE session = ? ORDER BY seq LIMIT ?", (session, len(expected))
+    )
+    return all(seq == wanted for (seq,), wanted in zip(first, expected, strict=False))
+
+
 def next_batch(
     connection: sqlite3.Connection, session: Session, *, number: int, after: int, max_tokens: int
 ) -> Batch | None:

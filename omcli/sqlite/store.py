@@ -137,6 +137,12 @@ class SqliteStore:
             after = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
             return message_table.next_batch(connection, known, number=number, after=after, max_tokens=max_tokens)
 
+    def begins_with(self, session: str, identities: Sequence[str]) -> bool:
+        """Whether a session's first messages are these, as far as both go."""
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            return number is None or message_table.begins_with(connection, identities, session=number)
+
     def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
         """The end of a session's main thread."""
         with self._reading() as connection:

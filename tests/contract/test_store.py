@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.errors import LaneTaken, StaleBatch, UnknownId
-from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.message import Aside, Image, Message, Role, digest
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Store
 from omcli.memory.session import Session
@@ -127,6 +127,34 @@ class TestAppend:
         for known in (first, later):
             store.append(known, [], counter=COUNTER, now=NOW)
         assert store.session("s") == first.merged(later)
+
+
+class TestBeginsWith:
+    def begins(self, store: Store, *identities: str, name: str = "s") -> bool:
+        return store.begins_with(name, [digest(identity) for identity in identities])
+
+    def test_a_session_begins_with_what_it_has_and_may_go_on_with(self, store: Store) -> None:
+        keep(store, said("one"), said("two"), said("three"))
+        assert self.begins(store)
+        assert self.begins(store, "one", "two")
+        assert self.begins(store, "one", "two", "three", "four")
+
+    def test_a_session_does_not_begin_with_other_messages_nor_in_another_order(self, store: Store) -> None:
+        keep(store, said("one"), said("two"), said("three"))
+        assert not self.begins(store, "one", "other")
+        assert not self.begins(store, "two")
+        assert not self.begins(store, "one", "three", "two")
+
+    def test_a_session_without_messages_begins_with_anything(self, store: Store) -> None:
+        assert self.begins(store, "one", name="unheard of")
+        keep(store, to="empty")
+        assert self.begins(store, "one", name="empty")
+
+    def test_what_another_session_keeps_or_what_comes_twice_is_passed_over(self, store: Store) -> None:
+        keep(store, said("copied"), to="a")
+        keep(store, said("copied"), said("one"), said("two"))
+        assert self.begins(store, "copied", "one", "one", "two")
+        assert not self.begins(store, "copied", "two")
 
 
 class TestUnobserved:

@@ -85,6 +85,10 @@ class TwoStores(RuleBasedStateMachine):
     def append(self, name: str, messages: list[Incoming], now: str, cwd: str | None) -> None:
         self.both(lambda store: store.append(session(name, cwd=cwd), messages, counter=COUNTER, now=now))
 
+    @rule(name=NAMES, messages=st.lists(MESSAGES, max_size=3))
+    def begins_with(self, name: str, messages: list[Incoming]) -> None:
+        self.both(lambda store: store.begins_with(name, [incoming.identity for incoming in messages]))
+
     @rule(target=batches, name=NAMES, max_tokens=BUDGETS)
     def read(self, name: str, max_tokens: int) -> object:
         batch = self.both(lambda store: store.unobserved(name, max_tokens=max_tokens))
