@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from omcli.memory.errors import BadInput, InputOutput, NoInput
+from omcli.memory.errors import BadInput, NoInput
 
 if TYPE_CHECKING:
     from omcli.memory.ports import Store, TokenCounter
@@ -81,7 +81,7 @@ class Wiring:
         from omcli.operations.workshop import Workshop
 
         return Workshop(
-            store=self.store,
+            open_store=lambda: self.store,
             counter=counter,
             observer=RuleObserver(),
             written_by=WrittenBy.RULES,
@@ -108,37 +108,35 @@ class Wiring:
 def transcript(name: str, *, format_name: str | None = None) -> Iterator[Transcript]:
     """Opens a file, or standard input, as a transcript of the format named, or recognised.
 
-    Raises NoInput, InputOutput, and BadInput for a directory and for what no reader recognises.
+    Raises NoInput, also while it is read, and BadInput for a directory and for what no reader recognises.
     """
     with _opened(name) as stream:
         yield transcript_in(stream, format_name=format_name)
 
 
 def content(name: str) -> bytes:
-    """All of a file, or of standard input. Raises NoInput, BadInput, InputOutput."""
-    with _opened(name) as stream:
-        try:
-            return stream.read()
-        except OSError as error:
-            raise InputOutput(f"it cannot be read: {error.strerror}") from error
+    """All of a file, or of standard input. Raises NoInput, BadInput."""
+    with _opened(name) as stream, _readable():
+        return stream.read()
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None) -> Transcript:
-    """A stream as a transcript of the format named, or recognised. Raises UnknownFormat."""
+    """A stream as a transcript of the format named, or recognised. Raises UnknownFormat, NoInput."""
     from omcli.formats.source import Shape, Source
     from omcli.formats.table import named, recognised
     from omcli.memory.transcript import Transcript
 
-    source = Source(stream)
-    if source.shape is Shape.EMPTY:
-        return Transcript(format=None, items=())
-    chosen = named(format_name) if format_name else recognised(source)
+    with _readable():
+        source = Source(stream)
+        if source.shape is Shape.EMPTY:
+            return Transcript(format=None, items=())
+        chosen = named(format_name) if format_name else recognised(source)
     return Transcript(format=chosen.name, copies=chosen.copies, items=_reading(chosen.read(source)))
 
 
 @contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
-    """A file, or standard input. Raises NoInput, BadInput, InputOutput."""
+    """A file, or standard input. Raises NoInput, BadInput."""
     if name == STDIN:
         if sys.stdin is None:
             raise NoInput("standard input is closed")
@@ -147,23 +145,29 @@ def _opened(name: str) -> Iterator[BinaryIO]:
     try:
         stream = Path(name).open("rb")  # noqa: SIM115 - only what opening raises is meant here
     except FileNotFoundError:
-        raise NoInput("there is no such file") from None
+        raise NoInput("there is no such file", hint="check the path; `-` is standard input") from None
     except PermissionError:
         raise NoInput("the file may not be read") from None
     except IsADirectoryError:
         raise BadInput("it is a directory", hint=f"name the transcripts in it: `om observe {name}/*.jsonl`") from None
     except OSError as error:
-        raise InputOutput(f"it cannot be opened: {error.strerror}") from error
+        raise NoInput(f"it cannot be opened: {error.strerror}") from error
     with stream:
         yield stream
 
 
 def _reading(items: Iterator[Item]) -> Iterator[Item]:
-    """The items; what the disk refuses on the way is said in our words."""
-    try:
+    with _readable():
         yield from items
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Says in our words what the disk refuses while an input is read. Raises NoInput."""
+    try:
+        yield
     except OSError as error:
-        raise InputOutput(f"it cannot be read: {error.strerror}") from error
+        raise NoInput(f"it cannot be read: {error.strerror}") from error
 
 
 def check_format(name: str) -> None:

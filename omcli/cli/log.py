@@ -88,11 +88,11 @@ def log(
 def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
     from omcli.operations import log
 
-    if follow:
-        # A store that is not there yet is made: reading nothing would never see what comes.
-        store = run.wiring.reading if run.settings.db.exists() else run.wiring.store
-        return log.follow(store, query, run.wiring.clock)
-    return log.log(run.wiring.reading, query)
+    # A store that is not there yet is made to be followed: reading nothing would never see what comes.
+    store = run.wiring.store if follow and not run.settings.db.exists() else run.wiring.reading
+    if unknown := log.unknown(store, query):
+        run.talk.note(unknown)
+    return log.follow(store, query, run.wiring.clock) if follow else log.log(store, query)
 
 
 def _resolved(project: str | None) -> str | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omcli.cli.completion import session_ids
 from omcli.cli.options import Run, with_shared
-from omcli.memory.errors import BadUsage
+from omcli.memory.errors import BadUsage, InputOutput
 from omcli.memory.observation import Priority, Type
 from omcli.memory.rows import row
+
+if TYPE_CHECKING:
+    from omcli.operations.note import Noted
 
 EXAMPLES = """\b
 om note "we ship on Friday" --type decision
@@ -66,10 +69,21 @@ def note(
     )
     if noted.redactions:
         run.talk.note(f"{sum(noted.redactions.values())} secrets redacted")
+    try:
+        _print(run, noted)
+    except (OSError, InputOutput) as error:
+        raise InputOutput(
+            f"the note is kept, but could not be printed: {getattr(error, 'strerror', None) or error}",
+            hint="no need to repeat it: `om log --last 1` shows it",
+        ) from None
+
+
+def _print(run: Run, noted: Noted) -> None:
     if run.json:
         run.output.document({"observation": row(noted.observation), "redactions": noted.redactions})
     else:
         run.output.row(noted.observation)
+    run.output.flush()
 
 
 def _from_stdin(asked: str | None) -> str:

@@ -12,7 +12,7 @@ import typer
 from omcli.cli.completion import format_names, session_ids
 from omcli.cli.diagnostics import as_dict
 from omcli.cli.options import Run, with_shared
-from omcli.memory.errors import BadInput, BadUsage
+from omcli.memory.errors import BadInput, BadUsage, NoInput, OmError, TryAgain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,10 @@ om observe ~/.claude/projects/*/*.jsonl
 om observe session.jsonl --json | jq '.files[0].session_id'
 jq -c '.messages[]' chat.json | om observe --format openai -
 """
+
+_BAD_INPUT: tuple[type[OmError], ...] = (BadInput, NoInput)
+_OF_ONE_INPUT = (*_BAD_INPUT, TryAgain)
+"""What concerns one input or its session; after anything else the store would refuse the next input as well."""
 
 
 @with_shared()
@@ -53,7 +57,7 @@ def observe(
 
     One line per observation, as in `om log`. Messages are kept verbatim, without secrets. What was taken in before is
     not taken in again, so the same command can be repeated whenever a transcript has grown. One bad file does not
-    stop the others.
+    stop the others; a store that fails ends the run.
     """
     from omcli.operations.observe import Input, observe_files
     from omcli.wiring import STDIN, check_format, transcript
@@ -77,6 +81,10 @@ def observe(
             _tell(run, report)
             # A folder full of transcripts has more rows than anybody wants in memory.
             reports.append(report if run.json else replace(report, observations=()))
+            if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
+                break
+        if left := len(inputs) - len(reports):
+            run.talk.note(f"{_number(left, 'more input')} not taken in: the store failed")
     _finish(run, reports)
 
 
@@ -91,13 +99,19 @@ def _tell(run: Run, report: FileReport) -> None:
 
 
 def _finish(run: Run, reports: list[FileReport]) -> None:
-    """Prints the document, and ends with the code of what went wrong, if enough did."""
+    """Prints the document, and ends with the code of what went wrong.
+
+    A bad input among good ones is only reported; what kept a good one from being taken in is never passed over.
+    """
     failures = [report.error for report in reports if report.error is not None]
     taken = [report for report in reports if report.error is None or report.sessions]
     if run.json and (taken or not reports):
         run.output.document({"files": [_as_dict(report) for report in reports]})
-    if failures and (run.strict or len(failures) == len(reports)):
-        raise typer.Exit(failures[0].exit_code)
+    decisive = [error for error in failures if not isinstance(error, _BAD_INPUT)]
+    if run.strict or len(failures) == len(reports):
+        decisive += failures
+    if decisive:
+        raise typer.Exit(decisive[0].exit_code)
     if run.strict and any(report.faults for report in reports):
         raise typer.Exit(BadInput.exit_code)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
 from omcli.memory.dates import minute
@@ -18,6 +18,9 @@ SCHEMA = 1
 """Of JSON output: keys may be added under the same number, never changed or removed."""
 
 _COLOURS = {Priority.HIGH: "1", Priority.LOW: "2"}
+_GAP = "  "
+_FEW = 4
+"""Characters of a column that are always shown."""
 _WIDEST_PRIORITY = max(len(priority) for priority in Priority)
 
 
@@ -63,17 +66,51 @@ class Output:
         style = _COLOURS.get(row.priority)
         self.text(f"\033[{style}m{line}\033[0m\n" if self._coloured and style else f"{line}\n")
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Aligned columns, two spaces apart; on a terminal the last one is cut to fit."""
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        cut: Collection[str] = (),
+        cut_in_front: Collection[str] = (),
+    ) -> None:
+        """Aligned columns, two spaces apart.
+
+        To fit a terminal, cells of the columns named in `cut` lose their ends, in `cut_in_front` their beginnings, and
+        every heading may lose its end; all columns stay in sight.
+        """
         cells = [[printable(one_line(cell)) for cell in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-        room = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
-        for at, row in enumerate([list(header), *cells]):
-            *columns, last = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            line = "  ".join([*columns, last.rstrip()]).rstrip()
-            if room is not None and len(line) > room:
-                line = f"{line[: room - 1]}…"
+        columns = list(zip(header, *cells, strict=True))
+        widths = [max(map(len, column)) for column in columns]
+        if sys.stdout and sys.stdout.isatty():
+            least = [
+                _FEW if name in (*cut, *cut_in_front) else max(_FEW, *map(len, column)) for name, *column in columns
+            ]
+            widths = _fitting(widths, least, shutil.get_terminal_size().columns - len(_GAP) * (len(header) - 1))
+        for at, row in enumerate([header, *cells]):
+            shown = [
+                _cut(cell, width, in_front=at > 0 and name in cut_in_front).ljust(width)
+                for name, cell, width in zip(header, row, widths, strict=True)
+            ]
+            line = _GAP.join(shown).rstrip()
             self.text(f"\033[1m{line}\033[0m\n" if at == 0 and self._coloured else f"{line}\n")
+
+
+def _fitting(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Widths that fit: the widest column gives way, and then again, as long as one has more than the least."""
+    fitting = list(widths)
+    while sum(fitting) > room:
+        giving = [at for at, width in enumerate(fitting) if width > least[at]]
+        if not giving:
+            break
+        fitting[max(giving, key=fitting.__getitem__)] -= 1
+    return fitting
+
+
+def _cut(cell: str, width: int, *, in_front: bool) -> str:
+    if len(cell) <= width:
+        return cell
+    return f"…{cell[len(cell) - width + 1 :]}" if in_front else f"{cell[: width - 1]}…"
 
 
 def row_line(row: Observation) -> str:

@@ -41,7 +41,8 @@ def sessions(
             run.output.json_line(_as_dict(summary))
     elif found:
         header = ("SESSION", "AGENT", "MESSAGES", "OBSERVATIONS", "PENDING", "LAST", "PROJECT", "TITLE")
-        run.output.table(header, [_cells(summary) for summary in found])
+        rows = [_cells(summary) for summary in found]
+        run.output.table(header, rows, cut=("SESSION", "AGENT", "TITLE"), cut_in_front=("PROJECT",))
     else:
         run.talk.note("no sessions yet; `om observe FILE` takes one in")
 

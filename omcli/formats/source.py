@@ -14,6 +14,7 @@ from omcli.memory.transcript import Reason, Skipped
 
 _HEAD = 1 << 20
 """How much is looked at before anything is read: a transcript's first line is often a side record."""
+_BEGINNING = 1000
 _VOTERS = 60
 """Records that vote on the format."""
 _RESYNCHRONISE = 64
@@ -73,6 +74,11 @@ class Source:
             head += stream.readline()  # the first line is longer than the head
         self._head = head
         self._stream = stream
+
+    @property
+    def beginning(self) -> str:
+        """The first characters; asked for before anything is read."""
+        return self._head[:_BEGINNING].decode("utf-8", "replace")
 
     @cached_property
     def shape(self) -> Shape:

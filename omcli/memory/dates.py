@@ -6,12 +6,13 @@ zone, the same spelling without the `Z` is kept: the hour is then the wall clock
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import UTC, datetime, timedelta
 
-# Numbers above this are milliseconds, above its thousandfold microseconds: 1e11 s is the year 5138.
-_LARGEST_SECONDS = 1e11
+# A number is in the unit in which it lies between these two (1973 and 2286), and no number lies there in two units.
+_FIRST, _LAST = 1e8, 1e10
+_UNITS = (1e3, 1e6, 1e9)
+"""Milliseconds, microseconds and nanoseconds in a second."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What most producers write already: nothing to convert, at a third of the time.
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -20,8 +21,9 @@ _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", 
 def instant(value: object) -> str | None:
     """The canonical instant for what a transcript wrote, or None where it is no time.
 
-    Takes ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds or
-    microseconds since 1970. Years outside 1970-9999 and malformed text give None.
+    Takes ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds,
+    microseconds or nanoseconds since 1970. Years outside 1970-9999 and malformed text give None, and so does a number
+    that is no time before 2286 in any of the units.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -59,11 +61,10 @@ def _from_number(number: float) -> str | None:
         seconds = float(number)
     except OverflowError:
         return None
-    if seconds < 0 or not math.isfinite(seconds):
-        return None
-    while seconds > _LARGEST_SECONDS:
-        seconds /= 1000
-    return spell(_EPOCH + timedelta(seconds=seconds))
+    if 0 <= seconds < _LAST:
+        return spell(_EPOCH + timedelta(seconds=seconds))
+    plausible = (seconds / unit for unit in _UNITS if _FIRST <= seconds / unit < _LAST)
+    return next((spell(_EPOCH + timedelta(seconds=found)) for found in plausible), None)
 
 
 def minute(at: str) -> str:

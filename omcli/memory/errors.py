@@ -5,7 +5,7 @@
     ├── BadInput             65  the input is not what it should be
     │   ├── UnknownFormat    65  no reader recognises the input
     │   └── UnknownId        65  an id names nothing, or more than one thing
-    ├── NoInput              66  there is no such input
+    ├── NoInput              66  there is no such input, or it cannot be read
     ├── CannotCreate         73  a file or folder cannot be made
     ├── InputOutput          74  the disk refused: full, failing, read-only
     ├── TryAgain             75  somebody else was quicker or still is at it
@@ -67,7 +67,7 @@ class UnknownId(BadInput):
 
 
 class NoInput(OmError):
-    """There is no such input."""
+    """There is no such input, or it cannot be read."""
 
     slug = "no-input"
     exit_code = 66

@@ -18,6 +18,20 @@ def log(store: Store, query: LogQuery) -> Iterator[Observation]:
         yield logged.observation
 
 
+def unknown(store: Store, query: LogQuery) -> str | None:
+    """Says which session or project of a query the store has never heard of."""
+    session, project = query.session, query.project
+    if session is not None and not (store.session(session) or _has(store, LogQuery(session=session))):
+        return f"there is no session `{session}`; `om sessions` lists them"
+    if project is not None and not (store.sessions(project=project, last=1) or _has(store, LogQuery(project=project))):
+        return f"there is nothing of project {project}; `om sessions` shows which there are"
+    return None
+
+
+def _has(store: Store, query: LogQuery) -> bool:
+    return any(store.log(replace(query, hidden=True, last=1)))
+
+
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:
     """The same, and then every row that is added; ends only when the reader stops."""
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ def note(
     tags: tuple[str, ...] = (),
 ) -> Noted:
     """Keeps a note: with a session it belongs to that, else to the project. Raises BadUsage for an empty one."""
-    redacted = redact(clean(text))
+    redacted, *redacted_tags = (redact(clean(given)) for given in (text, *tags))
     line = one_line(redacted.text)
     if not line:
         raise BadUsage("the note is empty", hint="`om note TEXT`, or `om note -` to read it from stdin")
@@ -61,7 +62,8 @@ def note(
         tokens=counter.text(line),
         counter=counter.name,
         source=Source.USER,
-        tags=tuple(dict.fromkeys(tags)),
+        tags=tuple(dict.fromkeys(tag.text for tag in redacted_tags if tag.text)),
     )
     store.add(observation)
-    return Noted(observation=observation, redactions=dict(redacted.counts))
+    redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
+    return Noted(observation=observation, redactions=dict(redactions))

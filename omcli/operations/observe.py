@@ -75,7 +75,7 @@ def _observe_file(entry: Input, workshop: Workshop, session: str | None) -> File
         with entry.open() as transcript:
             if transcript.format is None:
                 return FileReport(path=entry.name, session_id=session)
-            conversations = Conversations(transcript, session=session)
+            conversations = Conversations(transcript, open_store=workshop.open_store, session=session)
             intake = Intake(conversations, copies=transcript.copies, workshop=workshop)
             intake.append(entry.name)
         if intake.conversations.tally.found_nothing:

@@ -19,7 +19,8 @@ def _silent(name: str, tally: Tally) -> None:
 class Workshop:
     """Everything from outside that `observe` uses."""
 
-    store: Store
+    open_store: Callable[[], Store]
+    """Gives the store, always the same one; it is made when there is something to put into it."""
     counter: TokenCounter
     observer: Observer
     written_by: Source
@@ -33,3 +34,8 @@ class Workshop:
     """Seconds to wait for a lane that somebody else works on."""
     progress: Callable[[str, Tally], None] = _silent
     """Told an input's name and its counts from time to time."""
+
+    @property
+    def store(self) -> Store:
+        """Where messages and rows are kept. Raises what opening it raises, when it is first asked for."""
+        return self.open_store()

@@ -32,7 +32,10 @@ def explanation(error: sqlite3.Error, *, path: Path, wait: float, reading: bool 
             f"another process is writing to {path} (waited {wait:g} s)", hint="try again, or wait longer with --wait"
         )
     if code == sqlite3.SQLITE_FULL:
-        return InputOutput(f"no room to write to {path}", hint="free some space on that disk; nothing was lost")
+        return InputOutput(
+            f"no room to write to {path}",
+            hint="free some space on that disk and try again; what was stored before is whole",
+        )
     if code in _UNWRITABLE:
         return InputOutput(f"{path} cannot be written", hint="check the permissions of the file and of its folder")
     if code == sqlite3.SQLITE_IOERR:

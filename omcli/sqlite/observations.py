@@ -51,6 +51,8 @@ def find(connection: sqlite3.Connection, reference: str) -> Observation:
     """The row with this id, or whose handle begins with these 4 digits or more. Raises UnknownId."""
     wanted = reference.strip().lower()
     found = _by_id(connection, wanted) or _by_handle(connection, wanted)
+    if not found and len(wanted) < _SHORTEST_REFERENCE:
+        raise UnknownId(f"`{reference}` is too short", hint=f"give at least {_SHORTEST_REFERENCE} digits of the id")
     if not found:
         raise UnknownId(f"no row has the id `{reference}`", hint="`om log` prints the ids of rows")
     if len(found) > 1:

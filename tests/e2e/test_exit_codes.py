@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,37 @@ def test_full_output_is_exit_74_and_one_line(om: Om) -> None:
     assert len(om("sessions", "--jsonl").lines) == 1
 
 
+def test_a_store_that_fails_at_one_of_several_files_ends_the_run_with_its_code(om: Om) -> None:
+    """F32, D3, D4: what went well before does not make it a success, and the next file would fail as well."""
+    om.write("small.jsonl", tide_story().text())
+    big = Talk(session="big")
+    for number in range(2000):
+        big.user(f"prompt number {number}: {'very ' * 60}long")
+    om.write("big.jsonl", big.text())
+    om.write("last.jsonl", Talk(session="last").user("We decided to use PNG.").text())
+
+    run = shell(om, "ulimit -f 600; om observe small.jsonl big.jsonl last.jsonl")  # no file may grow beyond 600 kB
+    assert run.returncode == 74, run.stderr
+    assert "small.jsonl: claude-code, 8 messages (8 new)" in run.stderr
+    assert "om: error: big.jsonl: " in run.stderr
+    assert run.stderr.endswith("om: 1 more input not taken in: the store failed\n")
+    assert "Traceback" not in run.stderr
+
+    again = om("observe", "--json", "small.jsonl", "big.jsonl", "last.jsonl").document["files"]
+    assert [report["messages"] for report in again] == [8, 2000, 1]
+    assert again[0]["new_messages"] == 0
+    assert om("status", "--json").document["pending"] == 0
+
+
+def test_a_note_that_could_not_be_printed_is_kept_and_that_is_said(om: Om) -> None:
+    """F32: or it would be written down twice."""
+    for number, target in enumerate(("/dev/full", "&-"), start=1):
+        run = shell(om, f"om note 'note {number}' >{target}")
+        assert run.returncode == 74
+        assert run.stderr.startswith("om: error: the note is kept, but could not be printed: "), run.stderr
+        assert len(om("log").stdout.splitlines()) == number
+
+
 def test_a_closed_output_is_no_traceback(om: Om) -> None:
     om("observe", stdin=tide_story().text())
     assert shell(om, "om log >&-").returncode == 74
@@ -136,7 +168,7 @@ def test_a_store_that_cannot_be_made_is_exit_73(om: Om) -> None:
     om.write("file", "")
     run = om("observe", "--db", om.folder / "file" / "memory.db", stdin=tide_story().text(), code=73)
     assert run.stdout == ""
-    assert run.stderr.startswith("om: error: cannot create ")
+    assert run.stderr.startswith("om: error: -: cannot create ")
     assert om("note", "x", "--db", om.folder, code=None).code in (73, 74, 78)
 
 
@@ -175,6 +207,19 @@ def test_a_locked_store_is_exit_75_while_reading_goes_on(om: Om) -> None:
     assert om("observe", "--json", stdin=grown).document["files"][0]["new_messages"] == 1
 
 
+def test_a_lock_met_at_one_of_several_files_is_exit_75(om: Om) -> None:
+    """D3, D4: 0 would say that all was taken in."""
+    om.write("known.jsonl", "")
+    om.write("tide.jsonl", tide_story().text())
+    om("note", "x")
+    with closing(sqlite3.connect(om.db, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        run = om("observe", "known.jsonl", "tide.jsonl", "nowhere.jsonl", "--wait", "0.2", code=75)
+        om("observe", "nowhere.jsonl", "tide.jsonl", "--wait", "0.2", code=75)
+    assert run.stderr.startswith("known.jsonl: no messages\n")
+    assert "nowhere.jsonl: there is no such file" in run.stderr, "the lock may be gone by the next file"
+
+
 def test_a_lane_held_by_somebody_else_is_exit_75_with_the_messages_kept(om: Om) -> None:
     """T75, F21, F24: the next run, after the lease has ended, covers them."""
     om("observe", stdin=tide_story().text())
@@ -210,12 +255,15 @@ def test_a_lane_held_by_somebody_else_is_exit_75_with_the_messages_kept(om: Om) 
 def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
     om: Om, number: signal.Signals, code: int
 ) -> None:
-    """F93, F23: the run waits for the rest of its input when the signal comes."""
+    """F93, F23: the run has kept some messages and waits for the rest of its input when the signal comes."""
+    talk = Talk()
+    for at in range(1200):  # more than is looked at before the first one is kept
+        talk.user(f"prompt number {at}: {'very ' * 250}long")
     process = om.start("observe")
     assert process.stdin is not None
-    process.stdin.write(tide_story().text().encode())
+    process.stdin.write(talk.text().encode())
     process.stdin.flush()
-    while not om.db.exists():  # now it reads
+    while not om.db.exists():  # now it keeps
         assert process.poll() is None
         time.sleep(0.05)
     time.sleep(0.2)
@@ -223,8 +271,8 @@ def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (code, b"")
     assert b"Traceback" not in stderr
-    run = om("observe", "--json", stdin=tide_story().text())
-    assert run.document["files"][0]["messages"] == 8
+    run = om("observe", "--json", stdin=talk.text())
+    assert run.document["files"][0]["messages"] == 1200
     assert om("status", "--json").document["pending"] == 0
 
 

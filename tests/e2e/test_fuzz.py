@@ -53,7 +53,7 @@ def observed(content: bytes, format_name: str | None = None) -> tuple[FileReport
 
     store, clock = MemoryStore(), Clock("2026-02-10T09:00:00.000Z")
     workshop = Workshop(
-        store=store,
+        open_store=lambda: store,
         counter=counter(),
         observer=RuleObserver(),
         written_by=Source.RULES,

@@ -70,6 +70,33 @@ def test_filters_narrow_the_log(told: Om, filters: list[str], expected: set[str]
     assert {row["session"] for row in told("log", "--jsonl", *filters).lines} == expected
 
 
+@pytest.mark.parametrize("follow", [[], ["--follow"]])
+def test_a_session_or_project_that_is_unknown_is_said_so(told: Om, follow: list[str]) -> None:
+    for option, value, note in (
+        ("--session", "nobody", "om: there is no session `nobody`; `om sessions` lists them\n"),
+        ("--project", "/no/where", "om: there is nothing of project /no/where; `om sessions` shows which there are\n"),
+    ):
+        process = told.start("log", option, value, *follow)
+        assert process.stdin is not None
+        assert process.stderr is not None
+        assert process.stderr.readline().decode() == note
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def test_a_known_session_or_project_without_matching_rows_is_no_news(told: Om) -> None:
+    told("note", "x", "--session", "to-come", "-C", told.home)
+    for option, value in (
+        ("--session", MOON.session),
+        ("--session", "to-come"),
+        ("--project", PROJECT),
+        ("--project", told.home),
+    ):
+        run = told("log", option, value, "--last", "0")
+        assert (run.stdout, run.stderr) == ("", ""), value
+    assert told("log", "--session", "nobody", "--quiet").stderr == ""
+
+
 def test_types_and_priorities_can_be_given_several_times(told: Om) -> None:
     rows = told("log", "--jsonl").lines
     high = told("log", "--jsonl", "--priority", "high").lines
@@ -155,6 +182,13 @@ def test_show_takes_the_id_of_a_message_too(told: Om) -> None:
     document = told("show", decision["message_ids"][0], "--json").document
     assert set(document) == {"schema", "messages"}
     assert document["messages"][0]["text"].startswith("The station ids")
+
+
+def test_show_asks_for_more_than_three_digits(told: Om) -> None:
+    handle = told("log").stdout[:8]
+    run = told("show", handle[:3], code=65)
+    assert run.stderr == f"om: error: `{handle[:3]}` is too short\nhint: give at least 4 digits of the id\n"
+    assert "too short" not in told("show", handle[:4], code=None).stderr
 
 
 def test_show_of_an_unknown_id_is_exit_65_with_a_hint(told: Om) -> None:

@@ -64,3 +64,12 @@ def test_secrets_in_a_note_stay_outside(om: Om) -> None:
     run = om("note", f"the token is {secret}", "--json")
     assert secret not in run.stdout + om("log", "--jsonl").stdout
     assert sum(run.document["redactions"].values()) == 1
+
+
+def test_secrets_in_a_tag_stay_outside(om: Om) -> None:
+    """F46."""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    run = om("note", "we ship on Friday", "--tag", secret, "--tag", "pinned", "--tag", "<private>x</private>", "--json")
+    assert secret not in run.stdout + om("log", "--jsonl").stdout
+    assert run.document["observation"]["tags"] == ["[redacted:github-token]", "pinned"]
+    assert sum(run.document["redactions"].values()) == 2

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from omcli.memory.layouts import To
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
@@ -100,14 +101,41 @@ def test_an_empty_input_has_no_messages_and_is_no_error(om: Om, content: str) ->
 def test_a_missing_file_is_exit_66_and_a_directory_65(om: Om) -> None:
     """F56."""
     missing = om("observe", "nowhere.jsonl", code=66)
-    assert (missing.stdout, missing.stderr) == ("", "om: error: nowhere.jsonl: there is no such file\n")
+    hint = "check the path; `-` is standard input"
+    assert (missing.stdout, missing.stderr) == (
+        "",
+        f"om: error: nowhere.jsonl: there is no such file\nhint: {hint}\n",
+    )
     folder = om("observe", om.home, code=65)
     assert "it is a directory\nhint: " in folder.stderr
     error = json.loads(om("observe", "nowhere.jsonl", "--json", code=66).stderr)
     assert error == {
         "schema": 1,
-        "error": {"path": "nowhere.jsonl", "slug": "no-input", "message": "there is no such file", "exit_code": 66},
+        "error": {
+            "path": "nowhere.jsonl",
+            "slug": "no-input",
+            "message": "there is no such file",
+            "hint": hint,
+            "exit_code": 66,
+        },
     }
+
+
+def test_inputs_that_hold_no_messages_make_no_store(om: Om) -> None:
+    for name, code in (("nowhere.jsonl", 66), (om.write("garbage", os.urandom(500)), 65), (om.write("empty", ""), 0)):
+        om("observe", name, code=code)
+        assert not om.db.parent.exists(), name
+
+
+def test_an_input_that_fails_while_it_is_read_is_exit_66(om: Om) -> None:
+    """The disk of an input is not the store's: the next input may be well."""
+    failing = om.folder / "failing.jsonl"
+    failing.symlink_to("/proc/self/mem")  # its first byte cannot be read
+    if not failing.exists():
+        pytest.skip("no file here fails when it is read")
+    assert "failing.jsonl: it cannot be read: " in om("observe", failing, code=66).stderr
+    assert om("observe", failing, om.write("tide.jsonl", tide_story().text())).stdout
+    assert "failing.jsonl: it cannot be read: " in om("tokens", failing, code=66).stderr
 
 
 def test_a_terminal_as_stdin_without_a_file_is_a_usage_error(om: Om) -> None:
@@ -261,6 +289,52 @@ def test_observing_the_printed_context_again_gives_nothing(om: Om) -> None:
     (report,) = om("observe", "--json", stdin=Talk(session="b").user(pack).text()).document["files"]
     assert report["observations"] == 0
     assert (report["messages"], report["skipped"]) == (0, {"injected": 1})
+
+
+@pytest.mark.parametrize(
+    "command", [["context", "--to", to] for to in To] + [["log", *form] for form in ([], ["--json"], ["--jsonl"])]
+)
+def test_what_om_printed_gives_nothing_when_it_is_pasted_into_a_prompt(om: Om, command: list[str]) -> None:
+    """F45: whole, among other words, and cut off."""
+    session = tide_story()
+    om("observe", stdin=session.text())
+    printed = om(*command, *(["--session", session.session] if "context" in command else [])).stdout
+    assert "station" in printed
+    cut_off = printed[: len(printed) * 3 // 4]
+    for number, said in enumerate([printed, f"Here:\n{printed}\nThanks.", f"Here:\n{cut_off}"]):
+        (report,) = om("observe", "--json", stdin=Talk(session=f"b{number}").user(said).text()).document["files"]
+        assert report["messages"] == (0 if said == printed else 1)
+        assert "station" not in json.dumps(report["rows"])
+
+
+def test_a_pack_of_messages_is_not_taken_in_again(om: Om) -> None:
+    """F45: neither its system message nor the turns it repeats."""
+    session = tide_story()
+    om("observe", stdin=session.text())
+    pack = om.write("pack.json", om("context", "--session", session.session, "--to", "messages").stdout)
+    (report,) = om("observe", pack, "--json").document["files"]
+    assert (report["messages"], report["sessions"], report["skipped"]) == (0, [], {"injected": 1})
+    assert len(om("sessions", "--jsonl").lines) == 1
+
+
+def test_chats_that_begin_alike_are_sessions_of_their_own(om: Om) -> None:
+    """The answers tell them apart, whatever the system prompt, which is not kept."""
+    chats = [
+        json.dumps(
+            [{"role": role, "content": text} for role, text in zip(("system", "user", "assistant"), said, strict=True)]
+        )
+        for said in [
+            ("Be brief.", "Run the nightly tests and report", "3 tests failed"),
+            ("Be kind.", "Run the nightly tests and report", "All 40 passed"),
+            ("Be bold.", "Run the nightly tests and report", "3 tests failed"),
+        ]
+    ]
+    files = [om.write(f"night{number}.json", chat) for number, chat in enumerate(chats)]
+    reports = om("observe", *files, "--json").document["files"]
+    assert [report["new_messages"] for report in reports] == [2, 2, 0]
+    (piped,) = om("observe", "--json", stdin=chats[1]).document["files"]
+    assert (piped["session_id"], piped["new_messages"]) == (reports[1]["session_id"], 0)
+    assert sorted(row["messages"] for row in om("sessions", "--jsonl").lines) == [2, 2]
 
 
 @pytest.mark.parametrize("quiet", [True, False])

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
 
 import pytest
 
@@ -63,7 +70,7 @@ def test_a_transcript_is_recognised_unless_it_is_called_text(om: Om) -> None:
     assert document["counter"] == "o200k-approx"
     assert om("tokens", transcript, "--as", "text", "--json").document["tokens"] > document["tokens"]
     assert om("tokens", transcript, "--format", "klaude", code=2).stdout == ""
-    assert om("tokens", "nowhere", code=66).stderr == "om: error: nowhere: there is no such file\n"
+    assert om("tokens", "nowhere", code=66).stderr.startswith("om: error: nowhere: there is no such file\nhint: ")
 
 
 def test_an_unknown_counter_is_refused_as_a_flag_and_ignored_in_the_environment(om: Om) -> None:
@@ -139,6 +146,33 @@ def test_sessions_are_listed_the_last_one_first(om: Om) -> None:
     assert second.index("claude-code") == first.index("claude-code") == header.index("AGENT")
     assert [row["id"] for row in om("sessions", "--jsonl", "--project", PROJECT).lines] == [tide_story().session]
     assert len(om("sessions", "--jsonl", "--last", "1").lines) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_every_column_of_the_sessions_stays_in_sight_on_a_narrow_terminal(om: Om, columns: int) -> None:
+    title = "Tide tables for all the harbours between Cuxhaven and Husum"
+    named = json.dumps({"type": "ai-title", "sessionId": tide_story().session, "aiTitle": title})
+    om("observe", stdin=tide_story().raw(named).text())
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    subprocess.run(om.command("sessions"), stdout=follower, env=om.environment(), timeout=30, check=True)
+    os.close(follower)
+    with os.fdopen(leader, "rb") as terminal:
+        header, row = terminal.read1().decode().splitlines()
+
+    assert max(len(header), len(row)) <= columns
+    whole = ("SESSION", "AGENT", "MESSAGES", "OBSERVATIONS", "PENDING", "LAST", "PROJECT", "TITLE")
+    shown = re.split(r"\s+", header)
+    assert [name.startswith(part.rstrip("…")) for name, part in zip(whole, shown, strict=True)] == [True] * 8, header
+    assert "2026-02-10 09:07" in row, "a number or a date in part would mislead"
+    session, _agent, messages, *_, project, cut_title = re.split(r"\s{2,}| (?=\S+ *$)", row, maxsplit=7)
+    assert tide_story().session.startswith(session.rstrip("…"))
+    assert messages == "8"
+    assert project in PROJECT or PROJECT.endswith(project.removeprefix("…")), row
+    assert title.startswith(cut_title.rstrip("…"))
+    piped = om("sessions").stdout
+    assert title in piped
+    assert PROJECT in piped
 
 
 def test_no_sessions_are_no_error(om: Om) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -92,7 +93,7 @@ class SteppingClock(Clock):
 def workshop(store: MemoryStore, observer: EchoObserver | None = None, clock: Clock | None = None) -> Workshop:
     numbers = count()
     return Workshop(
-        store=store,
+        open_store=lambda: store,
         counter=counter("chars-4"),
         observer=observer or EchoObserver(),
         written_by=Source.RULES,
@@ -110,6 +111,11 @@ def observe(store: MemoryStore, *items: Item, session: str | None = None, copies
 
 def texts(store: MemoryStore, session: str) -> list[str]:
     return [kept.message.text for kept in store.tail(session, max_tokens=10**9)]
+
+
+TRANSCRIPTS = st.lists(st.sampled_from([user("a"), assistant("b"), assistant("c"), user("d")]), max_size=8).map(
+    lambda said: [user("go"), *said]
+)
 
 
 class TestSessions:
@@ -153,6 +159,68 @@ class TestSessions:
         assert texts(store, third) == ["hi", "bye"]
         assert report.counts.messages == report.new_messages == 4
 
+    def test_transcripts_that_begin_alike_are_told_apart_by_their_answers(self) -> None:
+        """The same prompt every night, each time in a file of its own."""
+        store = MemoryStore()
+        nights = [(user("run the tests"), assistant(answer), user("thanks")) for answer in ("3 failed", "all passed")]
+        reports = [observe(store, *night) for night in (*nights, *nights)]
+        assert [report.new_messages for report in reports] == [3, 3, 0, 0]
+        first, second = reports[0].sessions[0], reports[1].sessions[0]
+        assert second == f"{first}~2"
+        assert texts(store, second) == ["run the tests", "all passed", "thanks"]
+        grown = observe(store, *nights[1], assistant("any time"))
+        assert (grown.sessions, grown.new_messages) == ((second,), 1)
+
+    def test_what_the_agent_did_tells_transcripts_apart_before_it_says_anything(self) -> None:
+        store = MemoryStore()
+        call = Message(role=Role.CALL, text="pytest", tool="bash", call_id="call-1")
+        for output in ("3 failed", "40 passed"):
+            result = Message(role=Role.RESULT, text=output, call_id="call-1")
+            observe(store, user("run the tests"), call)
+            assert observe(store, user("run the tests"), call, result).new_messages in (1, 3)
+            assert observe(store, user("run the tests"), call, result, assistant("done")).new_messages == 1
+        assert [summary.messages for summary in store.sessions()] == [4, 4]
+
+    @given(st.lists(TRANSCRIPTS, min_size=1, max_size=5))
+    def test_nothing_of_transcripts_that_begin_alike_is_lost_and_nothing_kept_twice(
+        self, transcripts: list[list[Message]]
+    ) -> None:
+        store = MemoryStore()
+        for transcript in transcripts:
+            (session,) = observe(store, *transcript).sessions
+            said, kept = [message.text for message in transcript], texts(store, session)
+            opening = next((at + 1 for at, word in enumerate(said) if word in "bc"), len(said))
+            assert kept[:opening] == said[:opening]
+            assert Counter(said) <= Counter(kept)
+        assert [observe(store, *transcript).new_messages for transcript in transcripts] == [0] * len(transcripts)
+
+    @given(TRANSCRIPTS)
+    def test_a_transcript_that_grows_is_one_session_however_little_there_was_at_first(
+        self, transcript: list[Message]
+    ) -> None:
+        store = MemoryStore()
+        for length in range(1, len(transcript) + 1):
+            assert observe(store, *transcript[:length]).new_messages == 1
+        (summary,) = store.sessions()
+        assert texts(store, summary.session.id) == [message.text for message in transcript]
+
+    def test_a_file_of_conversations_that_begin_alike_can_be_taken_in_again(self) -> None:
+        store = MemoryStore()
+        file: list[Item] = [
+            user("hi"),
+            assistant("yes?"),
+            NewConversation(),
+            user("hi"),
+            NewConversation(),
+            user("hi"),
+            user("o"),
+        ]
+        observe(store, user("hi"), assistant("another"))
+        first, again = observe(store, *file), observe(store, *file)
+        assert (first.new_messages, again.new_messages, again.sessions) == (4, 0, first.sessions)
+        grown = observe(store, *file, assistant("what?"))
+        assert (grown.new_messages, grown.sessions) == (1, first.sessions)
+
     def test_facts_of_one_conversation_do_not_reach_the_next(self) -> None:
         store = MemoryStore()
         report = observe(store, Facts(session="a", cwd="/a", title="A"), user("x"), NewConversation(), user("y"))
@@ -192,7 +260,7 @@ class TestSessions:
         )
     )
     def test_every_message_is_routed_once_and_in_order(self, items: list[Item]) -> None:
-        conversations = Conversations(Transcript(format="made", items=items))
+        conversations = Conversations(Transcript(format="made", items=items), open_store=MemoryStore)
         routed = list(conversations)
         assert [message for _, message in routed] == [item for item in items if isinstance(item, Message)]
         assert {session for session, _ in routed} <= set(conversations.sessions)

@@ -23,7 +23,9 @@ from omcli.memory.dates import instant, minute, spell
         (1769338038.908, "2026-01-25T10:47:18.908Z"),
         (1769338038908, "2026-01-25T10:47:18.908Z"),
         (1769338038908000, "2026-01-25T10:47:18.908Z"),
+        (1769338038908000000, "2026-01-25T10:47:18.908Z"),
         ("1769338038.908", "2026-01-25T10:47:18.908Z"),
+        ("1769338038908", "2026-01-25T10:47:18.908Z"),
         (0, "1970-01-01T00:00:00.000Z"),
         ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
     ],
@@ -41,6 +43,14 @@ def test_every_spelling_of_a_time_becomes_one(written: object, expected: str) ->
 def test_what_is_no_time_is_none(written: object) -> None:
     """F70: nothing is guessed."""
     assert instant(written) is None
+
+
+@pytest.mark.parametrize(
+    "number", [1e308, 99999999999999999999, "99999999999999999999", 2e10, 2e13, 2e16, 2e19, "9" * 400]
+)
+def test_a_number_that_is_no_plausible_time_in_any_unit_is_none(number: object) -> None:
+    """F70: neither seconds, milliseconds, microseconds nor nanoseconds since 1970."""
+    assert instant(number) is None
 
 
 @given(st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(9999, 12, 30)))  # noqa: DTZ001
