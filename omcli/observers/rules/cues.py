@@ -167,7 +167,7 @@ _FINDING = re.compile(
 _AGENT_DECISION = re.compile(
     r"\b(?:decided (?:to|on|against)|we(?:'ll| will) (?:use|go with|keep|drop)|going with|i(?:'ll|"
     r" will) (?:go with|use|keep|stick)|chose|chosen|opted|"
-    r"settled on|rejected|recommend(?:ation|ed)?|trade-?off|out of scope|deferred|"
+    r"settled on|recommend(?:ation|ed)?|trade-?off|out of scope|(?:we|i) (?:deferred|rejected)|"
     r"won'?t (?:be|do|add|support)|"
     r"i'?d (?:go with|recommend|suggest))\b",
     re.IGNORECASE,
