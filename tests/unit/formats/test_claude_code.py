@@ -41,7 +41,7 @@ def line(kind: str, **fields: object) -> Line:
         "parentUuid": None,
         "sessionId": "s-1",
         "timestamp": f"2026-03-01T09:{number // 60 % 60:02d}:{number % 60:02d}.000Z",
-        "cwd": "/work/garden",
+        "cwd": "/plot/garden",
         "gitBranch": "main",
         "version": "2.1.40",
         "isSidechain": False,
@@ -135,7 +135,7 @@ def test_a_prompt_may_be_a_list_of_blocks_and_of_bare_texts() -> None:
 
 def test_what_the_editor_and_hooks_put_into_a_prompt_is_taken_out_of_it() -> None:
     """S2.9"""
-    note = "<ide_opened_file>The user opened the file /work/garden/a.py in the IDE.</ide_opened_file>"
+    note = "<ide_opened_file>The user opened the file /plot/garden/a.py in the IDE.</ide_opened_file>"
     reminder = "<system-reminder>\nKeep it short.\n</system-reminder>"
     assert only(typed([text(note), text("Prune it.")])).text == "Prune it."
     assert only(typed(f"{note}\nPrune it.\n\n{reminder}")).text == "Prune it."
@@ -612,12 +612,12 @@ def test_an_inline_side_chain_is_marked_and_not_counted() -> None:
 
 def test_a_subagents_file_belongs_to_the_session_named_inside() -> None:
     lines = [
-        typed("Find the spade.", isSidechain=True, agentId="a1b2", cwd="/work/tree", gitBranch="wt"),
-        said(text("Found it."), isSidechain=True, agentId="a1b2", cwd="/work/tree", gitBranch="wt"),
+        typed("Find the spade.", isSidechain=True, agentId="a1b2", cwd="/plot/tree", gitBranch="wt"),
+        said(text("Found it."), isSidechain=True, agentId="a1b2", cwd="/plot/tree", gitBranch="wt"),
     ]
     assert [one.agent for one in messages(*lines)] == ["a1b2", "a1b2"]
     # Neither its branch nor its model are the session's.
-    assert facts(*lines) == [Facts(session="s-1", cwd="/work/tree")]
+    assert facts(*lines) == [Facts(session="s-1", cwd="/plot/tree")]
     assert counts(items(*lines)) == {"assistant_messages": 1, "messages": 1}
 
 
@@ -633,16 +633,16 @@ def test_facts_are_told_once_and_again_when_they_change() -> None:
         said(text("e"), message_id="msg_2", gitBranch="roses"),
     ]
     assert facts(*lines) == [
-        Facts(session="s-1", cwd="/work/garden", branch="main"),
+        Facts(session="s-1", cwd="/plot/garden", branch="main"),
         Facts(model="claude-large"),
         Facts(branch="roses"),
     ]
 
 
 def test_a_message_from_another_directory_says_so() -> None:
-    lines = [typed("a"), typed("b", cwd="/work/shed"), typed("c"), typed("d", cwd=None)]
-    assert [one.cwd for one in messages(*lines)] == [None, "/work/shed", None, None]
-    assert facts(*lines) == [Facts(session="s-1", cwd="/work/garden", branch="main")]
+    lines = [typed("a"), typed("b", cwd="/plot/shed"), typed("c"), typed("d", cwd=None)]
+    assert [one.cwd for one in messages(*lines)] == [None, "/plot/shed", None, None]
+    assert facts(*lines) == [Facts(session="s-1", cwd="/plot/garden", branch="main")]
 
 
 def test_a_file_of_several_sessions_names_each() -> None:
@@ -653,9 +653,9 @@ def test_a_file_of_several_sessions_names_each() -> None:
         typed("d", sessionId="s-2", cwd="/b"),
     ]
     assert facts(*lines) == [
-        Facts(session="s-1", cwd="/work/garden", branch="main"),
+        Facts(session="s-1", cwd="/plot/garden", branch="main"),
         Facts(session="s-2", cwd="/b", branch="main"),
-        Facts(session="s-1", cwd="/work/garden", branch="main"),
+        Facts(session="s-1", cwd="/plot/garden", branch="main"),
         Facts(session="s-2", cwd="/b", branch="main"),
     ]
     assert [one.cwd for one in messages(*lines)] == [None, None, "/c", None]
@@ -669,7 +669,7 @@ def test_a_title_given_by_a_person_wins() -> None:
 
 def test_a_summary_record_names_another_session() -> None:
     summary = {"type": "summary", "summary": "Old business", "leafUuid": "u-0"}
-    assert facts(summary, typed("a")) == [Facts(session="s-1", cwd="/work/garden", branch="main")]
+    assert facts(summary, typed("a")) == [Facts(session="s-1", cwd="/plot/garden", branch="main")]
 
 
 def test_times_are_kept_as_written_and_never_sort() -> None:
@@ -859,7 +859,7 @@ def test_other_formats_are_not_taken_for_it(content: bytes) -> None:
 def test_headless_output_is_read_alike() -> None:
     """`--output-format stream-json`: no record ids, no times, and a list of it with `--verbose`."""
     lines: list[Line] = [
-        {"type": "system", "subtype": "init", "session_id": "s-9", "cwd": "/work/garden", "model": "claude-small"},
+        {"type": "system", "subtype": "init", "session_id": "s-9", "cwd": "/plot/garden", "model": "claude-small"},
         {"type": "assistant", "message": {"id": "m1", "content": [text("Looking."), call("t1")]}, "session_id": "s-9"},
         {"type": "user", "message": {"role": "user", "content": [result("a.py", "t1")]}, "session_id": "s-9"},
         {
@@ -874,7 +874,7 @@ def test_headless_output_is_read_alike() -> None:
         source = Source(io.BytesIO(content))
         assert FORMAT.sniff(source.sample)
         found = list(FORMAT.read(source))
-        assert found[0] == Facts(session="s-9", cwd="/work/garden", model="claude-small")
+        assert found[0] == Facts(session="s-9", cwd="/plot/garden", model="claude-small")
         told = [one for one in found if isinstance(one, Message)]
         assert [(one.role, one.id, one.agent) for one in told] == [
             (Role.ASSISTANT, "m1", None),

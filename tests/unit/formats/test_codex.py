@@ -418,9 +418,9 @@ def test_what_a_subagent_is_told_is_no_persons_prompt() -> None:
 
 def test_a_message_between_agents_names_its_author() -> None:
     parts = [{"type": "input_text", "text": "The tests pass."}, {"type": "encrypted_content", "encrypted_content": "x"}]
-    said = item("agent_message", author="/root/tester", recipient="/root", content=parts)
+    said = item("agent_message", author="/lead/tester", recipient="/lead", content=parts)
     told = messages_of(FORMAT, meta(), prompt("Go"), said)[-1]
-    assert (told.name, told.aside, told.text) == ("/root/tester", Aside.DELEGATED, "The tests pass.")
+    assert (told.name, told.aside, told.text) == ("/lead/tester", Aside.DELEGATED, "The tests pass.")
     sealed = item("agent_message", author="a", content=[{"type": "encrypted_content", "encrypted_content": "x"}])
     assert messages_of(FORMAT, meta(), sealed) == []
 
