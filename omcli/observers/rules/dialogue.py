@@ -63,7 +63,9 @@ def said_by_person(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[D
     if cues.agrees(text) or cues.declines(text):
         if question and asked:
             verb = "agreed" if cues.agrees(text) else "declined"
-            yield _draft(prompt, f'{who} {verb} ("{text}") to: {question}', Type.DECISION, 8, also=asked)
+            # Yes to "want me to fix this?" sets work going; only a yes that names something binds what comes later.
+            kind = Type.REQUEST if cues.offers(question) and not anchors(question) else Type.DECISION
+            yield _draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, _IMPORTANCE[kind], also=asked)
         return
     telling = [part for part in segments(prompt.message.text) if not cues.is_pleasantry(part.text)]
     if not telling and not prompt.message.images and "`" not in text:

@@ -75,6 +75,12 @@ def test_a_bare_no_is_a_decision_too() -> None:
     assert 'User declined ("no thanks") to: Shall I also rename the module?' in talk.texts()
 
 
+def test_a_yes_to_an_offer_sets_work_going_and_decides_nothing() -> None:
+    """F53: it is of no use to a later session."""
+    talk = Talk().agent("The parser drops the last line. Want me to fix this?").user("yes")
+    assert [row.type for row in talk.observed() if "agreed" in row.text] == [Type.REQUEST]
+
+
 def test_a_short_answer_keeps_its_question() -> None:
     """O6: each row makes sense alone."""
     talk = Talk().agent("Which port should the server use?").user("8443, like staging")
