@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 
+from omcli.memory.notation import TAG
+
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SESSION = rf'(?:"session":\s*{_STRING},\s*)?'
 _ROW = (
@@ -16,10 +18,10 @@ _INSIDE = (
     rf'|"observations?":\s*\[?\s*{_ROW}'  # om log, om show, om note
     rf'|"files":\s*\[\s*\{{\s*"path":\s*{_STRING},\s*"format":'  # om observe
 )
-_CHAT = r'\[\s*\{\s*"role":\s*"system",\s*"content":\s*"<om-memory'
+_CHAT = rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'
 _JSON = re.compile(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
 # Other programs lay out the list of messages that an agent went on from otherwise; in theirs there is more than a pack.
-_PRINTED_CHAT = re.compile(r'\[\r?\n\{"role":"system","content":"<om-memory')
+_PRINTED_CHAT = re.compile(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
 _LOG_LINE = re.compile(
     r"^(?:\x1b\[\d+m)?[0-9a-f]{8} \[\d{4}-\d\d-\d\d \d\d:\d\d\] (?:high  |medium|low   ) [a-z_]+(?: done| resolved)?: "
     r".*(?:\n|\Z)",
@@ -43,7 +45,7 @@ def printed(said: str) -> Iterator[tuple[int, int]]:
     """Start and end of each stretch of a text that om printed, in no order. Packs as text are known by their tag."""
     if any(priority in said for priority in _PRIORITIES):
         yield from (found.span() for found in _LOG_LINE.finditer(said))
-    if '"schema"' in said or '"kind"' in said or "<om-memory" in said:
+    if '"schema"' in said or '"kind"' in said or f"<{TAG}" in said:
         yield from _json(said)
 
 

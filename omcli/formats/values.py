@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from omcli.formats.own_output import begins_line, printed
 from omcli.formats.source import Record
+from omcli.memory.notation import TAG
 
 _EMPTY: Record = {}
 
@@ -52,8 +53,7 @@ def compact_json(value: object) -> str:
         return '"[nested too deep]"'
 
 
-# `<system-reminder>` and its like; om's own pack carries the `om-memory` tag (`memory.context_pack`).
-INJECTED_TAGS = ("system-reminder", "om-memory", "ide_opened_file", "ide_selection", "hook_context")
+INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")
 _TAG = re.compile(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 

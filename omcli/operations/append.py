@@ -22,7 +22,7 @@ CHUNK = 500
 class Intake:
     """Messages of one reading on their way into the store; what it counts is what has been kept so far."""
 
-    def __init__(self, conversations: Conversations, *, copies: bool, workshop: Workshop) -> None:
+    def __init__(self, conversations: Conversations, workshop: Workshop) -> None:
         self.new, self.known = Tally(), Tally()
         """Messages that were not in the store, and those that were, or that came twice."""
         self.redactions: Counter[str] = Counter()
@@ -30,7 +30,6 @@ class Intake:
         self.sessions: list[str] = []
         """Sessions of the kept messages, in order of appearance."""
         self.conversations = conversations
-        self._copies = copies
         self._workshop = workshop
         self._identities: dict[str, Identities] = {}
 
@@ -69,8 +68,7 @@ class Intake:
     def _incoming(self, session_id: str, message: Message) -> Incoming:
         identities = self._identities.get(session_id)
         if identities is None:
-            identities = Identities(session_id, format_name=self.conversations.format, copies=self._copies)
-            self._identities[session_id] = identities
+            identities = self._identities[session_id] = self.conversations.identities(session_id)
         # From the message as it was read: better rules for secrets must not make it another message.
         identity = identities.of(message)
         kept = self._redacted(message)

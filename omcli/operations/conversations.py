@@ -63,6 +63,10 @@ class Conversations:
                 self._current, self._known = None, self._said(Facts())
         yield from self._release()
 
+    def identities(self, session_id: str) -> Identities:
+        """Identities for the messages of a session, from the first one that this reading has of it."""
+        return Identities(session_id, format_name=self.format, copies=self._copies)
+
     def _is_settled(self, message: Message) -> bool:
         """Whether the session is known by now, or can be derived."""
         known = self._current is not None or self._given is not None
@@ -126,7 +130,7 @@ class Conversations:
 
     def _goes_on(self, session_id: str) -> bool:
         """Whether the conversation may be this session, as far as the store has it."""
-        identities = Identities(session_id, format_name=self.format, copies=self._copies)
+        identities = self.identities(session_id)
         return self._open_store().begins_with(session_id, tuple(map(identities.of, self._waiting)))
 
 

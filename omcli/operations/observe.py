@@ -76,7 +76,7 @@ def _observe_file(entry: Input, workshop: Workshop, session: str | None) -> File
             if transcript.format is None:
                 return FileReport(path=entry.name, session_id=session)
             conversations = Conversations(transcript, open_store=workshop.open_store, session=session)
-            intake = Intake(conversations, copies=transcript.copies, workshop=workshop)
+            intake = Intake(conversations, workshop)
             intake.append(entry.name)
         if intake.conversations.tally.found_nothing:
             raise BadInput(f"nothing in it is a message of format `{transcript.format}`")

@@ -19,7 +19,6 @@ class Flags:
     db: Path | None = None
     counter: str | None = None
     wait: float | None = None
-    budget: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ def resolve(flags: Flags, environment: Mapping[str, str]) -> Settings:
         db=flags.db or variables.path("OM_DB") or default_store(),
         counter=flags.counter or environment.get("OM_COUNTER") or None,
         wait=_first(flags.wait, variables.number("OM_WAIT"), DEFAULT_WAIT),
-        budget=flags.budget if flags.budget is not None or budget is None else int(budget),
+        budget=None if budget is None else int(budget),
         disabled=variables.switch("OM_DISABLED"),
         warnings=tuple(variables.warnings),
     )

@@ -98,23 +98,26 @@ def _file_changes(events: Sequence[ToolEvent], near: _Paths) -> Iterator[Draft]:
         created = changes[0].creates
         verb = "Deleted" if changes[-1].deletes else "Created" if created else "Modified"
         moved = next((f" → {near(change.moved_to)}" for change in changes if change.moved_to), "")
-        edits = len(changes) - created
-        times = (
-            f" ({edits} edit{'s' if edits > 1 else ''} since)"
-            if created and edits
-            else f" ({edits} edits)"
-            if edits > 1
-            else ""
-        )
         what = "" if changes[-1].deletes else what_changed(changes)
         yield _draft(
             (event for event, _ in made),
-            shell.cut(f"{verb} {near(path)}{moved}{times}" + (f": {what}" if what else ""), 400),
+            shell.cut(
+                f"{verb} {near(path)}{moved}{_times(len(changes), created=created)}" + (f": {what}" if what else ""),
+                400,
+            ),
             Type.FILE_CREATED if created else Type.FILE_MODIFIED,
             7,
             status=Status.DONE,
             metadata={"path": path},
         )
+
+
+def _times(changes: int, *, created: bool) -> str:
+    """How often a file was edited: since it was created, or where it was more than once."""
+    edits = changes - created
+    if created:
+        return f" ({edits} edit{'s' if edits > 1 else ''} since)" if edits else ""
+    return f" ({edits} edits)" if edits > 1 else ""
 
 
 # ---- commands
@@ -312,20 +315,13 @@ def _looks(events: Sequence[ToolEvent], near: _Paths) -> Iterator[Draft]:
 
 
 _COUNT_LINE = re.compile(r"^(?:Found )?(\d+) (files?|matches|results?|lines?)\b", re.IGNORECASE)
+_NAMES_FILES = frozenset("glob ls find list_dir list_directory list_files file_search".split())
 _NOTHING = re.compile(r"^(?:no (?:files|matches|results)|\(no output\)|nothing found)", re.IGNORECASE)
 
 
 def _hits(event: ToolEvent) -> str:
     """` → 3 files`, ` → 5 matches`: what the tool says it found, else how many lines it printed."""
-    names_files = event.name.lower() in (
-        "glob",
-        "ls",
-        "find",
-        "list_dir",
-        "list_directory",
-        "list_files",
-        "file_search",
-    )
+    names_files = event.name.lower() in _NAMES_FILES
     noun = "files" if names_files else "matches"
     lines = _first_lines(event.output, None)
     if lines and (told := _COUNT_LINE.match(lines[0])):

@@ -71,9 +71,9 @@ def said_by_person(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[D
     if not telling and not prompt.message.images and "`" not in text:
         return
     kind = _prompt_type([part.text for part in telling])
-    shown = text if len(text) <= PROMPT_CHARACTERS else _selected(telling, PROMPT_CHARACTERS)
-    about = f" (answering: {question})" if question and len(shown) <= 60 else ""
-    yield _draft(prompt, f"{who}: {shown}{about}", kind, _IMPORTANCE[kind], also=asked if about else None)
+    words = text if len(text) <= PROMPT_CHARACTERS else _selected(telling, PROMPT_CHARACTERS)
+    about = f" (answering: {question})" if question and len(words) <= 60 else ""
+    yield _draft(prompt, f"{who}: {words}{about}", kind, _IMPORTANCE[kind], also=asked if about else None)
     if len(telling) > 1:
         for part in telling:
             alone = cues.user_type(part.text)

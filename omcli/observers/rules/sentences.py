@@ -21,7 +21,7 @@ _INLINE_CODE = re.compile(r"(`[^`]*`)")
 _END = re.compile(r"(?<=[.!?…])[\"')\]”’]*\s+(?=[\"'(\[“‘`*]*[A-Z0-9À-ÞЀ-Я/@#])|(?<=[。！？])")
 _LONG = 400
 """Characters beyond which a sentence is taken apart: a row shows a few hundred."""
-_CLAUSE_END = re.compile(r"(?<=[,;:，；：、]) |(?<=[，；：、])")
+_CLAUSE_END = re.compile(r"(?<=[,;:] )|(?<=[，；：、])")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
@@ -38,10 +38,9 @@ class Segment:
 
 def segments(text: str) -> Iterator[Segment]:
     """The segments of a text in order. Fenced code is left out; inline code stays as it is written."""
-    for line in _prose_lines(text):
+    for line in _prose_lines(text, as_written=False):
         if _TABLE.match(line):
-            cells = [cell for cell in (cell.strip() for cell in line.strip().strip("|").split("|")) if cell]
-            yield Segment(without_markup(" | ".join(cells)), is_item=True)
+            yield Segment(without_markup(" | ".join(filter(None, _cells(line)))), is_item=True)
             continue
         heading, bullet = _HEADING.match(line), _BULLET.match(line)
         mark = heading or bullet
@@ -89,12 +88,13 @@ def without_markup(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A text with its fenced code replaced by a short note of its size, on one line."""
-    return one_line("\n".join(_prose_lines(text, note_code=True)))
+    """A text as it is written, with its fenced code replaced by a short note of its size, on one line."""
+    return one_line("\n".join(_prose_lines(text, as_written=True)))
 
 
-def _prose_lines(text: str, *, note_code: bool = False) -> Iterator[str]:
-    """Lines outside code fences; rows of a table name their columns.
+def _prose_lines(text: str, *, as_written: bool) -> Iterator[str]:
+    """Lines outside code fences. `as_written` notes the size of code, and leaves tables alone; else their rows name
+    their columns, and code goes without a word.
 
     A fence that is never closed hides nothing: what follows it may be the point.
     """
@@ -108,11 +108,11 @@ def _prose_lines(text: str, *, note_code: bool = False) -> Iterator[str]:
         fence = opening.group(1) if opening else ""
         closing = _closing(lines, at + 1, fence) if fence and fence not in unclosed else None
         if closing is not None:
-            yield from _note_of(lines[at + 1 : closing]) if note_code else ()
+            yield from _note_of(lines[at + 1 : closing]) if as_written else ()
             at = closing
         elif fence:
             unclosed.add(fence)
-        elif _TABLE.match(line):
+        elif _TABLE.match(line) and not as_written:
             begins = not columns and _TABLE_RULE.match(lines[at + 1] if at + 1 < len(lines) else "x")
             columns = _cells(line) if begins else columns
             if not begins and not _TABLE_RULE.match(line):

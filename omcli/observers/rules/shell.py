@@ -140,13 +140,12 @@ def summary(output: str) -> str:
 
 def error_lines(output: str) -> list[str]:
     """The lines of an output that report an error."""
-    return [line for line in (one_line(line) for line in output.splitlines()) if line and _TROUBLE.match(line[:2000])]
+    return [line for line in _lines(output) if _TROUBLE.match(line[:2000])]
 
 
 def trouble(output: str, limit: int) -> str:
     """What an output says went wrong: its first error lines, else its last line, within `limit` characters."""
-    lines = [line for line in (one_line(line) for line in output.splitlines()) if line]
-    telling = error_lines(output) or lines[-1:]
+    telling = error_lines(output) or _lines(output)[-1:]
     kept: list[str] = []
     room = limit
     for line in dict.fromkeys(telling):
@@ -158,6 +157,10 @@ def trouble(output: str, limit: int) -> str:
         if room < 20:
             break
     return " | ".join(kept)
+
+
+def _lines(output: str) -> list[str]:
+    return [line for line in map(one_line, output.splitlines()) if line]
 
 
 def committed(output: str) -> tuple[str, str, str] | None:
