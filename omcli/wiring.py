@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,18 +11,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from omcli import __version__
 from omcli.memory.errors import BadInput, NoInput
 
 if TYPE_CHECKING:
-    from omcli.memory.ports import Store, TokenCounter
+    from omcli.formats.format import Format
+    from omcli.formats.source import Source
+    from omcli.memory.bookmark import Earlier, Origin
+    from omcli.memory.observation import Draft
+    from omcli.memory.ports import Batch, Store, TokenCounter
     from omcli.memory.transcript import Item, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.tally import Tally
     from omcli.operations.workshop import Workshop
     from omcli.settings.settings import Settings
+    from omcli.sqlite.store import SqliteStore
 
 STDIN = "-"
 """The name that means standard input."""
+
+
+class _Rules:
+    """The observer by rules, imported when there is something to observe: a file that has not changed gives nothing."""
+
+    def observe(self, batch: Batch) -> tuple[Draft, ...]:
+        from omcli.observers.rules import RuleObserver
+
+        return RuleObserver().observe(batch)
 
 
 class Wiring:
@@ -31,6 +47,7 @@ class Wiring:
         """`now` pins the clock to an instant."""
         self.settings = settings
         self._now = now
+        self._opened: list[SqliteStore] = []
 
     @cached_property
     def clock(self) -> Clock:
@@ -56,11 +73,18 @@ class Wiring:
         return self._open(read_only=True)
 
     @property
+    def _has_store(self) -> bool:
+        try:
+            return self.settings.db.exists()
+        except OSError:
+            return True  # opening it says what is wrong
+
+    @property
     def store_size(self) -> int | None:
         """Bytes of the store and of the log that SQLite keeps beside it; None where there is no store."""
         db = self.settings.db
-        files = [db, db.with_name(f"{db.name}-wal")]
-        return sum(file.stat().st_size for file in files if file.exists()) if db.exists() else None
+        sizes = [_size(db), _size(db.with_name(f"{db.name}-wal"))]
+        return None if sizes[0] is None else sum(size or 0 for size in sizes)
 
     @property
     def schema_version(self) -> int:
@@ -72,18 +96,58 @@ class Wiring:
     def _open(self, *, read_only: bool) -> Store:
         from omcli.sqlite.store import SqliteStore
 
-        return SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
+        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        """Closes what was opened: the last one to close a store writes its log into the file."""
+        while self._opened:
+            self._opened.pop().close()
+
+    @contextmanager
+    def transcript(
+        self, name: str, *, format_name: str | None = None, session: str | None = None
+    ) -> Iterator[Transcript]:
+        """Opens a file, or standard input, as a transcript of the format named, or recognised.
+
+        A file that was taken in before, on the same terms, is read from where it goes on. Raises NoInput, also while it
+        is read, BadInput for a directory and for what no reader recognises, and what opening the store raises.
+        """
+        with _opened(name) as stream:
+            origin = _origin(name, stream, terms=[__version__, _readers(), format_name, session])
+            yield self._rest(stream, origin) or transcript_in(stream, format_name=format_name, origin=origin)
+
+    def _rest(self, stream: BinaryIO, origin: Origin | None) -> Transcript | None:
+        """What follows the part of a file that need not be read again; None where there is none."""
+        from omcli.formats.growth import known_part
+        from omcli.memory.transcript import Transcript
+
+        if origin is None or not self._has_store:
+            return None
+        with _readable():
+            known = known_part(stream, self.store.bookmarks(origin))
+        if known is None:
+            return None
+        earlier = known.bookmark.earlier(goes_on=not known.is_all)
+        if earlier.carried is None:
+            return Transcript(format=earlier.found["format"], items=(), origin=origin, earlier=earlier)
+
+        from omcli.formats.source import Source
+        from omcli.formats.table import named
+
+        source = Source(stream, extent=known.extent, carried=earlier.carried["reader"])
+        return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
 
     def workshop(self, counter: TokenCounter, progress: Callable[[str, Tally], None]) -> Workshop:
         """What taking transcripts in works with."""
         from omcli.memory.observation import Source as WrittenBy
-        from omcli.observers.rules import RuleObserver
         from omcli.operations.workshop import Workshop
 
         return Workshop(
             open_store=lambda: self.store,
             counter=counter,
-            observer=RuleObserver(),
+            observer=_Rules(),
             written_by=WrittenBy.RULES,
             clock=self.clock,
             new_id=self.new_id,
@@ -104,14 +168,11 @@ class Wiring:
         return this_process()
 
 
-@contextmanager
-def transcript(name: str, *, format_name: str | None = None) -> Iterator[Transcript]:
-    """Opens a file, or standard input, as a transcript of the format named, or recognised.
-
-    Raises NoInput, also while it is read, and BadInput for a directory and for what no reader recognises.
-    """
-    with _opened(name) as stream:
-        yield transcript_in(stream, format_name=format_name)
+def _size(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # the log goes when the last writer does
+        return None
 
 
 def content(name: str) -> bytes:
@@ -120,7 +181,7 @@ def content(name: str) -> bytes:
         return stream.read()
 
 
-def transcript_in(stream: BinaryIO, *, format_name: str | None = None) -> Transcript:
+def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
     """A stream as a transcript of the format named, or recognised. Raises UnknownFormat, NoInput."""
     from omcli.formats.source import Shape, Source
     from omcli.formats.table import named, recognised
@@ -131,7 +192,15 @@ def transcript_in(stream: BinaryIO, *, format_name: str | None = None) -> Transc
         if source.shape is Shape.EMPTY:
             return Transcript(format=None, items=())
         chosen = named(format_name) if format_name else recognised(source)
-    return Transcript(format=chosen.name, copies=chosen.copies, items=_reading(chosen.read(source)))
+    return _read(source, chosen, origin=origin)
+
+
+def _read(source: Source, chosen: Format, *, origin: Origin | None, earlier: Earlier | None = None) -> Transcript:
+    from omcli.memory.transcript import Transcript
+
+    return Transcript(
+        format=chosen.name, copies=chosen.copies, items=_reading(source, chosen), origin=origin, earlier=earlier
+    )
 
 
 @contextmanager
@@ -156,9 +225,29 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _reading(items: Iterator[Item]) -> Iterator[Item]:
+def _readers() -> int:
+    """Tells the readers of this installation from others of the same version: those may come to something else."""
+    with os.scandir(Path(__file__).with_name("formats")) as modules:
+        return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))
+
+
+def _origin(name: str, stream: BinaryIO, *, terms: list[str | int | None]) -> Origin | None:
+    """Where a stream comes from, if it can be read there again: not from standard input, nor from a pipe."""
+    if name == STDIN or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        return None
+    import json
+
+    from omcli.memory.bookmark import Origin
+
+    return Origin(path=os.path.realpath(name), terms=json.dumps(terms))
+
+
+def _reading(source: Source, chosen: Format) -> Iterator[Item]:
+    """The items, and at last the end."""
     with _readable():
-        yield from items
+        yield from chosen.read(source)
+        if source.end is not None:
+            yield source.end
 
 
 @contextmanager
@@ -179,9 +268,9 @@ def check_format(name: str) -> None:
 
 def formats() -> tuple[str, ...]:
     """Names of the formats."""
-    from omcli.formats.table import FORMATS
+    from omcli.formats.table import NAMES
 
-    return tuple(entry.name for entry in FORMATS)
+    return NAMES
 
 
 def counters() -> tuple[str, ...]:

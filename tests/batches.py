@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
-from omcli.memory.message import Aside, KeptMessage, Message, Role
-from omcli.memory.observation import Draft
-from omcli.memory.ports import Batch
+from omcli.memory.message import Aside, KeptMessage, Message, Role, digest
+from omcli.memory.observation import Draft, Observation, Source, Type
+from omcli.memory.ports import Batch, Incoming, LogQuery
+from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
+from omcli.operations.clock import Clock
+from omcli.operations.observe import observe_session
+from omcli.operations.workshop import Workshop
+from omcli.tokenizers.table import counter
+from omcli.wiring import uuid7
+from tests.fakes import MemoryStore
 
 
 @dataclass
@@ -82,3 +90,37 @@ class Talk:
     def _at(self) -> str:
         minutes = len(self.kept)
         return f"2026-03-02T{10 + minutes // 60:02}:{minutes % 60:02}:00.000Z"
+
+
+_NOW = "2026-03-02T20:00:00.000Z"
+
+
+def remembered(talk: Talk, *ends: int) -> MemoryStore:
+    """A store that took the conversation in piece by piece: up to each of these messages, then the rest."""
+    store, numbers = MemoryStore(), count()
+    workshop = Workshop(
+        open_store=lambda: store,
+        counter=counter("chars-4"),
+        observer=RuleObserver(),
+        written_by=Source.RULES,
+        clock=Clock(_NOW),
+        new_id=lambda: uuid7(1_772_000_000_000, next(numbers)),
+        owner="me",
+        wait=0.0,
+    )
+    begin = 0
+    for end in (*sorted(ends), len(talk.kept)):
+        incoming = [
+            Incoming(message=kept.message, identity=digest(kept.key), key=kept.key, tokens=1)
+            for kept in talk.kept[begin:end]
+        ]
+        store.append(Session(id="s", agent="made", cwd=talk.cwd), incoming, counter="chars-4", now=_NOW)
+        for _ in observe_session("s", workshop):
+            pass
+        begin = max(begin, end)
+    return store
+
+
+def in_sight(store: MemoryStore, *types: Type, hidden: bool = False) -> list[Observation]:
+    """The rows in sight, of these types where any are given; with `hidden` those out of sight as well."""
+    return [logged.observation for logged in store.log(LogQuery(types=types, hidden=hidden))]

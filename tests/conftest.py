@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more about the machine, where programs are killed and raced beside it.
+settings.register_profile("om", deadline=None)
+settings.load_profile("om")
 
 _CLEARED = ("OM_", "ANTHROPIC_", "OPENAI_", "CLAUDE", "XDG_")
 _CLEARED_NAMES = {
     "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "COLUMNS", "PYTHONUTF8", "PYTHONIOENCODING",
+    "PYTHONUNBUFFERED",
     # Hundreds of processes are faster when they need not compile.
     "PYTHONDONTWRITEBYTECODE",
 }  # fmt: skip

@@ -10,9 +10,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from omcli.memory.batching import Waiting, batch_length
-from omcli.memory.errors import LaneTaken, StaleBatch, UnknownId
+from omcli.memory.bookmark import Bookmark, Origin
+from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.observation import Observation, handle
+from omcli.memory.observation import Kind, Observation, handle
 from omcli.memory.ports import (
     Appended,
     Batch,
@@ -22,6 +23,7 @@ from omcli.memory.ports import (
     Logged,
     LogQuery,
     Outcome,
+    Replacement,
     SessionSummary,
     StoreStatus,
 )
@@ -49,10 +51,15 @@ class MemoryStore:
         self._log: list[Logged] = []
         self._cursors: Counter[str] = Counter()
         self._failures: dict[str, LaneError] = {}
+        self._bookmarks: dict[str, tuple[str, tuple[Bookmark, ...]]] = {}
         self._leases: dict[tuple[str, Lane], tuple[str, str]] = {}
 
-    def append(self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str) -> Appended:
+    def append(
+        self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
+    ) -> Appended:
         session = _storable(session)
+        if not self.begins_with(session.id, [incoming.identity for incoming in messages[:opening]]):
+            raise SessionTaken(f"session {session.id} was begun by another process meanwhile")
         seen = self._sessions.setdefault(session.id, _Seen(session, now))
         seen.session = seen.session.merged(session)
         new = tuple(self._keep(incoming, session=session.id, counter=counter) for incoming in messages)
@@ -81,7 +88,14 @@ class MemoryStore:
         first = [kept for kept in self._messages if kept.session == session]
         return all(kept == wanted for kept, wanted in zip(first, expected, strict=False))
 
-    def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
+    def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
+        terms, bookmarks = self._bookmarks.get(_well_formed(origin.path), ("", ()))
+        return bookmarks if terms == _well_formed(origin.terms) else ()
+
+    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        self._bookmarks[_well_formed(origin.path)] = (_well_formed(origin.terms), tuple(bookmarks))
+
+    def unobserved(self, session: str, *, max_tokens: int, standing: int = 0) -> Batch | None:
         after = self._cursors[session]
         waiting = [kept for kept in self._messages if kept.session == session and kept.seq > after]
         length = batch_length(
@@ -98,7 +112,15 @@ class MemoryStore:
             earlier_calls=self._earlier_calls(messages, after=after),
             last_said=self._last_said(session, after=after),
             cwd=self._sessions[session].session.cwd,
+            standing=self._standing(session, standing),
         )
+
+    def _standing(self, session: str, limit: int) -> tuple[Observation, ...]:
+        seen = list(self.log(LogQuery(session=session, kinds=(Kind.OBSERVATION,))))
+        newest = seen[max(len(seen) - limit, 0) :]
+        changing = [row for row in seen if row.observation.may_change]
+        chosen = {row.position for row in (*newest, *changing[max(len(changing) - limit, 0) :])}
+        return tuple(row.observation for row in seen if row.position in chosen)
 
     def _earlier_calls(self, messages: Sequence[KeptMessage], *, after: int) -> tuple[KeptMessage, ...]:
         calls: dict[str | None, KeptMessage] = {}
@@ -119,9 +141,16 @@ class MemoryStore:
         return None
 
     def record(
-        self, batch: Batch, observations: Sequence[Observation], *, outcome: Outcome, now: str, error: str | None = None
+        self,
+        batch: Batch,
+        observations: Sequence[Observation],
+        *,
+        outcome: Outcome,
+        now: str,
+        replaced: Sequence[Replacement] = (),
+        error: str | None = None,
     ) -> None:
-        if observations and outcome is not Outcome.OBSERVED:
+        if (observations or replaced) and outcome is not Outcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
         if self._cursors[batch.session] != batch.after:
             raise StaleBatch(f"session {batch.session} was worked on by another process meanwhile")
@@ -135,6 +164,8 @@ class MemoryStore:
         self._cursors[batch.session] = batch.through
         for row in observations:
             self.add(row)
+        for replacement in replaced:
+            self._log = [_hidden(logged, replacement) for logged in self._log]
 
     def add(self, observation: Observation) -> None:
         stored = replace(
@@ -146,6 +177,9 @@ class MemoryStore:
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         found = [self._linked(logged) for logged in self._log if _asked_for(logged, query)]
+        if query.bare:
+            bare = (replace(logged.observation, sources=(), message_ids=(), metadata={}) for logged in found)
+            found = [replace(logged, observation=row) for logged, row in zip(found, bare, strict=True)]
         return iter(found if query.last is None else found[max(len(found) - query.last, 0) :])
 
     def _linked(self, logged: Logged) -> Logged:
@@ -238,6 +272,7 @@ class MemoryStore:
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
         holder, until = self._leases.get((session, lane), (owner, ""))
         if holder != owner and until > now and not self._is_gone(holder):
+            self._leases[session, lane] = (holder, min(until, expires_at))
             raise LaneTaken(f"{holder} is at the {lane} lane of session {session}")
         self._leases[session, lane] = (owner, expires_at)
 
@@ -246,11 +281,19 @@ class MemoryStore:
             del self._leases[session, lane]
 
 
+def _hidden(logged: Logged, replacement: Replacement) -> Logged:
+    if logged.observation.id != replacement.row or not logged.observation.is_visible:
+        return logged
+    hidden = replace(logged.observation, superseded_by=replacement.by, reason=replacement.reason)
+    return replace(logged, observation=hidden)
+
+
 def _asked_for(logged: Logged, query: LogQuery) -> bool:
     row = logged.observation
     return (
         logged.position > query.after
         and (query.session is None or row.session == query.session)
+        and (query.other_than is None or row.session != query.other_than)
         and (query.project is None or row.project == query.project)
         and (not query.kinds or row.kind in query.kinds)
         and (not query.types or row.type in query.types)

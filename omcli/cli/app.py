@@ -1,24 +1,41 @@
-"""The `om` command and its subcommands."""
+"""The `om` command and its subcommands, for Typer: help, completion, and every command line that is not plain."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from importlib import import_module
-from typing import Annotated
+import inspect
+import os
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer._click.exceptions import ClickException, UsageError
+from typer._completion_classes import completion_init
 
 from omcli import __version__
+from omcli.cli.commands import COMMANDS, command, examples
 from omcli.memory.errors import BadUsage
 
-COMMANDS = ("observe", "context", "log", "show", "sessions", "status", "tokens", "note")
-"""In the order of `om --help`. Each is a function in a module of its name beside this one, with its `EXAMPLES`."""
+if TYPE_CHECKING:
+    from omcli.cli.arguments import Parameter
 
 _EPILOG = """\b
 om observe < transcript.jsonl       take a transcript in
 om context --session ID             print what an agent should know
 om log --since 7d --priority high   look at what was written down
 """
+
+
+def run(arguments: list[str]) -> int:
+    """Runs `om` with these arguments and gives its exit code. Raises BadUsage, and what the command raises."""
+    if "_OM_COMPLETE" in os.environ:
+        completion_init()
+    try:
+        result = typer.main.get_command(application(arguments)).main(
+            args=arguments, prog_name="om", standalone_mode=False
+        )
+    except ClickException as error:
+        raise _usage(error) from None
+    return result if isinstance(result, int) else 0
 
 
 def application(arguments: list[str]) -> typer.Typer:
@@ -32,9 +49,34 @@ def application(arguments: list[str]) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(om)
     for name in _wanted(arguments):
-        module = import_module(f"omcli.cli.{name}")
-        app.command(name, epilog=module.EXAMPLES)(getattr(module, name))
+        found = command(name)
+        app.command(name, epilog=examples(name), help=found.__doc__)(with_signature(found.parameters, found.run))
     return app
+
+
+def with_signature(
+    parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]
+) -> Callable[..., None]:
+    """A function with these parameters, as Typer reads them, that passes on what it is called with."""
+
+    def call(**given: object) -> None:
+        receive(given)
+
+    call.__signature__ = inspect.Signature(list(map(_for_typer, parameters)))  # type: ignore[attr-defined]
+    call.__annotations__ = {}
+    return call
+
+
+def _for_typer(parameter: Parameter) -> inspect.Parameter:
+    declared = parameter.declared
+    settings: dict[str, Any] = dict(declared.settings)
+    told = typer.Option(*declared.names, **settings) if declared.names else typer.Argument(**settings)
+    return inspect.Parameter(
+        parameter.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if parameter.default is ... else parameter.default,
+        annotation=Annotated[parameter.kind, told],
+    )
 
 
 def _wanted(arguments: list[str]) -> Collection[str]:
@@ -60,3 +102,13 @@ def om(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(BadUsage.exit_code)
+
+
+def _usage(error: ClickException) -> BadUsage:
+    """A usage error of Typer's in our words."""
+    message = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, UsageError) else None
+    path = context.command_path if context else "om"
+    before_command = context is not None and context.parent is None and "option" in message.lower()
+    hint = "options come after the command: `om log --json`" if before_command else f"try `{path} --help`"
+    return BadUsage(message[:1].lower() + message[1:], hint=hint)

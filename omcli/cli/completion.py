@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from omcli.memory.errors import OmError
 
 if TYPE_CHECKING:
     from omcli.memory.ports import Store
 
+# Typer knows its context by the name `ctx`, where it is not annotated as what only Typer has.
 _LAST = 50
 """How many sessions or rows are offered."""
 
@@ -32,29 +31,29 @@ def counter_names() -> list[str]:
     return list(counters())
 
 
-def session_ids(context: typer.Context) -> list[tuple[str, str]]:
+def session_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last sessions, with their titles. Nothing where anything goes wrong: a TAB is no place for errors."""
     with suppress(OmError, OSError):
-        found = _reading(context).sessions(last=_LAST)
+        found = _reading(ctx).sessions(last=_LAST)
         return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
     return []
 
 
-def handles(context: typer.Context) -> list[tuple[str, str]]:
+def handles(ctx: Any) -> list[tuple[str, str]]:
     """The last rows, with the beginning of their texts. Nothing where anything goes wrong."""
     from omcli.memory.observation import handle
     from omcli.memory.ports import LogQuery
 
     with suppress(OmError, OSError):
-        rows = [logged.observation for logged in _reading(context).log(LogQuery(last=_LAST))]
+        rows = [logged.observation for logged in _reading(ctx).log(LogQuery(last=_LAST))]
         return [(handle(row.id), row.text[:60]) for row in rows]
     return []
 
 
-def _reading(context: typer.Context) -> Store:
+def _reading(ctx: Any) -> Store:
     """The store that the command would read."""
     from omcli.settings.settings import Flags, resolve
     from omcli.wiring import Wiring
 
-    db = context.params.get("db")
+    db = ctx.params.get("db")
     return Wiring(resolve(Flags(db=Path(db) if db else None), os.environ)).reading

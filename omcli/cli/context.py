@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import option
 from omcli.cli.completion import session_ids
 from omcli.cli.options import LARGEST, Run, with_shared
 from omcli.memory.budget import budgets
@@ -14,11 +14,24 @@ from omcli.memory.errors import BadUsage
 from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
 
+if TYPE_CHECKING:
+    from omcli.operations.context import Place
+
 EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
 om context --tier session --to markdown
 om context --json | jq .tokens
+om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 """
+
+WorkingMemory = Annotated[
+    bool,
+    option(
+        "--working-memory",
+        "--block",
+        help="The session's working memory instead: task, files, errors, decisions; at most 800 tokens.",
+    ),
+]
 
 
 @with_shared()
@@ -27,25 +40,26 @@ def context(
     *,
     session: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--session", metavar="ID", help="Whose context. The last one's if left out.", autocompletion=session_ids
         ),
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option("--budget", metavar="TOKENS", min=0, help="The most to print.  [env: OM_CONTEXT_BUDGET]"),
+        option("--budget", metavar="TOKENS", min=0, help="The most to print.  [env: OM_CONTEXT_BUDGET]"),
     ] = None,
-    tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this part. Repeat it for several.")] = None,
+    tier: Annotated[list[Tier] | None, option("--tier", help="Only this part. Repeat it for several.")] = None,
     cross_budget: Annotated[
-        int | None, typer.Option("--cross-budget", metavar="TOKENS", min=0, help="For what other sessions left behind.")
+        int | None, option("--cross-budget", metavar="TOKENS", min=0, help="For what other sessions left behind.")
     ] = None,
     session_budget: Annotated[
-        int | None, typer.Option("--session-budget", metavar="TOKENS", min=0, help="For what was observed in this one.")
+        int | None, option("--session-budget", metavar="TOKENS", min=0, help="For what was observed in this one.")
     ] = None,
     tail_budget: Annotated[
-        int | None, typer.Option("--tail-budget", metavar="TOKENS", min=0, help="For the last messages.")
+        int | None, option("--tail-budget", metavar="TOKENS", min=0, help="For the last messages.")
     ] = None,
-    to: Annotated[To, typer.Option("--to", help="How to print it.")] = To.TEXT,
+    to: Annotated[To, option("--to", help="How to print it.")] = To.TEXT,
+    working_memory: WorkingMemory = False,
 ) -> None:
     """Print what an agent should know, within a token budget.
 
@@ -54,18 +68,31 @@ def context(
 
     Without --session it is for $CLAUDE_CODE_SESSION_ID, else for the session last seen in this directory, else for
     the last one of all.
+
+    --working-memory prints what the session is at instead: its current task, the files it modified, errors and
+    whether they are resolved, decisions, and then commands, delegated tasks and searches, with a line for each. It is
+    made of all that was observed in the session, so that no compaction changes it.
     """
-    from omcli.operations.context import Place
+    asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
+    total = budget if budget is not None else run.settings.budget
+    if working_memory:
+        if tier or any(tokens is not None for tokens in asked.values()):
+            raise BadUsage("`--working-memory` has no tiers", hint="`--budget` lowers its 800 tokens")
+        _print_block(run, session, budget=total, to=to)
+    else:
+        most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
+        _print_pack(run, session, most={**most, "total": total}, to=to)
+
+
+def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None], to: To) -> None:
+    """The pack, within a budget for each tier and for the whole."""
     from omcli.operations.context import context as pack
 
     if run.json and to not in (To.TEXT, To.JSON):
         raise BadUsage(f"`--json` and `--to {to}` exclude each other")
-    asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
-    most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
-    most["total"] = budget if budget is not None else run.settings.budget
     contexted = pack(
         run.wiring.reading,
-        Place(project=run.project, session=session, current=os.environ.get("CLAUDE_CODE_SESSION_ID")),
+        _place(run, session),
         budgets=budgets(**{name: tokens if tokens is None else min(tokens, LARGEST) for name, tokens in most.items()}),
         counter=run.counter,
         now=run.wiring.clock.now(),
@@ -74,3 +101,27 @@ def context(
     if contexted.note:
         run.talk.note(contexted.note)
     run.output.text(contexted.pack.printed)
+
+
+def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -> None:
+    """The working-memory block: Markdown, or one JSON document."""
+    from omcli.memory.working_block import CAP, document
+    from omcli.operations.working_block import working_block
+
+    if to not in (To.TEXT, To.MARKDOWN, To.JSON) or (run.json and to is To.MARKDOWN):
+        raise BadUsage(f"`--working-memory` is printed as Markdown or JSON, not `--to {to}`")
+    blocked = working_block(
+        run.wiring.reading, _place(run, session), budget=CAP if budget is None else budget, counter=run.counter
+    )
+    if blocked.note:
+        run.talk.note(blocked.note)
+    if run.json or to is To.JSON:
+        run.output.document(document(blocked.block, session=blocked.session))
+    else:
+        run.output.text(blocked.block.printed)
+
+
+def _place(run: Run, session: str | None) -> Place:
+    from omcli.operations.context import Place
+
+    return Place(project=run.project, session=session, current=os.environ.get("CLAUDE_CODE_SESSION_ID"))

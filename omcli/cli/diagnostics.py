@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from io import BufferedWriter, RawIOBase, TextIOWrapper
 from types import FrameType, TracebackType
 from typing import NoReturn
 
-import typer
-from typer._click.exceptions import ClickException, UsageError
-from typer._completion_classes import completion_init
+from omcli.memory.errors import InputOutput, OmError
 
-from omcli.memory.errors import BadUsage, InputOutput, OmError
-
+UNREAD = 141
+"""The exit code where nobody reads what is printed."""
+_GARBAGE = 50_000
+"""New objects after which Python looks for garbage: with its 700 that is a twentieth of a short run, and finds none."""
 _INTERRUPTED = 130
 _TERMINATED = 143
 _INTERNAL = OmError.exit_code
+
+
+class Ended(Exception):
+    """The run is over, with an exit code, and all has been said."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
 
 
 class Talk:
@@ -101,38 +110,49 @@ def main() -> NoReturn:
     except OmError as error:
         talk.error(error)
         code = error.exit_code
-    except ClickException as error:
-        talk.error(_usage(error))
-        code = BadUsage.exit_code
+    except Ended as end:
+        code = end.exit_code
     except OSError as error:
         failure = _failure(error)
         talk.error(failure)
         code = failure.exit_code
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    _let_go_of_stdout()
+    let_go_of_stdout()
     sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:
-    # Not at the top: the application imports this module.
-    from omcli.cli.app import application
+    # Not at the top: the commands import this module.
+    from omcli.cli.commands import COMMANDS, command
 
-    if "_OM_COMPLETE" in os.environ:
-        completion_init()
-    command = typer.main.get_command(application(arguments))
-    result = command.main(args=arguments, prog_name="om", standalone_mode=False)
-    return result if isinstance(result, int) else 0
+    if arguments and arguments[0] in COMMANDS and "_OM_COMPLETE" not in os.environ:
+        from omcli.cli.arguments import plain
+
+        wanted = command(arguments[0])
+        given = plain(wanted.parameters, arguments[1:])
+        if given is not None:
+            wanted.run(given)
+            return 0
+    from omcli.cli.app import run
+
+    return run(arguments)
 
 
 def _prepare() -> None:
     """Makes signals and streams behave as those of other commands do."""
+    gc.set_threshold(_GARBAGE)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
     signal.signal(signal.SIGTERM, _terminate)
     sys.excepthook = _internal_error
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
+        # With PYTHONUNBUFFERED, Python drops without a word what the system does not take at once.
+        sys.stdout = TextIOWrapper(
+            BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
+        )
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -148,22 +168,12 @@ def _internal_error(kind: type[BaseException], error: BaseException, traceback: 
     os._exit(_INTERNAL)
 
 
-def _usage(error: ClickException) -> BadUsage:
-    """A usage error of Typer's in our words."""
-    message = error.format_message().rstrip(".")
-    context = error.ctx if isinstance(error, UsageError) else None
-    path = context.command_path if context else "om"
-    before_command = context is not None and context.parent is None and "option" in message.lower()
-    hint = "options come after the command: `om log --json`" if before_command else f"try `{path} --help`"
-    return BadUsage(message[:1].lower() + message[1:], hint=hint)
-
-
 def _failure(error: OSError) -> OmError:
     """An error of the system that nobody below has put into words; without a file's name it is our own output's."""
     return InputOutput(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
 
 
-def _let_go_of_stdout() -> None:
+def let_go_of_stdout() -> None:
     """Drops what could not be written, or Python would try once more on its way out and complain in its own words."""
     try:
         if sys.stdout is not None:

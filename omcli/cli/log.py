@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import option
 from omcli.cli.completion import session_ids
 from omcli.cli.options import LARGEST, Run, with_shared
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Kind, Observation, Priority, Type
-from omcli.memory.rows import row
+from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,25 +29,25 @@ def log(
     run: Run,
     *,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="Rows of this session.", autocompletion=session_ids)
+        str | None, option("--session", metavar="ID", help="Rows of this session.", autocompletion=session_ids)
     ] = None,
-    project: Annotated[str | None, typer.Option("--project", metavar="DIR", help="Rows of this project.")] = None,
+    project: Annotated[str | None, option("--project", metavar="DIR", help="Rows of this project.")] = None,
     priority: Annotated[
-        list[Priority] | None, typer.Option("--priority", help="Rows of this priority. Repeat it for several.")
+        list[Priority] | None, option("--priority", help="Rows of this priority. Repeat it for several.")
     ] = None,
     type_: Annotated[
         list[Type] | None,
-        typer.Option("--type", metavar="TYPE", help="Rows of this type: decision, preference, …"),
+        option("--type", metavar="TYPE", help="Rows of this type: decision, preference, …"),
     ] = None,
-    kind: Annotated[list[Kind] | None, typer.Option("--kind", help="Rows of this kind.")] = None,
+    kind: Annotated[list[Kind] | None, option("--kind", help="Rows of this kind.")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="From here: 2026-01-28, 2026-01-28T09:30Z, 7d, 12h.")
+        str | None, option("--since", metavar="TIME", help="From here: 2026-01-28, 2026-01-28T09:30Z, 7d, 12h.")
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to here: a day is included.")] = None,
-    last: Annotated[int | None, typer.Option("--last", "-n", min=0, metavar="N", help="Only the last N rows.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Superseded and dropped rows as well.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with rows as they are written.")] = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per row.")] = False,
+    until: Annotated[str | None, option("--until", metavar="TIME", help="Up to here: a day is included.")] = None,
+    last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N rows.")] = None,
+    all_: Annotated[bool, option("--all", help="Superseded and dropped rows as well.")] = False,
+    follow: Annotated[bool, option("--follow", "-f", help="Go on with rows as they are written.")] = False,
+    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per row.")] = False,
 ) -> None:
     """Show the observation log, one line per row.
 
@@ -74,11 +73,11 @@ def log(
     )
     rows = _rows(run, query, follow=follow)
     if run.json:
-        run.output.document({"observations": [row(observation) for observation in rows]})
+        run.output.document({"observations": [full_row(observation) for observation in rows]})
         return
     for observation in rows:
         if jsonl:
-            run.output.json_line(row(observation))
+            run.output.json_line(full_row(observation))
         else:
             run.output.row(observation)
         if follow:

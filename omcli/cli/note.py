@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import argument, option
 from omcli.cli.completion import session_ids
 from omcli.cli.options import Run, with_shared
 from omcli.memory.errors import BadUsage, InputOutput
@@ -26,16 +25,14 @@ git log -1 --format=%s | om note -
 @with_shared()
 def note(
     run: Run,
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What to remember; `-` is stdin.")] = None,
+    text: Annotated[str | None, argument(metavar="TEXT", help="What to remember; `-` is stdin.")] = None,
     *,
-    type_: Annotated[
-        Type, typer.Option("--type", metavar="TYPE", help="decision, preference, instruction, …")
-    ] = Type.FACT,
-    priority: Annotated[Priority, typer.Option("--priority", help="How bad it would be to lose it.")] = Priority.MEDIUM,
-    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Repeat it for several.")] = None,
+    type_: Annotated[Type, option("--type", metavar="TYPE", help="decision, preference, instruction, …")] = Type.FACT,
+    priority: Annotated[Priority, option("--priority", help="How bad it would be to lose it.")] = Priority.MEDIUM,
+    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Repeat it for several.")] = None,
     session: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--session",
             metavar="ID",
             help="The session it belongs to, if not to the project.",

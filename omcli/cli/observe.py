@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import argument, option
 from omcli.cli.completion import format_names, session_ids
-from omcli.cli.diagnostics import as_dict
+from omcli.cli.diagnostics import Ended, as_dict
 from omcli.cli.options import Run, with_shared
 from omcli.memory.errors import BadInput, BadUsage, NoInput, OmError, TryAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from omcli.operations.observe import FileReport
-    from omcli.operations.tally import Tally
+    from omcli.memory.observation import Observation
+    from omcli.operations.observe import FileReport, Input
 
 EXAMPLES = """\b
 om observe < transcript.jsonl
@@ -35,11 +33,11 @@ _OF_ONE_INPUT = (*_BAD_INPUT, TryAgain)
 @with_shared()
 def observe(
     run: Run,
-    files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Transcripts; `-` is stdin.")] = None,
+    files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Transcripts; `-` is stdin.")] = None,
     *,
     format_: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--format",
             metavar="NAME",
             help="What they are: claude-code, codex, … Recognised by content.",
@@ -48,7 +46,7 @@ def observe(
     ] = None,
     session: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--session", metavar="ID", help="The session they belong to, whatever they say.", autocompletion=session_ids
         ),
     ] = None,
@@ -59,8 +57,8 @@ def observe(
     not taken in again, so the same command can be repeated whenever a transcript has grown. One bad file does not
     stop the others; a store that fails ends the run.
     """
-    from omcli.operations.observe import Input, observe_files
-    from omcli.wiring import STDIN, check_format, transcript
+    from omcli.operations.observe import Input
+    from omcli.wiring import STDIN, check_format
 
     if not files and sys.stdin is not None and sys.stdin.isatty():
         raise BadUsage("no transcript given", hint="`om observe FILE`, or `om observe < FILE`")
@@ -73,32 +71,45 @@ def observe(
         files = []
     else:
         files = files or [STDIN]
-    inputs = [Input(name=name, open=partial(transcript, name, format_name=format_)) for name in files]
-    reports = []
-    if inputs:
-        workshop = run.wiring.workshop(run.counter, partial(_show_progress, run))
-        for report in observe_files(inputs, workshop, session=session):
-            _tell(run, report)
-            # A folder full of transcripts has more rows than anybody wants in memory.
-            reports.append(report if run.json else replace(report, observations=()))
-            if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
-                break
-        if left := len(inputs) - len(reports):
-            run.talk.note(f"{_number(left, 'more input')} not taken in: the store failed")
-    _finish(run, reports)
+    opened = partial(run.wiring.transcript, format_name=format_, session=session)
+    inputs = [Input(name=name, open=partial(opened, name)) for name in files]
+    with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
+        reports, documents = _take_in(run, inputs, session)
+        _finish(run, reports, documents)
+
+
+def _take_in(run: Run, inputs: list[Input], session: str | None) -> tuple[list[FileReport], list[dict[str, object]]]:
+    """What became of each input; as JSON with its rows, where that is asked for."""
+    from omcli.operations.observe import observe_files
+
+    reports: list[FileReport] = []
+    documents: list[dict[str, object]] = []
+    if not inputs:
+        return reports, documents
+    rows: list[Observation] = []
+    workshop = run.wiring.workshop(run.counter, run.show_progress)
+    each = rows.append if run.json else run.output.row
+    for report in observe_files(inputs, workshop, session=session, each=each):
+        _tell(run, report)
+        reports.append(report)
+        if run.json:
+            documents.append(_as_dict(report, rows))
+            rows.clear()
+        if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
+            break
+    if left := len(inputs) - len(reports):
+        run.talk.note(f"{_number(left, 'more input')} not taken in: the store failed")
+    return reports, documents
 
 
 def _tell(run: Run, report: FileReport) -> None:
-    if not run.json:
-        for row in report.observations:
-            run.output.row(row)
-        if report.error is None or report.sessions:
-            run.talk.report(_summary(report))
+    if not run.json and (report.error is None or report.sessions):
+        run.talk.report(_summary(report))
     if report.error is not None:
         run.talk.error(report.error, about=report.path)
 
 
-def _finish(run: Run, reports: list[FileReport]) -> None:
+def _finish(run: Run, reports: list[FileReport], documents: list[dict[str, object]]) -> None:
     """Prints the document, and ends with the code of what went wrong.
 
     A bad input among good ones is only reported; what kept a good one from being taken in is never passed over.
@@ -106,18 +117,14 @@ def _finish(run: Run, reports: list[FileReport]) -> None:
     failures = [report.error for report in reports if report.error is not None]
     taken = [report for report in reports if report.error is None or report.sessions]
     if run.json and (taken or not reports):
-        run.output.document({"files": [_as_dict(report) for report in reports]})
+        run.output.document({"files": documents})
     decisive = [error for error in failures if not isinstance(error, _BAD_INPUT)]
     if run.strict or len(failures) == len(reports):
         decisive += failures
     if decisive:
-        raise typer.Exit(decisive[0].exit_code)
+        raise Ended(decisive[0].exit_code)
     if run.strict and any(report.faults for report in reports):
-        raise typer.Exit(BadInput.exit_code)
-
-
-def _show_progress(run: Run, name: str, tally: Tally) -> None:
-    run.talk.progress(f"{name}: {tally.counts.messages} messages")
+        raise Ended(BadInput.exit_code)
 
 
 def _summary(report: FileReport) -> str:
@@ -127,7 +134,7 @@ def _summary(report: FileReport) -> str:
     parts = [
         report.format,
         f"{_number(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages",
-        _number(len(report.observations), "observation"),
+        _number(report.observations, "observation"),
     ]
     if report.side_messages:
         parts.append(f"{report.side_messages} more in side chains")
@@ -138,8 +145,8 @@ def _summary(report: FileReport) -> str:
     return f"{report.path}: {', '.join(parts)}"
 
 
-def _as_dict(report: FileReport) -> dict[str, object]:
-    from omcli.memory.rows import row
+def _as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
+    from omcli.memory.rows import full_row
 
     counts = report.counts
     optional = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
@@ -161,8 +168,9 @@ def _as_dict(report: FileReport) -> dict[str, object]:
         "images": report.images,
         "skipped": dict(report.skipped),
         "redactions": dict(report.redactions),
-        "observations": len(report.observations),
-        "rows": [row(observation) for observation in report.observations],
+        "unread_bytes": report.unread_bytes,
+        "observations": report.observations,
+        "rows": [full_row(observation) for observation in rows],
         **({"error": as_dict(report.error)} if report.error is not None else {}),
     }
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 from collections.abc import Callable, Collection
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import Parameter, Values, option, parameters
 from omcli.cli.completion import counter_names
 from omcli.cli.diagnostics import Talk
 from omcli.cli.output import Colour, Output
@@ -20,11 +18,10 @@ from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
 
 if TYPE_CHECKING:
     from omcli.memory.ports import TokenCounter
+    from omcli.operations.tally import Tally
     from omcli.settings.settings import Settings
     from omcli.wiring import Wiring
 
-
-P = ParamSpec("P")
 
 LARGEST = 1_000_000_000
 """What a number of rows or tokens is cut down to: more there never is, and SQLite wants 64 bits."""
@@ -38,11 +35,11 @@ class Run:
         self,
         *,
         db: Annotated[
-            Path | None, typer.Option("--db", metavar="PATH", help="The store.  [env: OM_DB]", show_default=False)
+            Path | None, option("--db", metavar="PATH", help="The store.  [env: OM_DB]", show_default=False)
         ] = None,
         counter: Annotated[
             str | None,
-            typer.Option(
+            option(
                 "--counter",
                 metavar="NAME",
                 help="How tokens are counted.  [env: OM_COUNTER]",
@@ -51,16 +48,16 @@ class Run:
         ] = None,
         wait: Annotated[
             float | None,
-            typer.Option("--wait", metavar="SECONDS", help="How long to wait for others.  [env: OM_WAIT; 10]"),
+            option("--wait", metavar="SECONDS", help="How long to wait for others.  [env: OM_WAIT; 10]"),
         ] = None,
-        now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="Pretend that this is now.")] = None,
-        json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")] = False,
-        strict: Annotated[bool, typer.Option("--strict", help="Turn warnings into errors.")] = False,
+        now: Annotated[str | None, option("--now", metavar="TIME", help="Pretend that this is now.")] = None,
+        json: Annotated[bool, option("--json", help="Print one JSON document.")] = False,
+        quiet: Annotated[bool, option("--quiet", "-q", help="Say nothing on stderr but errors.")] = False,
+        strict: Annotated[bool, option("--strict", help="Turn warnings into errors.")] = False,
         directory: Annotated[
-            Path | None, typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False)
+            Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False)
         ] = None,
-        colour: Annotated[Colour, typer.Option("--color", help="When to use colour.")] = Colour.AUTO,
+        colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
     ) -> None:
         """Takes the options as they were given. Raises BadUsage, NoInput, BadConfiguration."""
         self.json = json
@@ -104,6 +101,11 @@ class Run:
             self._warn(f"`OM_COUNTER`: {error.message}; counting with the default counter")
         return self.wiring.counter(None)
 
+    def close(self) -> None:
+        """Ends it: the store is closed, where one was opened."""
+        if "wiring" in vars(self):
+            self.wiring.close()
+
     @property
     def project(self) -> str:
         """The project that the current directory is. Raises NoInput where that has been deleted."""
@@ -112,33 +114,46 @@ class Run:
         except FileNotFoundError:
             raise NoInput("the current directory does not exist any more") from None
 
+    def show_progress(self, name: str, tally: Tally) -> None:
+        """Says how far a transcript has been read."""
+        self.talk.progress(f"{name}: {tally.counts.messages} messages")
+
     def _warn(self, warning: str) -> None:
         if self.strict:
             raise BadConfiguration(warning)
         self.talk.warn(warning)
 
 
-def with_shared(
-    *, without: Collection[str] = ()
-) -> Callable[[Callable[Concatenate[Run, P], None]], Callable[..., None]]:
-    """Gives a command the shared options, except some; they reach it as its first argument, a `Run`."""
+class Command:
+    """A command: what it takes, and what it does with that."""
 
-    def decorate(function: Callable[Concatenate[Run, P], None]) -> Callable[..., None]:
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        shared = [
-            option for name, option in inspect.signature(Run, eval_str=True).parameters.items() if name not in without
-        ]
+    def __init__(self, function: Callable[..., None], *, without: Collection[str]) -> None:
+        self.__doc__ = function.__doc__
+        self._function = function
+        self._without = without
 
-        @functools.wraps(function)
-        def command(**given: Any) -> None:
-            run = Run(**{option.name: given.pop(option.name) for option in shared})
-            function(run, **given)  # type: ignore[call-arg]
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its own, then the shared ones."""
+        return (*parameters(self._function), *self._shared)
 
-        # What Typer reads the options from.
-        options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (*own, *shared)]
-        command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-        command.__annotations__ = {}
-        return command
+    @cached_property
+    def _shared(self) -> tuple[Parameter, ...]:
+        return tuple(each for each in parameters(Run.__init__) if each.name not in self._without)
+
+    def run(self, given: Values) -> None:
+        """Runs it with what a command line says. Raises OmError; Ended where it has failed and said so."""
+        own = dict(given)
+        run = Run(**{each.name: own.pop(each.name) for each in self._shared})  # type: ignore[arg-type]
+        with closing(run):
+            self._function(run, **own)
+
+
+def with_shared(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Command]:
+    """Makes a command that takes the shared options, except some; they reach it as its first argument, a `Run`."""
+
+    def decorate(function: Callable[..., None]) -> Command:
+        return Command(function, without=without)
 
     return decorate
 

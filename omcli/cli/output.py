@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
+import signal
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 
+from omcli.cli.diagnostics import UNREAD, Ended, let_go_of_stdout
 from omcli.memory.dates import minute
 from omcli.memory.errors import InputOutput
 from omcli.memory.observation import Observation, Priority, Status, handle
@@ -37,12 +39,33 @@ class Output:
 
     def __init__(self, colour: Colour = Colour.AUTO) -> None:
         self._coloured = _is_coloured(colour)
+        self._is_optional = False
+        self._lost: OSError | InputOutput | None = None
+
+    @contextmanager
+    def optional(self) -> Iterator[None]:
+        """For work that is done for more than what it prints: inside, nothing ends because stdout is closed or full.
+
+        That comes afterwards: the end with 141 where nobody reads any more, else OSError or InputOutput.
+        """
+        self._is_optional, before = True, signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        try:
+            yield
+        finally:
+            self.flush()
+            signal.signal(signal.SIGPIPE, before)
+            self._is_optional = False
+        if isinstance(self._lost, BrokenPipeError):
+            raise Ended(UNREAD)
+        if self._lost is not None:
+            raise self._lost
 
     def text(self, text: str) -> None:
         """Text as it is, to the byte."""
-        if sys.stdout is None:
-            raise InputOutput("standard output is closed")
-        sys.stdout.write(text)
+        with self._losing():
+            if sys.stdout is None:
+                raise InputOutput("standard output is closed")
+            sys.stdout.write(text)
 
     def line(self, text: str) -> None:
         """A line of text; control characters in it are made visible."""
@@ -50,7 +73,19 @@ class Output:
 
     def flush(self) -> None:
         """Sends what has been written on its way."""
-        sys.stdout.flush()
+        with self._losing():
+            if sys.stdout is not None:
+                sys.stdout.flush()
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, InputOutput) as error:
+            if not self._is_optional:
+                raise
+            self._lost = self._lost or error
+            let_go_of_stdout()
 
     def document(self, content: Mapping[str, object]) -> None:
         """One JSON document."""
@@ -83,6 +118,8 @@ class Output:
         columns = list(zip(header, *cells, strict=True))
         widths = [max(map(len, column)) for column in columns]
         if sys.stdout and sys.stdout.isatty():
+            import shutil
+
             least = [
                 _FEW if name in (*cut, *cut_in_front) else max(_FEW, *map(len, column)) for name, *column in columns
             ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import option
 from omcli.cli.options import LARGEST, Run, with_shared
 from omcli.memory.dates import minute
 from omcli.memory.errors import BadUsage
@@ -23,9 +22,9 @@ om sessions --jsonl | jq -r 'select(.pending > 0) | .id'
 def sessions(
     run: Run,
     *,
-    project: Annotated[str | None, typer.Option("--project", metavar="DIR", help="Sessions of this project.")] = None,
-    last: Annotated[int | None, typer.Option("--last", "-n", min=0, metavar="N", help="Only the last N.")] = None,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per session.")] = False,
+    project: Annotated[str | None, option("--project", metavar="DIR", help="Sessions of this project.")] = None,
+    last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N.")] = None,
+    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per session.")] = False,
 ) -> None:
     """List the sessions, the most recently seen first."""
     from pathlib import Path

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import argument
 from omcli.cli.completion import handles
 from omcli.cli.options import Run, with_shared
 from omcli.memory.dates import minute
-from omcli.memory.rows import message, row
+from omcli.memory.rows import full_row, message, row
 
 if TYPE_CHECKING:
     from omcli.memory.message import KeptMessage
@@ -26,9 +25,7 @@ def show(
     run: Run,
     id_: Annotated[
         str,
-        typer.Argument(
-            metavar="ID", help="Of a row (or the end of it, as in the log) or a message.", autocompletion=handles
-        ),
+        argument(metavar="ID", help="Of a row (or the end of it, as in the log) or a message.", autocompletion=handles),
     ],
 ) -> None:
     """Show a row with the messages it came from, or a message."""
@@ -36,7 +33,7 @@ def show(
 
     shown = show.show(run.wiring.reading, id_)
     if run.json:
-        observation = {"observation": row(shown.observation)} if shown.observation else {}
+        observation = {"observation": full_row(shown.observation)} if shown.observation else {}
         run.output.document({**observation, "messages": [message(kept) for kept in shown.messages]})
         return
     if shown.observation is not None:

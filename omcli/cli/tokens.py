@@ -6,8 +6,7 @@ import sys
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omcli.cli.arguments import argument, option
 from omcli.cli.completion import format_names
 from omcli.cli.diagnostics import named
 from omcli.cli.options import Run, with_shared
@@ -27,14 +26,14 @@ om tokens README.md --as text --json
 @with_shared(without=["db", "wait", "now"])
 def tokens(
     run: Run,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What to count; `-` is stdin.")] = "-",
+    file: Annotated[str, argument(metavar="FILE", help="What to count; `-` is stdin.")] = "-",
     *,
     unit: Annotated[
-        Unit | None, typer.Option("--as", help="What it is. A transcript is recognised, all else is text.")
+        Unit | None, option("--as", help="What it is. A transcript is recognised, all else is text.")
     ] = None,
     format_: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--format", metavar="NAME", help="The transcript's format, if not recognised.", autocompletion=format_names
         ),
     ] = None,

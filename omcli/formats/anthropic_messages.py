@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 
 from omcli.formats import blocks
 from omcli.formats.claude_prompts import rejection_remark, said
 from omcli.formats.conversations import in_turns
 from omcli.formats.format import Format
-from omcli.formats.source import Record, Sample, Shape, Source
+from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
-from omcli.memory.dates import instant
+from omcli.memory.dates import instant, utc_offset
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.patterns import lazily
+from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
 # Keys that turns of other programs have beside role and content.
@@ -25,7 +26,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 _ATTACHED = ("image", "document", "search_result", "web_search_result", "container_upload", "tool_reference")
 # What Cline puts into every prompt; there, results are prompts too and take a reader of their own.
 _CLINE = "<environment_details>"
-_EXIT_CODE = re.compile(r"Exit code (\d+)(?:\n|\Z)")
+_EXIT_CODE = lazily(r"Exit code (\d+)(?:\n|\Z)")
 _WAITING = 1000
 """Calls without a result that are remembered; results come soon or never."""
 _ENOUGH = 0.8
@@ -43,14 +44,6 @@ def sniff(sample: Sample) -> bool:
     return any(map(_is_peculiar_body, sample.records)) or any(map(_is_peculiar_turn, turns))
 
 
-def read(source: Source) -> Iterator[Item]:
-    """A record is a turn of the running conversation, or a request body with one of its own."""
-    return in_turns(source, turns_of=_turns, begin=_Conversation)
-
-
-FORMAT = Format(name="anthropic", title="Anthropic Messages", sniff=sniff, read=read)
-
-
 @dataclass(slots=True)
 class _Conversation:
     """What earlier turns say about later ones: the calls that wait for their results, and the session's facts."""
@@ -58,6 +51,15 @@ class _Conversation:
     waiting: dict[str, str] = field(default_factory=dict)
     """Tool names of calls without a result yet, by id."""
     known: Facts = field(default_factory=Facts)
+
+    @classmethod
+    def begin(cls, carried: Carried | None) -> _Conversation:
+        """A new one, or one that goes on."""
+        return cls(waiting=carried["waiting"], known=Facts(**carried["known"])) if carried else cls()
+
+    def carried(self) -> Carried:
+        """What later turns need to know of those so far."""
+        return {"waiting": dict(self.waiting), "known": asdict(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
         """What a request body says beside its turns."""
@@ -97,7 +99,8 @@ class _Conversation:
     def _items(self, entry: Record, role: Role, parts: list[Record]) -> Iterator[Item]:
         at = _instant(entry)
         spoken = _prompt if role is Role.USER else _answer
-        words = spoken([part for part in parts if not _is_tool(part)], turn_id=string(entry.get("id")), at=at)
+        message = partial(Message, at=at, utc_offset=_utc_offset(entry))
+        words = spoken([part for part in parts if not _is_tool(part)], message, turn_id=string(entry.get("id")))
         if role is Role.ASSISTANT:
             yield from words
         for part in filter(_is_tool, parts):
@@ -191,7 +194,7 @@ class _Shown:
             self.pieces.append(f"[{' '.join(filter(None, (label, named, place)))}]")
 
 
-def _prompt(parts: list[Record], *, turn_id: str | None, at: str | None) -> Iterator[Item]:
+def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
     """What a person said and attached, as one prompt; what a program added around it is left out."""
     shown = _Shown()
     for part in parts:
@@ -202,13 +205,13 @@ def _prompt(parts: list[Record], *, turn_id: str | None, at: str | None) -> Iter
         elif words.aside is None:
             shown.pieces.append(words.text)
         else:
-            yield Message(role=Role.EVENT, text=words.text, aside=words.aside, at=at)
+            yield message(role=Role.EVENT, text=words.text, aside=words.aside)
     yield from shown.faults
     if shown.text.strip():
-        yield Message(role=Role.USER, text=shown.text, id=turn_id, at=at, images=tuple(shown.images))
+        yield message(role=Role.USER, text=shown.text, id=turn_id, images=tuple(shown.images))
 
 
-def _answer(parts: list[Record], *, turn_id: str | None, at: str | None) -> Iterator[Item]:
+def _answer(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
     """The visible text of a turn, as one answer. Blank blocks come before thoughts and say nothing."""
     shown = _Shown()
     cited = False
@@ -222,7 +225,7 @@ def _answer(parts: list[Record], *, turn_id: str | None, at: str | None) -> Iter
         cited = bool(part.get("citations"))
     yield from shown.faults
     if shown.text.strip():
-        yield Message(role=Role.ASSISTANT, text=shown.text, id=turn_id, at=at, images=tuple(shown.images))
+        yield message(role=Role.ASSISTANT, text=shown.text, id=turn_id, images=tuple(shown.images))
 
 
 def _turns(entry: Record) -> list[object] | None:
@@ -242,6 +245,10 @@ def _is_tool(part: Record) -> bool:
 
 def _instant(entry: Record) -> str | None:
     return next((at for key in _TIMES if (at := instant(entry.get(key)))), None)
+
+
+def _utc_offset(entry: Record) -> int | None:
+    return next((utc_offset(entry[key]) for key in _TIMES if instant(entry.get(key))), None)
 
 
 def _is_turn(entry: object) -> bool:
@@ -272,3 +279,12 @@ def _is_peculiar_body(entry: Record) -> bool:
     if any("input_schema" in tool for tool in objects(entry.get("tools"))):
         return True
     return "max_tokens" in entry and "claude" in text(entry.get("model"))
+
+
+# A record is a turn of the running conversation, or a request body with one of its own.
+FORMAT = Format(
+    name="anthropic",
+    title="Anthropic Messages",
+    sniff=sniff,
+    read=in_turns(turns_of=_turns, begin=_Conversation.begin),
+)

@@ -8,8 +8,9 @@ import hashlib
 import re
 
 from omcli.memory.message import Image
+from omcli.memory.patterns import lazily
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
+_DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
 def image_of_base64(encoded: str, media_type: str) -> Image:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
+from typing import Self
 
 from omcli.formats import claude_code_user as user
-from omcli.formats.format import Format
-from omcli.formats.source import Record, Sample, Shape, Source
+from omcli.formats.format import Format, by_record
+from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
+from omcli.memory.hashes import hashed, packed, packed_counts, unpacked, unpacked_counts
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.patterns import lazily
+from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 # Bookkeeping of the client. `started` and `result` are a workflow's journal, `result` and `stream_event` also headless.
 _BOOKKEEPING = frozenset(
@@ -28,7 +31,7 @@ _TOLD = frozenset({"user", "assistant", "system", "attachment", "queue-operation
 _MARKS = ("sessionId", "parentUuid", "leafUuid", "snapshot", "session_id")
 _USER_BLOCKS = frozenset({"text", "image", "document", "tool_result"})
 _SILENT_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "fallback"})
-_EXIT_CODE = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+_EXIT_CODE = lazily(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 _MALFORMED = Skipped(Reason.MALFORMED)
 _LONGEST_NAME = 40
 
@@ -46,20 +49,31 @@ def _sniff(sample: Sample) -> bool:
     return not is_qwen and sum(map(_is_claude_code, sample.records)) * 2 >= len(sample.records)
 
 
-def _read(source: Source) -> Iterator[Item]:
-    session, reading = _Session(), _Reading()
-    for entry in source.records():
-        if isinstance(entry, Skipped):
-            yield entry
-            continue
+class _Records:
+    """The records of a file, one by one."""
+
+    def __init__(self, carried: Carried | None) -> None:
+        self._session = _Session.going_on(carried["session"]) if carried else _Session()
+        self._reading = _Reading.going_on(carried["reading"]) if carried else _Reading()
+
+    def items(self, entry: Record) -> Iterator[Item]:
+        """What one record tells of the session, and what is said in it."""
         kind = text(entry.get("type"))
         if kind not in _TOLD:
             yield Skipped(Reason.NOISE) if kind in _BOOKKEEPING else Skipped(Reason.UNKNOWN_TYPE, kind[:_LONGEST_NAME])
-            continue
-        if changes := session.learn(entry, kind):
+            return
+        if changes := self._session.learn(entry, kind):
             yield Facts(**changes)
         cwd = string(entry.get("cwd"))
-        yield from reading.items(entry, kind, cwd=cwd if cwd != session.home else None)
+        yield from self._reading.items(entry, kind, cwd=cwd if cwd != self._session.home else None)
+
+    def end(self) -> Iterator[Item]:
+        """Nothing is held back."""
+        return iter(())
+
+    def carried(self) -> Carried:
+        """All that later records may refer to."""
+        return {"session": self._session.carried(), "reading": self._reading.carried()}
 
 
 class _Session:
@@ -71,6 +85,19 @@ class _Session:
         self._homes: dict[str | None, str] = {}
         self._told: dict[str, str] = {}
         self._named_by_person: set[str | None] = set()
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        session = cls()
+        session.home, session._homes = carried["home"], dict(carried["homes"])
+        session._told, session._named_by_person = carried["told"], set(carried["named_by_person"])
+        return session
+
+    def carried(self) -> Carried:
+        """What it knows, as JSON."""
+        homes, named = list(self._homes.items()), list(self._named_by_person)
+        return {"home": self.home, "homes": homes, "told": dict(self._told), "named_by_person": named}
 
     def learn(self, entry: Record, kind: str) -> dict[str, str]:
         """What a record says of the session that the ones before it did not."""
@@ -108,7 +135,7 @@ class _Reading:
         self._seen: set[int] = set()
         self._open_calls: dict[str, str] = {}
         """Names of the tools whose results are still to come, by call."""
-        self._answers: dict[int, int] = {}
+        self._answers: Counter[int] = Counter()
         """How many texts an assistant message had so far, by the hash of its id."""
         self._queue = user.Queue()
         self._in_editor = False
@@ -118,6 +145,27 @@ class _Reading:
             "system": self._system,
             "attachment": self._attachment,
             "queue-operation": self._queue_operation,
+        }
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        reading = cls()
+        reading._seen = set(unpacked(carried["seen"]))
+        reading._open_calls = carried["open_calls"]
+        reading._answers = unpacked_counts(carried["answers"])
+        reading._queue = user.Queue.going_on(carried["queue"])
+        reading._in_editor = carried["in_editor"]
+        return reading
+
+    def carried(self) -> Carried:
+        """What it knows, as JSON."""
+        return {
+            "seen": packed(self._seen),
+            "open_calls": dict(self._open_calls),
+            "answers": packed_counts(self._answers),
+            "queue": self._queue.carried(),
+            "in_editor": self._in_editor,
         }
 
     def items(self, entry: Record, kind: str, *, cwd: str | None) -> Iterator[Item]:
@@ -218,7 +266,8 @@ class _Reading:
             return message(role=Role.ASSISTANT, text=answer, id=message_id)
         if self._is_repeated("text", f"{message_id} {answer}"):
             return Skipped(Reason.REPEATED)
-        nth = self._answers[key] = self._answers.get(key, 0) + 1
+        self._answers[key] += 1
+        nth = self._answers[key]
         if nth == 1:
             return message(role=Role.ASSISTANT, text=answer, id=message_id)
         return message(role=Role.ASSISTANT, aside=Aside.CONTINUED, text=answer, id=f"{message_id}~{nth}")
@@ -263,7 +312,7 @@ class _Reading:
 
 def _key(kind: str, producer_id: str | None) -> int | None:
     """What an id is remembered by; None for one that tells nothing apart: some exports mask ids, and many are alike."""
-    return None if producer_id is None or "REDACTED" in producer_id else hash((kind, producer_id))
+    return None if producer_id is None or "REDACTED" in producer_id else hashed(kind, producer_id)
 
 
 def _ids(uuid: str | None) -> Iterator[str | None]:
@@ -305,7 +354,7 @@ FORMAT = Format(
     name="claude-code",
     title="Claude Code",
     sniff=_sniff,
-    read=_read,
+    read=by_record(_Records),
     places=(
         # Sessions before their subagents: where a session is at home is learnt from the first file of it.
         "~/.claude/projects/*/*.jsonl",

@@ -7,23 +7,27 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 from omcli.formats.blocks import attachment, image_of_base64, placeholder
 from omcli.formats.claude_prompts import Said, rejection_remark, said
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
+from omcli.memory.hashes import hashed, packed_counts, unpacked_counts
 from omcli.memory.message import Aside, Image
+from omcli.memory.patterns import lazily
+from omcli.memory.transcript import Carried
 
 _EDITOR_TAGS = ("<ide_opened_file>", "<ide_selection>")
-_MEMORY_NOTE = re.compile(r"\s*<user-memory-input>(.*?)</user-memory-input>", re.DOTALL)
+_MEMORY_NOTE = lazily(r"\s*<user-memory-input>(.*?)</user-memory-input>", re.DOTALL)
 _ASKED_FOR = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
-_PROGRAM_SPEAKS = re.compile(
+_PROGRAM_SPEAKS = lazily(
     r"Exit code|<tool_use_error>|\[|The user |Error|E[A-Z]{3,}\b|Permission|Claude|Command|Request|File |String |Tool |"
     r"Bash |This |Shell |\w*:\w+ hook|cd |No |Cannot|Could not|Failed|Unable|Invalid|Unknown|Interrupted|Timeout"
 )
 _NOTICES = ("<task-notification", "<agent-notification")
 # A path is no slash command: `/tmp/x is empty`.
-_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
+_COMMAND = lazily(r"/[\w:.-]+(?:\s|$)")
 _LONGEST_QUEUE = 256
 
 
@@ -144,6 +148,19 @@ class Queue:
         self._removed: Counter[int] = Counter()
         """How often words were told by a removal more than by an attachment, by hash."""
 
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        queue = cls()
+        queue._waiting.extend(Queued(content, timestamp) for content, timestamp in carried["waiting"])
+        queue._removed = unpacked_counts(carried["removed"])
+        return queue
+
+    def carried(self) -> Carried:
+        """What it knows, as JSON."""
+        waiting = [(queued.content, queued.timestamp) for queued in self._waiting]
+        return {"waiting": waiting, "removed": packed_counts(self._removed)}
+
     def operation(self, entry: Record) -> Iterator[Queued]:
         """Takes a `queue-operation` record; yields a prompt that is now the agent's and was not told before."""
         kind, content = entry.get("operation"), entry.get("content")
@@ -178,7 +195,7 @@ class Queue:
         return queued
 
     def _told_once(self, queued: Queued, *, by: int) -> Iterator[Queued]:
-        words = hash("\n".join(spread(queued.content)[0]))
+        words = hashed("\n".join(spread(queued.content)[0]))
         told_before = self._removed[words] * by < 0
         self._removed[words] += by
         if not self._removed[words]:

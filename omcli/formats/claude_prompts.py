@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from omcli.formats.values import without_injected
 from omcli.memory.message import Aside
+from omcli.memory.patterns import lazily
 
 # How texts begin that a client wrote, not a person.
 _WRITTEN_BY_CLIENT = (
@@ -20,7 +21,7 @@ _WRITTEN_BY_CLIENT = (
     "<agent-notification>",
 )
 _MAYBE_UNRELATED = r"This may or may not be related to the current task\."
-_EDITOR_NOTE = re.compile(
+_EDITOR_NOTE = lazily(
     rf"The user opened the file [^\n]+ in the IDE\.(?: {_MAYBE_UNRELATED})?"
     rf"|The user selected (?:the )?lines? .+{_MAYBE_UNRELATED}",
     re.DOTALL,
@@ -28,7 +29,7 @@ _EDITOR_NOTE = re.compile(
 _COMPACTION_REQUEST = "Your task is to create a detailed summary of the conversation so far"
 _SUMMARY = "This session is being continued from a previous conversation"
 _INTERRUPT = "[Request interrupted by user"
-_REMARK = re.compile(
+_REMARK = lazily(
     r"The user doesn't want to .*?\b(?:the user said:\n|the following reason for the rejection: )(.+)", re.DOTALL
 )
 # What newer clients append to a refusal, after the person's words.

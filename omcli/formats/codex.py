@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict
+from typing import Self
 
 from omcli.formats.codex_items import (
     CALLS,
@@ -20,12 +21,14 @@ from omcli.formats.codex_items import (
 )
 from omcli.formats.codex_prompts import Prompts
 from omcli.formats.codex_stream import STREAM_TYPES, ExecStream, History, is_history
-from omcli.formats.format import Format
-from omcli.formats.source import Record, Sample, Shape, Source
+from omcli.formats.format import Format, by_record
+from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import record, string, text
+from omcli.formats.zones import offset_at
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.record import replace
+from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _RECORDS = frozenset(
     {
@@ -107,14 +110,47 @@ class _Rollout:
         self._facts = Facts()
         self._away: str | None = None
         """The turn's working directory, where it is not the session's."""
+        self._zone: str | None = None
         self._delegated: Aside | None = None
         self._wrapped = False
         self._compacted = False
         self._tools: dict[str, str] = {}
         self._prompts = Prompts()
 
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        rollout = cls()
+        rollout._facts = Facts(**carried["facts"])
+        rollout._away = carried["away"]
+        rollout._delegated = Aside.DELEGATED if carried["delegated"] else None
+        rollout._wrapped, rollout._compacted = carried["wrapped"], carried["compacted"]
+        rollout._tools = carried["tools"]
+        rollout._prompts = Prompts.going_on(carried["prompts"])
+        rollout._zone = carried["zone"]
+        return rollout
+
+    def carried(self) -> Carried | None:
+        """What it knows, as JSON; None while a prompt is undecided."""
+        prompts = self._prompts.carried()
+        return prompts and {
+            "facts": asdict(self._facts),
+            "away": self._away,
+            "delegated": self._delegated is not None,
+            "wrapped": self._wrapped,
+            "compacted": self._compacted,
+            "tools": dict(self._tools),
+            "prompts": prompts,
+            "zone": self._zone,
+        }
+
     def items(self, entry: Record) -> Iterator[Item]:
-        """What one record says."""
+        """What one record says, and in which zone."""
+        for item in self._items(entry):
+            offset = offset_at(self._zone, item.at) if self._zone and isinstance(item, Message) else None
+            yield replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
+
+    def _items(self, entry: Record) -> Iterator[Item]:
         kind, payload = text(entry.get("type")), entry.get("payload")
         if not isinstance(payload, dict):
             yield from self._bare(entry, kind)
@@ -181,6 +217,7 @@ class _Rollout:
         cwd, model = string(payload.get("cwd")), string(payload.get("model"))
         self._facts = replace(known, cwd=known.cwd or cwd, model=model or known.model)
         self._away = cwd if cwd != self._facts.cwd else None
+        self._zone = string(payload.get("timezone")) or self._zone
         if self._facts != known:
             yield Facts(cwd=None if known.cwd else cwd, model=model)
         else:
@@ -297,21 +334,31 @@ def _modern(entry: Record, kind: str) -> Record:
     return entry if kind else {**entry, "type": "message"}
 
 
-def read(source: Source) -> Iterator[Item]:
-    """Items of a rollout, a prompt history or an exec stream, told apart record by record."""
-    rollout, stream, history = _Rollout(), ExecStream(), History()
-    for entry in source.records():
-        if isinstance(entry, Skipped):
-            yield entry
-        elif "payload" in entry:
-            yield from rollout.items(entry)
-        elif text(entry.get("type")) in STREAM_TYPES:
-            yield from stream.items(entry)
-        elif is_history(entry):
-            yield from history.items(entry)
-        else:
-            yield from rollout.items(entry)
-    yield from rollout.end()
+class _Records:
+    """Records of a rollout, a prompt history or an exec stream, told apart one by one."""
+
+    def __init__(self, carried: Carried | None) -> None:
+        self._rollout = _Rollout.going_on(carried["rollout"]) if carried else _Rollout()
+        self._stream = ExecStream.going_on(carried["stream"]) if carried else ExecStream()
+        self._history = History(carried["history"] if carried else None)
+
+    def items(self, entry: Record) -> Iterator[Item]:
+        """What one record says."""
+        if "payload" in entry:
+            return self._rollout.items(entry)
+        if text(entry.get("type")) in STREAM_TYPES:
+            return self._stream.items(entry)
+        return self._history.items(entry) if is_history(entry) else self._rollout.items(entry)
+
+    def end(self) -> Iterator[Item]:
+        """What was still undecided at the end of the file."""
+        return self._rollout.end()
+
+    def carried(self) -> Carried | None:
+        """What is known so far; None while a prompt is undecided."""
+        rollout = self._rollout.carried()
+        stream, history = self._stream.carried(), self._history.session
+        return rollout and {"rollout": rollout, "stream": stream, "history": history}
 
 
 def sniff(sample: Sample) -> bool:
@@ -350,7 +397,7 @@ FORMAT = Format(
     name="codex",
     title="Codex CLI",
     sniff=sniff,
-    read=read,
+    read=by_record(_Records),
     places=("~/.codex/sessions/*/*/*/rollout-*.jsonl", "~/.codex/archived_sessions/*.jsonl"),
     copies=True,
 )

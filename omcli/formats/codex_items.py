@@ -10,6 +10,7 @@ from omcli.formats.blocks import image_of_url, placeholder
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
 from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.patterns import lazily
 
 # The types of calls, with the key of their arguments. Those without a name are called by their type.
 CALLS = {
@@ -42,16 +43,16 @@ _IDE_REQUEST = "## My request for Codex:"
 _SHELL_COMMAND = "<user_shell_command>"
 
 # What stands before the output proper.
-_HEADER = re.compile(
+_HEADER = lazily(
     r"(?:(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code|Duration): [^\n]*\n"
     r"|Wall time [\d.]+ seconds\n"
     r"|Process (?:exited with code|running with session ID) [^\n]*\n"
     r"|Script (?:completed|failed|terminated|running with cell ID [^\n]*)\n)+"
     r"(?:Final output|Output):(?:\n|\Z)"
 )
-_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
-_STILL_RUNNING = re.compile(r"^(?:Process running with session|Script running with cell) ID [^\n]*\n", re.MULTILINE)
-_SANDBOX_EXIT_CODE = re.compile(r"[^\n]*?\bexit code: (-?\d+)")
+_EXIT_CODE = lazily(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_STILL_RUNNING = lazily(r"^(?:Process running with session|Script running with cell) ID [^\n]*\n", re.MULTILINE)
+_SANDBOX_EXIT_CODE = lazily(r"[^\n]*?\bexit code: (-?\d+)")
 _FAILURES = (
     "failed in sandbox",
     "error: ",

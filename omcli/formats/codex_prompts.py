@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self
 
 from omcli.memory.message import Message
-from omcli.memory.transcript import Item, Reason, Skipped
+from omcli.memory.transcript import Carried, Item, Reason, Skipped
 
 _LONGEST_WAIT = 16
 """User items that are held back at most: a file of nothing else is not collected in memory."""
@@ -23,6 +24,17 @@ class Prompts:
         self._held: list[Message] = []
         self._stream: str | None = None
         self._items_count = False
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        prompts = cls()
+        prompts._stream, prompts._items_count = carried["stream"], carried["items_count"]
+        return prompts
+
+    def carried(self) -> Carried | None:
+        """What it knows, as JSON; None while an item waits for its event."""
+        return None if self._held else {"stream": self._stream, "items_count": self._items_count}
 
     def event(self, stream: str, prompt: Message) -> Iterator[Item]:
         """A prompt told by an event of a `stream`. Newer files have two such streams; the first one seen counts."""

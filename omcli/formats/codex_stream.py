@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self
 
 from omcli.formats.codex_items import content_of, prompt_text
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Message, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 STREAM_TYPES = frozenset(
     {
@@ -46,14 +47,15 @@ def is_history(entry: Record) -> bool:
 class History:
     """Reads `history.jsonl`: the prompts of all sessions, and nothing else."""
 
-    def __init__(self) -> None:
-        self._session: str | None = None
+    def __init__(self, session: str | None = None) -> None:
+        self.session = session
+        """The session of the last line."""
 
     def items(self, entry: Record) -> Iterator[Item]:
         """The prompt of a line, preceded by its session where that changes."""
         session = string(entry.get("session_id"))
-        if session != self._session:
-            self._session = session
+        if session != self.session:
+            self.session = session
             yield Facts(session=session)
         if said := prompt_text(text(entry.get("text"))):
             yield Message(role=Role.USER, text=said, at=instant(entry.get("ts")))
@@ -67,6 +69,17 @@ class ExecStream:
     def __init__(self) -> None:
         self._thread = ""
         self._open: set[str] = set()
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        stream = cls()
+        stream._thread, stream._open = carried["thread"], set(carried["open"])
+        return stream
+
+    def carried(self) -> Carried:
+        """What it knows, as JSON."""
+        return {"thread": self._thread, "open": sorted(self._open)}
 
     def items(self, entry: Record) -> Iterator[Item]:
         """What one line of the stream says."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from omcli.formats.format import by_record
 from omcli.formats.source import Record, Source
-from omcli.memory.transcript import Item, NewConversation, Reason, Skipped
+from omcli.memory.transcript import Carried, Item, NewConversation, Reason, Skipped
 
 
 class Conversation(Protocol):
@@ -18,25 +19,46 @@ class Conversation(Protocol):
     def turn(self, entry: Record) -> Iterator[Item]:
         """What one turn gives."""
 
+    def carried(self) -> Carried:
+        """What it needs to go on."""
 
-def in_turns(
-    source: Source, *, turns_of: Callable[[Record], list[object] | None], begin: Callable[[], Conversation]
-) -> Iterator[Item]:
+
+Begin = Callable[[Carried | None], Conversation]
+"""Begins a conversation, or goes on with one."""
+
+
+def in_turns(*, turns_of: Callable[[Record], list[object] | None], begin: Begin) -> Callable[[Source], Iterator[Item]]:
     """Reads every record as a turn of the running conversation, or as one of its own where `turns_of` gives a list."""
-    conversation = begin()
-    begun = False
-    for entry in source.records():
-        if isinstance(entry, Skipped):
-            yield entry
-            continue
-        turns = turns_of(entry)
+    return by_record(lambda carried: _Turns(turns_of, begin, carried))
+
+
+class _Turns:
+    def __init__(
+        self, turns_of: Callable[[Record], list[object] | None], begin: Begin, carried: Carried | None
+    ) -> None:
+        self._turns_of = turns_of
+        self._begin = begin
+        self._begun = carried is not None
+        self._conversation = begin(carried)
+
+    def items(self, entry: Record) -> Iterator[Item]:
+        turns = self._turns_of(entry)
         if turns is None:
-            yield from conversation.turn(entry)
+            yield from self._conversation.turn(entry)
         else:
-            if begun:
+            if self._begun:
                 yield NewConversation()
-            conversation = begin()
-            yield from conversation.whole(entry)
+            self._conversation = self._begin(None)
+            yield from self._conversation.whole(entry)
             for turn in turns:
-                yield from conversation.turn(turn) if isinstance(turn, dict) else (Skipped(Reason.NOT_AN_OBJECT),)
-        begun = True
+                if isinstance(turn, dict):
+                    yield from self._conversation.turn(turn)
+                else:
+                    yield Skipped(Reason.NOT_AN_OBJECT)
+        self._begun = True
+
+    def end(self) -> Iterator[Item]:
+        return iter(())
+
+    def carried(self) -> Carried | None:
+        return self._conversation.carried() if self._begun else None

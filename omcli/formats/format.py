@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from omcli.formats.source import Sample, Source
-from omcli.memory.transcript import Item
+from omcli.formats.source import Record, Sample, Source
+from omcli.memory.transcript import Carried, Item, Pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +26,33 @@ class Format:
     """Glob patterns of where the program keeps its transcripts; `~` is the home directory."""
     copies: bool = False
     """Sessions copy messages of earlier ones after a resume, with their ids and instants (`memory.identity`)."""
+
+
+class Reader(Protocol):
+    """Reads a transcript record by record. What it knows between two of them can be written down."""
+
+    def items(self, entry: Record) -> Iterator[Item]:
+        """What one record gives."""
+
+    def end(self) -> Iterator[Item]:
+        """What is still to be said at the end of the input."""
+
+    def carried(self) -> Carried | None:
+        """What another reader needs to go on from here as this one would; None while something is undecided."""
+
+
+def by_record(begin: Callable[[Carried | None], Reader]) -> Callable[[Source], Iterator[Item]]:
+    """Makes a `Format.read`; `begin` gives a reader, new or with what an earlier one carried."""
+
+    def read(source: Source) -> Iterator[Item]:
+        reader = begin(source.carried)
+        for entry in source.records():
+            if isinstance(entry, dict):
+                yield from reader.items(entry)
+            elif not isinstance(entry, Pause):
+                yield entry
+            elif (carried := reader.carried()) is not None:
+                yield replace(entry, carried=carried)
+        yield from reader.end()
+
+    return read

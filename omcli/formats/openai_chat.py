@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from omcli.formats import blocks
 from omcli.formats.conversations import in_turns
@@ -13,9 +13,9 @@ from omcli.formats.format import Format
 from omcli.formats.own_output import is_pack
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
-from omcli.memory.dates import instant
+from omcli.memory.dates import instant, utc_offset
 from omcli.memory.message import Image, Message, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _LISTS = ("messages", "traj", "conversation", "conversations")
@@ -39,16 +39,6 @@ def sniff(sample: Sample) -> bool:
     return sum(map(_is_chat, sample.records)) >= _ENOUGH * len(sample.records)
 
 
-def read(source: Source) -> Iterator[Item]:
-    """A record is a message of the running conversation, or holds one of its own. What om printed itself is skipped."""
-    if is_pack(source.beginning):
-        return iter([Skipped(Reason.INJECTED)])
-    return in_turns(source, turns_of=_messages, begin=_Conversation)
-
-
-FORMAT = Format(name="openai", title="OpenAI chat messages", sniff=sniff, read=read)
-
-
 @dataclass(slots=True)
 class _Conversation:
     """What earlier messages say about later ones: the calls that wait for their results, and the session's facts."""
@@ -57,6 +47,18 @@ class _Conversation:
     """Ids and tool names of calls without a result yet, in their order."""
     calls: int = 0
     known: Facts = field(default_factory=Facts)
+
+    @classmethod
+    def begin(cls, carried: Carried | None) -> _Conversation:
+        """A new one, or one that goes on."""
+        if carried is None:
+            return cls()
+        waiting = deque(((call, tool) for call, tool in carried["waiting"]), maxlen=_WAITING)
+        return cls(waiting=waiting, calls=carried["calls"], known=Facts(**carried["known"]))
+
+    def carried(self) -> Carried:
+        """What later messages need to know of those so far."""
+        return {"waiting": list(self.waiting), "calls": self.calls, "known": asdict(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
         """What a row says beside its messages."""
@@ -109,6 +111,7 @@ class _Conversation:
                     text=said,
                     id=_identifier(entry, "id", "message_id"),
                     at=_instant(entry),
+                    utc_offset=_utc_offset(entry),
                     name=name if name and name.casefold() != role else None,
                     images=content.images,
                 )
@@ -257,6 +260,10 @@ def _instant(entry: Record) -> str | None:
     return next((at for key in _TIMES if (at := instant(entry.get(key)))), None)
 
 
+def _utc_offset(entry: Record) -> int | None:
+    return next((utc_offset(entry[key]) for key in _TIMES if instant(entry.get(key))), None)
+
+
 def _is_chat(entry: Record) -> bool:
     messages = _messages(entry)
     if messages is None:
@@ -275,3 +282,16 @@ def _is_message(entry: object) -> bool:
     if isinstance(content, str):
         return not content.startswith(_COMMAND_OUTPUT)
     return content is None and ("content" in entry or bool(entry.get("tool_calls") or entry.get("function_call")))
+
+
+_in_turns = in_turns(turns_of=_messages, begin=_Conversation.begin)
+
+
+def read(source: Source) -> Iterator[Item]:
+    """A record is a message of the running conversation, or holds one of its own. What om printed itself is skipped."""
+    if source.carried is None and is_pack(source.beginning):
+        return iter([Skipped(Reason.INJECTED)])
+    return _in_turns(source)
+
+
+FORMAT = Format(name="openai", title="OpenAI chat messages", sniff=sniff, read=read)

@@ -1,4 +1,4 @@
-"""What om itself printed, found again in a text: packs and rows as JSON, and lines of `om log`."""
+"""What om itself printed, found again in a text: packs and rows as JSON, lines of `om log`, working-memory blocks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterator
 
 from omcli.memory.notation import TAG
+from omcli.memory.patterns import lazily
+from omcli.memory.working_block import TITLE
+from omcli.memory.working_lines import HEADINGS
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SESSION = rf'(?:"session":\s*{_STRING},\s*)?'
@@ -14,22 +17,26 @@ _ROW = (
     rf'\{{\s*"id":\s*"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}",\s*{_SESSION}"kind":\s*"[a-z]+",\s*"type":'
 )
 _INSIDE = (
-    rf'{_SESSION}"counter":\s*{_STRING},\s*"budget":\s*-?\d+,\s*"tokens":\s*\{{'  # om context
+    rf'{_SESSION}"counter":\s*{_STRING},\s*"budget":\s*-?\d+,\s*"tokens":\s*(?:\{{|\d+,\s*"sections":)'  # om context
     rf'|"observations?":\s*\[?\s*{_ROW}'  # om log, om show, om note
     rf'|"files":\s*\[\s*\{{\s*"path":\s*{_STRING},\s*"format":'  # om observe
 )
 _CHAT = rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'
-_JSON = re.compile(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
+_JSON = lazily(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
 # Other programs lay out the list of messages that an agent went on from otherwise; in theirs there is more than a pack.
-_PRINTED_CHAT = re.compile(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
-_LOG_LINE = re.compile(
+_PRINTED_CHAT = lazily(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
+_LOG_LINE = lazily(
     r"^(?:\x1b\[\d+m)?[0-9a-f]{8} \[\d{4}-\d\d-\d\d \d\d:\d\d\] (?:high  |medium|low   ) [a-z_]+(?: done| resolved)?: "
     r".*(?:\n|\Z)",
     re.MULTILINE,
 )
+# The title, then nothing but sections that om has, in them list items and a count of more.
+_HEADING = rf"\n### (?:{'|'.join(HEADINGS)})\n"
+_END = r"(?:\n|\Z)"
+_BLOCK = lazily(rf"^{TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE)
 _PRIORITIES = ("] high ", "] medium ", "] low ")
 # What is left of a document that was cut off: its line, and those after it that go on in JSON.
-_CUT_OFF = re.compile(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
+_CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
 _DEEPEST_INDENT = 80
 _BROKEN = 64
 """Documents of one text that may be broken; each costs as much as all before it."""
@@ -45,6 +52,8 @@ def printed(said: str) -> Iterator[tuple[int, int]]:
     """Start and end of each stretch of a text that om printed, in no order. Packs as text are known by their tag."""
     if any(priority in said for priority in _PRIORITIES):
         yield from (found.span() for found in _LOG_LINE.finditer(said))
+    if TITLE in said:
+        yield from (found.span() for found in _BLOCK.finditer(said))
     if '"schema"' in said or '"kind"' in said or f"<{TAG}" in said:
         yield from _json(said)
 

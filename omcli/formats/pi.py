@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from omcli.formats.blocks import image_of_base64, placeholder
-from omcli.formats.format import Format
-from omcli.formats.source import Record, Sample, Shape, Source
+from omcli.formats.format import Format, by_record
+from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.memory.patterns import lazily
+from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 # Settings, bookmarks, the state of extensions.
 _NOISE = frozenset({"thinking_level_change", "label", "custom"})
 # The session's id at the end of its file's name: `<time>_<id>.jsonl`.
-_SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
-_EXIT_CODE = re.compile(r"\n\nCommand exited with code (-?\d+)\s*\Z")
+_SESSION_FILE = lazily(r"_([^_/\\]+)\.jsonl$")
+_EXIT_CODE = lazily(r"\n\nCommand exited with code (-?\d+)\s*\Z")
 
 
-def read(source: Source) -> Iterator[Item]:
+class _Entries:
     """Every entry in file order, abandoned branches included: what was said there was said all the same."""
-    session: str | None = None
-    for entry in source.records():
-        if isinstance(entry, Skipped):
-            yield entry
-        elif entry.get("type") != "session":
+
+    def __init__(self, carried: Carried | None) -> None:
+        self._session: str | None = carried["session"] if carried else None
+
+    def items(self, entry: Record) -> Iterator[Item]:
+        """What one entry says."""
+        if entry.get("type") != "session":
             yield from _items(entry)
-        elif session is None and (session := string(entry.get("id"))):
+        elif self._session is None and (session := string(entry.get("id"))):
+            self._session = session
             yield _header(entry, session)
         else:
-            yield Skipped(Reason.NOISE if session else Reason.MALFORMED, "" if session else "session")
+            known = self._session is not None
+            yield Skipped(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
+
+    def end(self) -> Iterator[Item]:
+        """Nothing is held back."""
+        return iter(())
+
+    def carried(self) -> Carried:
+        """Whether the header came."""
+        return {"session": self._session}
 
 
 def _header(entry: Record, session: str) -> Facts:
@@ -211,7 +223,7 @@ FORMAT = Format(
     name="pi",
     title="pi",
     sniff=sniff,
-    read=read,
+    read=by_record(_Entries),
     places=("~/.pi/agent/sessions/*/*.jsonl",),
     copies=True,
 )

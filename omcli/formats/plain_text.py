@@ -13,6 +13,7 @@ from omcli.formats.source import Sample, Shape, Source
 from omcli.formats.values import INJECTED_TAGS, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Message, Role
+from omcli.memory.patterns import lazily
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 _SPEAKERS = {
@@ -38,8 +39,8 @@ _FORMS = tuple(
         rf"(?P<mark>\[){_TIME}\][ \t]*(?P<name>[^\W\d_][\w .'-]{{0,38}}?){_COLON}(?:[ \t]+(?P<rest>.*)|\Z)",
     )
 )
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
-_TAG = re.compile(rf"[ \t]*<(?P<tag>{'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
+_FENCE = lazily(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
+_TAG = lazily(rf"[ \t]*<(?P<tag>{'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 _LONGEST_BLOCK = 2000
 """Lines looked ahead for the end of a fence or a tag; where there is none, it is taken to be no block."""
 _SNIFFED = 20

@@ -10,13 +10,16 @@ from enum import Enum
 from functools import cached_property
 from typing import BinaryIO
 
-from omcli.memory.transcript import Reason, Skipped
+from omcli.memory.bookmark import Extent
+from omcli.memory.transcript import Carried, Pause, Reason, Skipped
 
 _HEAD = 1 << 20
 """How much is looked at before anything is read: a transcript's first line is often a side record."""
 _BEGINNING = 1000
 _VOTERS = 60
 """Records that vote on the format."""
+_CLEAN = 0.8
+"""The share of lines that must be objects. Markdown exports embed JSON lines: it is not enough that some are."""
 _RESYNCHRONISE = 64
 """How many places of a broken line are tried as the start of the next object."""
 _BOM = b"\xef\xbb\xbf"
@@ -66,14 +69,28 @@ class Sample:
 class Source:
     """A binary stream, read once. Memory is bounded by the longest line, or by the document where it is only one."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        head = stream.read(_HEAD).removeprefix(_BOM)
-        while head.isspace() and (more := stream.read(_HEAD)):
-            head = more
-        if b"\n" not in head:
-            head += stream.readline()  # the first line is longer than the head
-        self._head = head
+    def __init__(self, stream: BinaryIO, *, extent: Extent | None = None, carried: Carried | None = None) -> None:
+        """The stream from its beginning; or the rest of one that was read up to the end of a line.
+
+        Then `extent` is what was read, and `carried` what its reader knew there: the rest is JSON Lines as well.
+        """
+        self.carried = carried
+        self._extent = extent or Extent()
         self._stream = stream
+        self._head = self._opened() if carried is None else b""
+        self._is_read = False
+
+    def _opened(self) -> bytes:
+        """The first bytes, without a byte order mark and blank megabytes before them."""
+        head = self._stream.read(_HEAD)
+        content = head.removeprefix(_BOM)
+        self._extent.add(head[: len(head) - len(content)])
+        while content.isspace() and (more := self._stream.read(_HEAD)):
+            self._extent.add(content)
+            content = more
+        if b"\n" not in content:
+            content += self._stream.readline()  # the first line is longer than the head
+        return content
 
     @property
     def beginning(self) -> str:
@@ -83,12 +100,12 @@ class Source:
     @cached_property
     def shape(self) -> Shape:
         """How the bytes are laid out, from their beginning."""
+        if self.carried is not None:
+            return Shape.LINES
         if not self._head.strip():
             return Shape.EMPTY
-        voters = self._voters
-        clean = sum(all(isinstance(entry, dict) for entry in line) for line in voters) / len(voters)
-        # Markdown exports embed JSON lines: most of them must be objects, not just some.
-        if clean >= 0.8:
+        voters, clean = self._voters, self._clean
+        if clean >= _CLEAN:
             return Shape.LINES
         first_is_json = Skipped(Reason.NOT_JSON) not in voters[0]
         if clean < 0.5 and _DOCUMENT.match(self._head) and (len(voters) == 1 or not first_is_json):
@@ -114,26 +131,71 @@ class Source:
         text = self._head.decode("utf-8", "replace") if self.shape is Shape.TEXT else ""
         return Sample(shape=self.shape, records=tuple(records[:_VOTERS]), is_list=is_list, text=text)
 
-    def records(self) -> Iterator[Record | Skipped]:
-        """Objects in file order, and what was no object. A document yields itself, or its elements if it is a list."""
+    def records(self) -> Iterator[Record | Skipped | Pause]:
+        """Objects in file order, and what was no object. A document yields itself, or its elements if it is a list.
+
+        Where the last whole line ends, a pause: what follows may be a line that is still being written. There is none
+        where more of the input could make it something else.
+        """
         if self.shape is Shape.DOCUMENT:
             value = self._document_value
+            self._extent.add(self._head)
+            self._is_read = True
             for entry in value if isinstance(value, list) else [value]:
                 yield entry if isinstance(entry, dict) else Skipped(Reason.NOT_AN_OBJECT)
             return
+        settled_after = self._settled_after
         parsed = iter(self._opening)
+        last = b""
         for line in self._lines():
-            if line.isspace():
-                continue
-            if line.endswith(b"\n"):
+            if not line.endswith(b"\n"):
+                last = line
+                break
+            self._extent.add(line)
+            if not line.isspace():
                 yield from next(parsed, None) or parse_line(line)
-            else:
-                yield from parse_line(line, last=True)
+        if settled_after is not None and self._extent.length >= settled_after:
+            yield self._pause
+        self._extent.add(last)
+        self._is_read = True
+        if last and not last.isspace():
+            yield from parse_line(last, last=True)
 
     def text_lines(self) -> Iterator[str]:
         """Decoded lines without their line ends; bytes that are no UTF-8 become U+FFFD."""
         for line in self._lines():
+            self._extent.add(line)
             yield line.decode("utf-8", "replace").rstrip("\r\n")
+        self._is_read = True
+
+    @property
+    def end(self) -> Pause | None:
+        """The end of the input; None while it is not read to there."""
+        return self._pause if self._is_read else None
+
+    @property
+    def _pause(self) -> Pause:
+        return Pause(offset=self._extent.length, digest=self._extent.digest)
+
+    @property
+    def _settled_after(self) -> int | None:
+        """After how many bytes nothing that follows can make this anything but JSON Lines of the same format.
+
+        Asked for before anything is read. None where not all that has a vote on it is there yet.
+        """
+        if self.carried is not None:
+            return 0
+        if self.shape is not Shape.LINES or self._clean < _CLEAN:
+            return None
+        if len(self._opening) == _VOTERS:
+            return 0
+        return self._extent.length + len(self._head) if len(self._head) >= _HEAD else None
+
+    @cached_property
+    def _clean(self) -> float:
+        """The share of the voting lines that hold objects and nothing else."""
+        voters = self._voters
+        return sum(all(isinstance(entry, dict) for entry in line) for line in voters) / len(voters)
 
     @cached_property
     def _opening(self) -> list[tuple[Record | Skipped, ...]]:

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from omcli.formats import anthropic_messages, claude_code, codex, openai_chat, pi, plain_text
+from importlib import import_module
+
 from omcli.formats.format import Format
 from omcli.formats.source import Source
 from omcli.memory.errors import BadUsage, UnknownFormat
 
-# In the order of asking: the peculiar before the general.
-FORMATS: tuple[Format, ...] = (
-    codex.FORMAT,
-    pi.FORMAT,
-    claude_code.FORMAT,
-    anthropic_messages.FORMAT,
-    openai_chat.FORMAT,
-    plain_text.FORMAT,
-)
+# Names, and the modules they are in, imported when asked. In the order of asking: the peculiar before the general.
+_MODULES = {
+    "codex": "codex",
+    "pi": "pi",
+    "claude-code": "claude_code",
+    "anthropic": "anthropic_messages",
+    "openai": "openai_chat",
+    "text": "plain_text",
+}
+NAMES = tuple(_MODULES)
 
 
 def named(name: str) -> Format:
     """The format that `--format NAME` means. Raises BadUsage."""
-    for entry in FORMATS:
-        if entry.name == name:
-            return entry
-    raise BadUsage(f"unknown format `{name}`", hint=f"formats: {', '.join(entry.name for entry in FORMATS)}")
+    if name not in _MODULES:
+        raise BadUsage(f"unknown format `{name}`", hint=f"formats: {', '.join(NAMES)}")
+    found: Format = import_module(f"omcli.formats.{_MODULES[name]}").FORMAT
+    return found
 
 
 def recognised(source: Source) -> Format:
     """The format of an input by its content; its name and label are not asked. Raises UnknownFormat."""
-    for entry in FORMATS:
+    for entry in map(named, NAMES):
         if entry.sniff(source.sample):
             return entry
     raise UnknownFormat(
-        "not a transcript in any format om knows",
-        hint=f"name the format with --format ({', '.join(entry.name for entry in FORMATS)})",
+        "not a transcript in any format om knows", hint=f"name the format with --format ({', '.join(NAMES)})"
     )

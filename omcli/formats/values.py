@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from omcli.formats.own_output import begins_line, printed
 from omcli.formats.source import Record
 from omcli.memory.notation import TAG
+from omcli.memory.patterns import lazily
 
 _EMPTY: Record = {}
 
@@ -54,7 +55,7 @@ def compact_json(value: object) -> str:
 
 
 INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")
-_TAG = re.compile(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
+_TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 
 def without_injected(said: str) -> str:

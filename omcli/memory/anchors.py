@@ -5,8 +5,9 @@ They are what a later reader searches for and acts on, so an observation may nam
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
+
+from omcli.memory.patterns import lazily
 
 _URL = r"https?://[^\s\"'<>)\]`]+"
 # A path has slashes between name-like parts, or an ending; one slash between words is prose ("and/or").
@@ -27,11 +28,14 @@ _REFERENCE = r"(?<!\w)#\d+\b|(?<!\w)@[A-Za-z][\w\-]+"
 # Small whole numbers are counts, and counts are ours to make ("3 matches").
 _NUMBER = r"\b(?:\d{1,3}(?:,\d{3})+|\d{3,}(?:[.:]\d+)*)\b"
 
-_ANCHOR = re.compile("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
+_ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
 
-# Code in backticks, or a word: what stands between spaces, backticks and characters of scripts that don't use spaces.
-_WORD = re.compile(r"`([^`\n]{1,200})`|[^\s`\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]+")
+_CODE = lazily(r"`([^`\n]{1,200})`")
+# What parts words: spaces (later), backticks, and characters of scripts that don't use spaces.
+_PARTS_WORDS = lazily(r"[`\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _PUNCTUATION = ".,:;!?"
+_PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
+"""An ordinary word, which is no anchor and need not be searched: most words are."""
 _LONGEST = 300
 """Characters of a word in which anchors are looked for; a longer run is no name, and searching it takes its square."""
 
@@ -42,11 +46,20 @@ def anchors(text: str) -> tuple[str, ...]:
 
 
 def _found(text: str) -> Iterator[str]:
-    for word in _WORD.finditer(text):
-        if word[1]:
-            yield word[1].strip().rstrip(_PUNCTUATION)
-        elif len(word[0]) <= _LONGEST:
-            for match in _ANCHOR.finditer(word[0]):
+    for index, piece in enumerate(_CODE.split(text)):
+        if index % 2:
+            yield piece.strip().rstrip(_PUNCTUATION)
+        else:
+            yield from _in_words(piece)
+
+
+def _in_words(text: str) -> Iterator[str]:
+    """The anchors in what stands between code."""
+    apart = text if text.isascii() and "`" not in text else _PARTS_WORDS.sub(" ", text)
+    for word in apart.split():
+        # Small letters alone are never an anchor; most words are, and seeing that takes a tenth of matching them.
+        if not (word.isalpha() and word.islower()) and len(word) <= _LONGEST and not _PLAIN.match(word):
+            for match in _ANCHOR.finditer(word):
                 yield match[0].rstrip(_PUNCTUATION)
 
 

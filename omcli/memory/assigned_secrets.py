@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from omcli.memory.patterns import lazily
+
 # In lower case: where a name with one of them stands, a secret may follow.
 NAME_TRIGGERS = (b"pass", b"pwd", b"secret", b"token", b"key")
 
@@ -31,8 +33,8 @@ def _quoted(quote: str, depth: int) -> str:
 
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]$]"
 _QUOTES = (('"', 15), ('"', 7), ('"', 3), ('"', 1), ("'", 1), ('"', 0), ("'", 0), ("`", 0))
-_REST = re.compile(f"{_BARE}*")
-_ASSIGNED = re.compile(
+_REST = lazily(f"{_BARE}*")
+_ASSIGNED = lazily(
     rf"(?:(?P<chosen>{_CHOSEN})|{_GENERATED})\d{{0,2}}(?P<closing>\\*[\"'`])?\]?"
     # `=`, `: type =`, `=>`, `:`, `:=`, the space after a `--flag`, the `>` of `<password>`.
     r"(?P<separator>[ \t]{0,4}(?:(?::[ \t]{0,4}[A-Za-z_][\w.\[\], |]{0,40})?=(?![=~])>?|:=?)[ \t]{0,4}|[ \t]{1,4}|>)"
@@ -41,23 +43,23 @@ _ASSIGNED = re.compile(
     + rf"|(?P<bare>{_BARE}{{6,64}}+)(?![(\[{{$]))",
     re.IGNORECASE,
 )
-_FLAG = re.compile(r"(?:^|[\s\"'`])--[\w-]{0,30}$")
+_FLAG = lazily(r"(?:^|[\s\"'`])--[\w-]{0,30}$")
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazily(
     r"<[^>]*>|\{[^}]*\}|^\$|\$\(|^%|%\(|\.\.\.|…|\*\*\*|x{4}|[•●]{2}|^\[|\s"
     r"|your|example|placeholder|change.?me|dummy|redacted|sample|insert|replace|undefined|required|optional",
     re.IGNORECASE,
 )
 # After a quote that closed a JSON string; a value never starts so.
 _JSON_PUNCTUATION = (",", ":", "}", "]")
-_NAME_LIKE = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
-_PATH = re.compile(r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://")
-_AWS_SECRET = re.compile(r"(?=.*[0-9])[A-Za-z0-9/+]{40}")  # may well begin like a path
-_DIGIT = re.compile("[0-9]")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_CODE_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_WORDS = re.compile(r"[A-Za-z]+(?:[-_.][A-Za-z]+)*")
-_KEY_LETTERS = re.compile(r"(?![0-9]+$)[\w.~+/=:@-]+")
+_NAME_LIKE = lazily(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
+_PATH = lazily(r"\.{0,2}/|~/|[A-Za-z]:\\|[A-Za-z][A-Za-z0-9+.-]*://")
+_AWS_SECRET = lazily(r"(?=.*[0-9])[A-Za-z0-9/+]{40}")  # may well begin like a path
+_DIGIT = lazily("[0-9]")
+_DATE = lazily(r"\d{4}-\d\d-\d\d")
+_CODE_PATH = lazily(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_WORDS = lazily(r"[A-Za-z]+(?:[-_.][A-Za-z]+)*")
+_KEY_LETTERS = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
 
 
 def assigned_secret(text: str, at: int) -> tuple[int, int] | None:

@@ -12,7 +12,8 @@ class Waiting(NamedTuple):
     """What has to be known of a waiting message to place the end of a batch."""
 
     tokens: int
-    role: Role
+    role: str
+    """One of `Role`."""
     call_id: str | None
 
 
@@ -35,9 +36,9 @@ def batch_length(waiting: Iterable[Waiting], *, max_tokens: int) -> int:
             break
         if call_id is None:
             continue
-        if role is Role.CALL:
+        if role == Role.CALL:
             calls[call_id] = index
-        elif role is Role.RESULT and call_id in calls and end - starts[calls[call_id]] <= max_tokens:
+        elif role == Role.RESULT and call_id in calls and end - starts[calls[call_id]] <= max_tokens:
             fitting_pairs.append((calls[call_id], index))
     return _before_open_calls(length, fitting_pairs) or length
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from omcli.memory.record import record
 from omcli.memory.tier import Tier
 
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
@@ -12,12 +12,12 @@ DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL:
 _SMALL = 4096
 # What was observed says more per token than what was said: up to `_SMALL` tokens the session tier comes first, and raw
 # messages are a reminder of where the work stands. Beyond, each tier's share grows in a straight line to its maximum.
-_SMALL_SHARES: Mapping[Tier, float] = {Tier.CROSS: 0.12, Tier.SESSION: 0.67, Tier.TAIL: 0.21}
+_SMALL_SHARES: Mapping[Tier, float] = {Tier.CROSS: 0.1, Tier.SESSION: 0.82, Tier.TAIL: 0.08}
 _OVERFLOW = (Tier.SESSION, Tier.TAIL, Tier.CROSS)
 """Who gets, in this order, what another tier may not hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Budgets:
     """The most tokens a pack may hold, as a whole and in each tier. Below zero counts as zero."""
 

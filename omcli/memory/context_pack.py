@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from omcli.memory import ranking, tail
@@ -13,13 +12,15 @@ from omcli.memory.layouts.layout import Head, Shown
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import TokenCounter
+from omcli.memory.record import field, mutable_record, record
 from omcli.memory.selection import Price, Scales, fitting
 from omcli.memory.session import Session
 from omcli.memory.tail import Turn, Unit
 from omcli.memory.tier import Tier
+from omcli.memory.worth import most_telling
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ContextPack:
     """The three tiers as chosen, what they cost, and the text that holds them."""
 
@@ -63,25 +64,25 @@ def pack(
     whole. `now`, an instant, decides nothing but which rows of other sessions have to give way.
     """
     head = Head(session=session.id if session else None, counter=counter.name, budgets=budgets, pending=pending)
-    scales = Scales(layout=LAYOUTS[to](head), counter=counter)
+    scales = Scales(layout=LAYOUTS[to](head), counter=counter.remembering())
     shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
     own = _in_printing_order(observations)
     draft = _Draft(
         budgets=budgets,
         scales=scales,
         cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now), scales=scales),
-        session=_Rows(rows=own, order=ranking.ranked_in_session(own), scales=scales),
+        session=_Rows(rows=own, order=_Remembered(most_telling(own)), scales=scales),
         tail=_Tail(messages=messages, scales=scales),
     )
     draft.fill()
-    printed = draft.print()
+    printed, tokens = draft.print()
     shown = draft.shown
     return ContextPack(
         session=head.session,
         cross=tuple(shown.cross),
         observations=tuple(shown.session),
         turns=tuple(shown.tail),
-        tokens=draft.tokens(),
+        tokens=tokens,
         left_out=len(shared) + len(own) - len(shown.cross) - len(shown.session),
         counter=counter.name,
         budgets=budgets,
@@ -93,6 +94,20 @@ def pack(
 def _in_printing_order(rows: Sequence[Observation]) -> list[Observation]:
     """Visible rows, reflections first: what they were folded from came before everything that still stands."""
     return sorted((row for row in rows if row.is_visible), key=lambda row: row.kind is not Kind.REFLECTION)
+
+
+class _Remembered:
+    """What an iterator gives, each once computed and then again and again."""
+
+    def __init__(self, source: Iterator[int]) -> None:
+        self._source = source
+        self._given: list[int] = []
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._given
+        for place in self._source:
+            self._given.append(place)
+            yield place
 
 
 class _Part(Protocol):
@@ -109,12 +124,13 @@ class _Part(Protocol):
         """Gives up the last in rank."""
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable_record
 class _Rows:
     """A tier of rows."""
 
     rows: Sequence[Observation]
-    order: Sequence[int]
+    order: Iterable[int]
+    """Their places, the best first; gone through again for every filling."""
     scales: Scales
     chosen: list[Price] = field(default_factory=list)
 
@@ -133,7 +149,7 @@ class _Rows:
         del self.chosen[-count:]
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable_record
 class _Tail:
     """The tier of messages."""
 
@@ -156,7 +172,7 @@ class _Tail:
         self.units = self.units[:-count]
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable_record
 class _Draft:
     """A pack in the making."""
 
@@ -180,6 +196,10 @@ class _Draft:
         shown = self.shown
         return {tier: self.scales.part(tier, shown) for tier in Tier}
 
+    def held(self, tier: Tier) -> int:
+        """What one tier takes."""
+        return self.scales.part(tier, self.shown)
+
     def fill(self) -> None:
         """Fills every tier up to its share; what one does not use flows on to the next, then back to those before."""
         maxima = self.budgets.maxima
@@ -187,25 +207,28 @@ class _Draft:
         spare = 0
         for tier, part in self.parts.items():
             part.fill(min(maxima[tier], given[tier] + spare) - self.scales.furniture(tier))
-            spare += given[tier] - self.tokens()[tier]
+            spare += given[tier] - self.held(tier)
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
-            held = self.tokens()[tier]
+            held = self.held(tier)
             # Lines were counted one by one; together they are less, and what that leaves is used as well.
             more = min(spare, maxima[tier] - held)
             if more > 0 and len(rows.chosen) < len(rows.rows):
                 rows.fill(sum(rows.costs) + more - (0 if held else self.scales.furniture(tier)))
-                spare -= self.tokens()[tier] - held
+                spare -= self.held(tier) - held
 
-    def print(self) -> str:
-        """The pack as printed. Where it is over a budget after all, the last in rank go until it is not."""
+    def print(self) -> tuple[str, dict[Tier, int]]:
+        """The pack as printed, and what each tier takes of it.
+
+        Where it is over a budget after all, the last in rank go until it is not.
+        """
         while True:
             tokens = self.tokens()
             printed = self.scales.layout.whole(self.shown, tokens)
             over = self._over(printed, tokens)
             if not over:
-                return printed
+                return printed, tokens
             if not any(part.costs for part in self.parts.values()):
-                return ""
+                return "", tokens
             for tier, excess in over.items():
                 part = self.parts[tier]
                 part.drop(_how_many(part.costs, excess))

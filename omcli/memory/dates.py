@@ -43,6 +43,20 @@ def instant(value: object) -> str | None:
     return spell(moment)
 
 
+def utc_offset(value: object) -> int | None:
+    """The zone in which a transcript wrote a time, in minutes east of UTC; None where it does not say.
+
+    `Z`, as well as `+00:00`, is how most programs write times whatever their zone, and says nothing.
+    """
+    if not isinstance(value, str):
+        return None
+    try:
+        offset = datetime.fromisoformat(value.strip()).utcoffset()
+    except ValueError:
+        return None
+    return int(offset.total_seconds() // 60) or None if offset is not None else None
+
+
 def spell(moment: datetime) -> str | None:
     """A datetime as an instant; a naive one stays without zone. None before 1970 or where UTC leaves the calendar."""
     zone = "" if moment.tzinfo is None else "Z"

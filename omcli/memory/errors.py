@@ -10,6 +10,7 @@
     ├── InputOutput          74  the disk refused: full, failing, read-only
     ├── TryAgain             75  somebody else was quicker or still is at it
     │   ├── StoreLocked      75  another process holds the write lock
+    │   ├── SessionTaken     75  another process began a session under this name, with other messages
     │   ├── LaneTaken        75  another process is observing this session
     │   └── StaleBatch       75  the cursor moved since the batch was read
     ├── BadConfiguration     78  a setting or the store itself does not fit this program
@@ -98,6 +99,12 @@ class StoreLocked(TryAgain):
     """Another process held the store's write lock for longer than we were told to wait."""
 
     slug = "store-locked"
+
+
+class SessionTaken(TryAgain):
+    """Another process began a session under the name we chose for ours, with other messages."""
+
+    slug = "session-taken"
 
 
 class LaneTaken(TryAgain):

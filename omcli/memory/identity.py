@@ -20,10 +20,15 @@ class Identities:
     then hold over all sessions. Content alone never does: two sessions may well both say "ok".
     """
 
-    def __init__(self, session: str, *, format_name: str, copies: bool) -> None:
+    def __init__(self, session: str, *, format_name: str, copies: bool, before: Counter[int] | None = None) -> None:
+        """`before` is `counted()` of the reading that this one goes on with."""
         self._session = digest("session", format_name, session)
         self._anywhere = digest("format", format_name) if copies else self._session
-        self._before: Counter[int] = Counter()
+        self._before = before or Counter[int]()
+
+    def counted(self) -> Counter[int]:
+        """How often each message without an id came so far."""
+        return self._before
 
     def of(self, message: Message) -> str:
         """The identity of the next message, 32 hex digits."""

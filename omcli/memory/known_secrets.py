@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from omcli.memory.assigned_secrets import NAME_TRIGGERS, assigned_secret
+from omcli.memory.patterns import lazily
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ _KEY_PATTERNS = {
     "jwt": r"eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*){0,3}",
 }
 _ONE_OF_THEM = "|".join(f"(?P<{rule.replace('-', '_')}>{pattern})" for rule, pattern in _KEY_PATTERNS.items())
-_KEY = re.compile(rf"(?:{_ONE_OF_THEM})(?![A-Za-z0-9])", re.ASCII)
+_KEY = lazily(rf"(?:{_ONE_OF_THEM})(?![A-Za-z0-9])", re.ASCII)
 _KEY_LETTERS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-"
 _SHAPE = bytes(ord("k") if byte in _KEY_LETTERS else ord(" ") for byte in range(256))
 # No key is shorter; of a random one, few characters are the same.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
 from enum import StrEnum
+
+from omcli.memory.record import record
 
 
 class Role(StrEnum):
@@ -50,7 +50,7 @@ class Aside(StrEnum):
     """event: a summary of an earlier part that the transcript carries along."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Image:
     """An image that was part of a message; its bytes are not kept."""
 
@@ -60,7 +60,7 @@ class Image:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Message:
     """One turn or tool event. `text` is what was said or written, verbatim but for secrets and injected context."""
 
@@ -71,6 +71,8 @@ class Message:
     """The producer's own id, where it gives one that tells messages of a session apart."""
     at: str | None = None
     """When, as an instant (`dates`), where the producer says so."""
+    utc_offset: int | None = None
+    """Minutes east of UTC where it was said, where the producer says so: which day "yesterday" was."""
     name: str | None = None
     """The speaker, where several share a role."""
     agent: str | None = None
@@ -93,7 +95,7 @@ class Message:
         return self.role is not Role.EVENT and self.aside is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KeptMessage:
     """A message with its place in the store."""
 
@@ -110,6 +112,8 @@ class KeptMessage:
 
 def digest(*parts: str | None) -> str:
     """32 hex digits over parts; absent and empty parts differ, and parts never run into each other."""
+    import hashlib  # noqa: PLC0415 - 6 ms that reading a store need not pay
+
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
         encoded = b"\x00" if part is None else part.encode("utf-8", "surrogatepass")
@@ -123,7 +127,8 @@ def content_digest(message: Message) -> str:
         message.role,
         message.aside,
         message.name,
-        message.tool,
+        # Of a result it is learnt from the call, which a piece of a transcript need not have.
+        None if message.role is Role.RESULT else message.tool,
         message.call_id,
         message.text,
         message.agent,

@@ -2,7 +2,7 @@ r"""How a row is written on one line, and read back: `[2026-02-10 14:32] CRITICA
 
 A notation is exact: text goes in and comes out byte for byte, but for these escapes, which parsing takes back:
 
-* a text that begins like a status (`done: `, `resolved: `) gets a backslash in front;
+* a text that begins like a status (`done: `, `resolved: `) or a priority (`CRITICAL `) gets a backslash in front;
 * `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`: nothing inside a pack may end it;
 
 and but for what is not written at all: an open status, line breaks (a space stands for them) and terminal controls.
@@ -12,25 +12,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from omcli.memory.dates import minute
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Observation, Priority, Status
+from omcli.memory.record import record
 from omcli.memory.text import printable
 
 TAG = "om-memory"
 """What encloses a pack; `formats.values` leaves out what stands in it."""
 
-_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
-_TAG_LIKE = re.compile(rf"<(\\*/?{TAG})", re.IGNORECASE)
-_GUARDED_TAG = re.compile(rf"<\\(\\*/?{TAG})", re.IGNORECASE)
+# Compiled when they are used: most rows have nothing of it, and most runs read none back.
+_BREAKS = "[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+"
+_TAG_LIKE = rf"<(\\*/?{TAG})"
+_GUARDED_TAG = rf"<\\(\\*/?{TAG})"
 _SETTLED = r"(done|resolved): "
-_STATUS_LIKE = re.compile(rf"\\*{_SETTLED}")
-_GUARDED_STATUS = re.compile(rf"\\+{_SETTLED}")
+_MARK_LIKE = re.compile(rf"\\*(?:{_SETTLED}|(?:CRITICAL|IMPORTANT|NOTE) )")
+_GUARDED_MARK = rf"\\+(?:{_SETTLED}|(?:CRITICAL|IMPORTANT|NOTE) )"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Line:
     """What a printed row says."""
 
@@ -41,7 +42,7 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Notation:
     """A way to write rows, one per line."""
 
@@ -49,9 +50,9 @@ class Notation:
     render: Callable[[Line], str]
     """The row on a line of its own, with its date."""
     render_under: Callable[[Line], str]
-    """The row below a line that holds its day."""
+    """The row below a line that holds its minute; a medium priority goes without a word."""
     parse: Callable[[str, str], Line | None]
-    """What a line says, or None where it is no row. The second text is the day it stands under, or empty."""
+    """What a line says, or None where it is no row. The second text is the minute it stands under, or empty."""
 
 
 def line(row: Observation) -> Line:
@@ -61,54 +62,54 @@ def line(row: Observation) -> Line:
 
 def as_line(text: str) -> str:
     """A row's text as it is printed: on one line, with all its spaces."""
-    return printable(_BREAKS.sub(" ", text))
+    return text if text.isprintable() else printable(re.sub(_BREAKS, " ", text))
 
 
 def fenced(text: str) -> str:
     r"""Text in which nothing opens or closes a pack: `</om-memory` is `<\/om-memory`."""
-    return _TAG_LIKE.sub(r"<\\\1", text)
+    return re.sub(_TAG_LIKE, r"<\\\1", text, flags=re.IGNORECASE) if "<" in text else text
 
 
 def unfenced(text: str) -> str:
     """Text that was `fenced`, as it was."""
-    return _GUARDED_TAG.sub(r"<\1", text)
+    return re.sub(_GUARDED_TAG, r"<\1", text, flags=re.IGNORECASE)
 
 
 _WORDS: Mapping[Priority, str] = {Priority.HIGH: "CRITICAL", Priority.MEDIUM: "IMPORTANT", Priority.LOW: "NOTE"}
 _PRIORITIES = {word: priority for priority, word in _WORDS.items()}
-_WRITTEN = re.compile(
-    rf"(?:\[(?P<dated>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}})\]|(?P<time>[0-9]{{2}}:[0-9]{{2}}))"
-    rf" (?P<word>{'|'.join(_PRIORITIES)}) (?:(?P<status>done|resolved): )?(?P<text>.*)",
-    re.DOTALL,
-)
+_DATED = r"\[(?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\] "
+_MARKED = rf"(?P<word>{'|'.join(_PRIORITIES)}) "
+_SAID = r"(?:(?P<status>done|resolved): )?(?P<text>.*)"
+_WRITTEN = _DATED + _MARKED + _SAID
+_WRITTEN_UNDER = f"(?:{_MARKED})?{_SAID}"
 
 
-def _words(said: Line) -> str:
+def _said(said: Line) -> str:
     text = as_line(said.text)
-    if _STATUS_LIKE.match(text):
+    if _MARK_LIKE.match(text):
         text = "\\" + text
     settled = f"{said.status}: " if said.status in (Status.DONE, Status.RESOLVED) else ""
-    return f"{_WORDS[said.priority]} {settled}{fenced(text)}"
+    return f"{settled}{fenced(text)}"
 
 
 def _words_dated(said: Line) -> str:
-    return f"[{said.dated}] {_words(said)}"
+    return f"[{said.dated}] {_WORDS[said.priority]} {_said(said)}"
 
 
 def _words_under(said: Line) -> str:
-    return f"{said.dated[11:]} {_words(said)}"
+    return _said(said) if said.priority is Priority.MEDIUM else f"{_WORDS[said.priority]} {_said(said)}"
 
 
-def _parse_words(written: str, day: str = "") -> Line | None:
-    found = _WRITTEN.fullmatch(written)
-    if found is None or not (found["dated"] or day):
+def _parse_words(written: str, minute: str = "") -> Line | None:
+    found = re.fullmatch(_WRITTEN_UNDER if minute else _WRITTEN, written, re.DOTALL)
+    if found is None:
         return None
     text = unfenced(found["text"])
     return Line(
-        dated=found["dated"] or f"{day} {found['time']}",
-        priority=_PRIORITIES[found["word"]],
+        dated=minute or found["dated"],
+        priority=_PRIORITIES[found["word"] or "IMPORTANT"],
         status=Status(found["status"]) if found["status"] else None,
-        text=text[1:] if _GUARDED_STATUS.match(text) else text,
+        text=text[1:] if re.match(_GUARDED_MARK, text) else text,
     )
 
 

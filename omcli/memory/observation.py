@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from omcli.memory.record import field, record
 
 
 class Kind(StrEnum):
@@ -48,6 +49,12 @@ class Type(StrEnum):
     SEARCH_PERFORMED = "search_performed"
     TODO_UPDATED = "todo_updated"
     TASK_DELEGATED = "task_delegated"
+    EXCERPT = "excerpt"
+    """Lines of a file or an output as they stand there."""
+
+
+OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
+"""Types whose rows hold until somebody says otherwise."""
 
 
 class Priority(StrEnum):
@@ -84,7 +91,7 @@ class Source(StrEnum):
     IMPORT = "import"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Draft:
     """A fact as an observer states it, before the store knows it. `text` is one line."""
 
@@ -99,12 +106,17 @@ class Draft:
     event_at: str | None = None
     """When it happened: the instant of the message, where known."""
     refers_to: str | None = None
-    """The day (`YYYY-MM-DD`) or month (`YYYY-MM`) the text speaks about, where it names one."""
+    """What the text speaks about, where it names one: a day (`YYYY-MM-DD`), month (`YYYY-MM`), year, or an interval of
+    days or months (`2026-03-02/2026-03-08`), as `calendar` spells them."""
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    replaces: tuple[str, ...] = ()
+    """Ids of the rows it takes the place of."""
+    reason: str | None = None
+    """Why those are replaced."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Observation:
     """A row of memory. Rows are never edited: what changes is whether they are seen, and the columns that say why."""
 
@@ -144,6 +156,11 @@ class Observation:
     def dated(self) -> str:
         """The instant the row is filed under: when it happened, else when it was written."""
         return self.event_at or self.observed_at
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a later message may settle or overrule the row, however long ago it was written."""
+        return self.status is Status.OPEN or self.type in OVERRULED
 
     @property
     def is_visible(self) -> bool:

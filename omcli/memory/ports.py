@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Type
+from omcli.memory.record import record
 from omcli.memory.session import Session
+
+if TYPE_CHECKING:  # what reads no file waits for no hash
+    from omcli.memory.bookmark import Bookmark, Origin
 
 
 class Lane(StrEnum):
@@ -30,7 +33,7 @@ class Outcome(StrEnum):
     """The observer failed: nothing was written and the cursor stayed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Incoming:
     """A message on its way into the store."""
 
@@ -42,7 +45,7 @@ class Incoming:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Batch:
     """Messages of one session that no observation covers yet, with the two ends they were read between."""
 
@@ -59,20 +62,35 @@ class Batch:
     """The main thread's last assistant text before the batch: what its first prompt may answer. Already covered."""
     cwd: str | None = None
     """The session's working directory."""
+    standing: tuple[Observation, ...] = ()
+    """Visible observations of the session, oldest first, that the batch may settle, overrule or repeat."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
+class Replacement:
+    """A row goes out of sight since another says what it said, or what became of it."""
+
+    row: str
+    """Its id."""
+    by: str
+    """The id of the row that takes its place."""
+    reason: str
+
+
+@record
 class Appended:
     """What an append did: one entry per message given, in order, True where it was new."""
 
     new: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LogQuery:
     """Which rows to show. Every field narrows; the defaults show all visible rows."""
 
     session: str | None = None
+    other_than: str | None = None
+    """Rows of every session but this one, and of none."""
     project: str | None = None
     kinds: tuple[Kind, ...] = ()
     types: tuple[Type, ...] = ()
@@ -87,9 +105,11 @@ class LogQuery:
     """Rows added after this position (`Logged.position`), for following a log."""
     last: int | None = None
     """Only the last this many."""
+    bare: bool = False
+    """Without what takes longest to read: `sources`, `message_ids` and `metadata` are empty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Logged:
     """A row of the log with its position: the order in which rows were added."""
 
@@ -97,7 +117,7 @@ class Logged:
     observation: Observation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SessionSummary:
     """A session and what the store holds of it."""
 
@@ -115,7 +135,7 @@ class SessionSummary:
     """Instant at which something new of it was last taken in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LaneError:
     """The last failure of a lane that no later success has followed."""
 
@@ -125,7 +145,7 @@ class LaneError:
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StoreStatus:
     """The whole store in numbers. Token totals are per counter and never added across counters."""
 
@@ -153,8 +173,13 @@ class Store(Protocol):
     writes raises StoreLocked and InputOutput.
     """
 
-    def append(self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str) -> Appended:
+    def append(
+        self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
+    ) -> Appended:
         """Keeps the messages that are not yet there, in order, and merges what is known of the session.
+
+        The first `opening` of the messages have to be those that the session begins with (`begins_with`): where it does
+        not, SessionTaken is raised and nothing is kept.
 
         A message whose identity is already stored, in any session, is left as it is. The session is there afterwards,
         also where no message is given. An exit code that does not fit into 64 bits is dropped.
@@ -167,20 +192,35 @@ class Store(Protocol):
         begins with anything.
         """
 
-    def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
+    def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
+        """How far a file was taken in, by ascending offset; none where it was read on other terms."""
+
+    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        """Keeps bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
+
+    def unobserved(self, session: str, *, max_tokens: int, standing: int = 0) -> Batch | None:
         """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None where none is left.
 
         The batch does not end between a call and its result where the two, and what stands between them, fit into one
-        batch (`batching`).
+        batch (`batching`). With it come the newest `standing` observations of the session that are in sight, and the
+        newest `standing` of those that may change (`Observation.may_change`).
         """
 
     def record(
-        self, batch: Batch, observations: Sequence[Observation], *, outcome: Outcome, now: str, error: str | None = None
+        self,
+        batch: Batch,
+        observations: Sequence[Observation],
+        *,
+        outcome: Outcome,
+        now: str,
+        replaced: Sequence[Replacement] = (),
+        error: str | None = None,
     ) -> None:
-        """Writes a batch's rows and moves the cursor to `batch.through`, or neither.
+        """Writes a batch's rows, hides what they replace and moves the cursor to `batch.through`, or nothing of it.
 
-        FAILED records the error and leaves the cursor. Raises StaleBatch, whatever the outcome, where the cursor is no
-        longer `batch.after`; ValueError for rows of a batch that is not OBSERVED.
+        What is out of sight already, or not there, is not replaced. FAILED records the error and leaves the cursor.
+        Raises StaleBatch, whatever the outcome, where the cursor is no longer `batch.after`; ValueError for rows or
+        replacements of a batch that is not OBSERVED.
 
         What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those, and a
         source that names no stored message is left out.
@@ -222,7 +262,8 @@ class Store(Protocol):
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
         """Takes the lease on a lane, or extends it for its owner. Raises LaneTaken while another holds it.
 
-        A lease that has expired, or whose owner is known to be gone, is taken over. The error names the owner.
+        A lease that has expired, or whose owner is known to be gone, is taken over. The error names the owner. A lease
+        that keeps others out lasts no longer than the last of them asked for: clocks go wrong, and back.
         """
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
@@ -244,6 +285,9 @@ class TokenCounter(Protocol):
 
     def conversation(self, messages: Iterable[Message]) -> int:
         """Tokens of a transcript, with the overhead the counter adds once."""
+
+    def remembering(self) -> TokenCounter:
+        """A counter that counts the same, made for texts that share lines: it may remember those."""
 
 
 class Observer(Protocol):

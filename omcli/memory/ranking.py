@@ -1,4 +1,4 @@
-"""Which rows go first where not all fit: what matters, what is open, what is recent, what was written by hand."""
+"""Which rows of other sessions are shown, and which go first: what matters, is recent or was written by hand."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from datetime import datetime
 from math import exp2
 
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+from omcli.memory.worth import PINNED
 
 HALF_LIFE_DAYS = 7.0
 WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priority.LOW: 1}
 # A note is medium unless its author says otherwise, a reflection high: 2 x 2.0 puts a note of the same day ahead.
 BIAS: Mapping[Kind, float] = {Kind.REFLECTION: 1.3, Kind.NOTE: 2.0}
-PINNED = "pinned"
-"""A row with this tag goes before all others."""
-
 _SETTLED = frozenset({Status.DONE, Status.RESOLVED})
 # What is being done in one session is no business of another, however it was written down.
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
@@ -54,19 +52,6 @@ def ranked(rows: Sequence[Observation], *, now: str) -> list[int]:
     def key(place: int) -> tuple[bool, float, bool, str]:
         row = rows[place]
         return (PINNED not in row.tags, -score(row, now=now), row.kind is not Kind.NOTE, row.id)
-
-    return sorted(range(len(rows)), key=key)
-
-
-def ranked_in_session(rows: Sequence[Observation]) -> list[int]:
-    """Places of a session's rows in the order in which they deserve a place in its own pack.
-
-    Pinned rows first, then by priority; at equal priority what is not settled yet, then the newest.
-    """
-
-    def key(place: int) -> tuple[bool, int, bool, int]:
-        row = rows[place]
-        return (PINNED not in row.tags, -WEIGHTS[row.priority], row.status in _SETTLED, -place)
 
     return sorted(range(len(rows)), key=key)
 

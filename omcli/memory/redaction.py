@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from omcli.memory.known_secrets import Secret, secrets
+from omcli.memory.patterns import lazily
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +61,8 @@ def _replaced(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:
 
 
 _TAG = r"<(?P<close>\\?/)?[Pp]rivate>"
-_IN_TEXT = re.compile(_TAG)
-_IN_JSON = re.compile(rf'{_TAG}|\\.|(?P<quote>")', re.DOTALL)
+_IN_TEXT = lazily(_TAG)
+_IN_JSON = lazily(rf'{_TAG}|\\.|(?P<quote>")', re.DOTALL)
 
 
 def _private_blocks(text: str) -> list[tuple[int, int]]:

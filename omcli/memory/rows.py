@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 
 # Valid in JSON as they are, but they move a terminal's cursor, turn its text around, end lines or can't be encoded.
-_RAW = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_RAW = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 
 
 def json_line(value: object) -> str:
     """A value as JSON on one line, exact: what a terminal or an encoder would trip over is escaped."""
+    import json  # noqa: PLC0415 - a pack as text is printed without
+
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return re.sub(_RAW, lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def row(observation: Observation) -> dict[str, object]:
@@ -45,6 +46,11 @@ def row(observation: Observation) -> dict[str, object]:
     return {name: value for name, value in columns.items() if value is not None}
 
 
+def full_row(observation: Observation) -> dict[str, object]:
+    """A row with what its observer noted beside it as well, as `metadata` where there is any."""
+    return row(observation) | ({"metadata": dict(observation.metadata)} if observation.metadata else {})
+
+
 def message(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
     """A message with its fields by name; what it does not have is left out. `text` stands in for an excerpt."""
     said = kept.message
@@ -54,6 +60,7 @@ def message(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
         "role": said.role,
         "aside": said.aside,
         "at": said.at,
+        "utc_offset": said.utc_offset,
         "name": said.name,
         "agent": said.agent,
         "cwd": said.cwd,

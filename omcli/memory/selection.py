@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from omcli.memory.layouts.layout import Layout, Shown, uncovered
 from omcli.memory.observation import Observation
 from omcli.memory.ports import TokenCounter
+from omcli.memory.record import field, mutable_record, record
 from omcli.memory.tail import Turn
 from omcli.memory.tier import Tier
 
@@ -16,7 +16,7 @@ _MISSES = 50
 """Rows counted in succession that do not fit: the tier is full then, and the rest of a long memory is not counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Price:
     """A row that was chosen and what it adds to its tier, a line end and the headings it needs included."""
 
@@ -24,7 +24,7 @@ class Price:
     cost: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Scales:
     """What things cost as they are printed. Every text is counted once."""
 
@@ -86,7 +86,7 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
     return chosen
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable_record
 class _Shelf:
     """The rows chosen so far in printing order, with the headings each stands under."""
 

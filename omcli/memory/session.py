@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from omcli.memory.record import record, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Session:
     """What is known about a session. `id` is the producer's, the user's, or derived from the first prompt."""
 

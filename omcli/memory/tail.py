@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from omcli.memory.message import KeptMessage, Message, Role
+from omcli.memory.record import record
 from omcli.memory.text import printable
 
 TOOL_CHARS = 1500
@@ -17,7 +17,7 @@ _CHARS_PER_TOKEN = 8
 """More than any counter gives for prose: where the search for an excerpt's length begins."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Turn:
     """A message as a pack shows it."""
 
@@ -32,7 +32,7 @@ class Turn:
         return self.kept.message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Unit:
     """Turns that are shown together or not at all: one message, or a call and its results."""
 

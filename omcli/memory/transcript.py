@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from omcli.memory.bookmark import Earlier, Notes, Origin
 from omcli.memory.message import Message
 
 
@@ -61,7 +62,23 @@ class NewConversation:
     """The input holds several conversations, and here the next one begins. What was known of the session is void."""
 
 
-Item = Message | Facts | Skipped | NewConversation
+Carried = Notes
+"""What a reader knows at some place of an input and needs to go on from there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A place in the input that all items so far come from before, and all others after."""
+
+    offset: int
+    """Bytes before it."""
+    digest: bytes
+    """Of those bytes (`bookmark.Extent`)."""
+    carried: Carried | None = None
+    """What the reader needs to go on from here; None for the end of the input."""
+
+
+Item = Message | Facts | Skipped | NewConversation | Pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +91,7 @@ class Transcript:
     """What it holds, in file order, read while it is asked for."""
     copies: bool = False
     """Whether its sessions copy messages of earlier ones (`memory.identity`)."""
+    origin: Origin | None = None
+    """The file it is, where it can be read again; None for a pipe."""
+    earlier: Earlier | None = None
+    """What was taken in of the file before and is not among the items; they go on from there."""

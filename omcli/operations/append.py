@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
+from omcli.memory.bookmark import Bookmark, Earlier, Notes, as_json
+from omcli.memory.errors import SessionTaken
+from omcli.memory.hashes import packed_counts, unpacked_counts
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
+from omcli.memory.record import replace
 from omcli.memory.redaction import redact
 from omcli.memory.text import clean
+from omcli.memory.transcript import Pause
 from omcli.operations.conversations import Conversations
 from omcli.operations.tally import Tally
 from omcli.operations.workshop import Workshop
@@ -29,33 +33,78 @@ class Intake:
         """Secrets taken out, by rule."""
         self.sessions: list[str] = []
         """Sessions of the kept messages, in order of appearance."""
+        self.bookmarks: list[Bookmark] = []
+        """Places before which everything is kept by now; where nothing was read, none."""
         self.conversations = conversations
         self._workshop = workshop
         self._identities: dict[str, Identities] = {}
+        if conversations.earlier is not None:
+            self._take_up(conversations.earlier)
+
+    def _take_up(self, earlier: Earlier) -> None:
+        self.known = Tally.going_on(earlier.found["tally"])
+        self.redactions = Counter(earlier.found["redactions"])
+        self.sessions = earlier.found["sessions"]
+        if earlier.carried is not None:
+            for session_id, counts in earlier.carried["identities"].items():
+                before = unpacked_counts(counts)
+                self._identities[session_id] = self.conversations.identities(session_id, before)
 
     def append(self, name: str) -> None:
         """Keeps everything, one transaction per chunk. Raises StoreLocked, InputOutput; earlier chunks stay kept."""
         session, chunk = "", list[tuple[Incoming, Message]]()
-        for session_id, message in self.conversations:
-            if chunk and (session_id != session or len(chunk) == CHUNK):
-                self._keep(session, chunk)
+        for step in self.conversations:
+            goes_on = not isinstance(step, Pause) and step[0] == session
+            if chunk and (not goes_on or len(chunk) == CHUNK):
+                session = self._keep(session, chunk)
                 self._workshop.progress(name, self.conversations.tally)
                 chunk = []
-            session = session_id
-            chunk.append((self._incoming(session_id, message), message))
+            if isinstance(step, Pause):
+                self._mark(step)
+            else:
+                session_id, message = step
+                if not goes_on:
+                    session = session_id
+                chunk.append((self._incoming(session, message), message))
         if chunk:
             self._keep(session, chunk)
         for session_id in self.sessions:  # what the transcript said of them after their last message
-            self._store(session_id, ())
+            if session_id in self.conversations.sessions:
+                self._store(session_id, ())
 
-    def _keep(self, session_id: str, chunk: list[tuple[Incoming, Message]]) -> None:
-        new = self._store(session_id, [incoming for incoming, _ in chunk])
+    def _mark(self, pause: Pause) -> None:
+        """Makes a bookmark, where nothing is left to be kept."""
+        if self.bookmarks and self.bookmarks[-1].offset == pause.offset:
+            return
+        found = {**self.conversations.found(), "redactions": self.redactions, "sessions": self.sessions}
+        if not _may_be_kept(found):
+            return
+        carried = None
+        if pause.carried is not None:
+            identities = {session_id: packed_counts(seen.counted()) for session_id, seen in self._identities.items()}
+            conversations = self.conversations.carried()
+            carried = {"reader": pause.carried, "conversations": conversations, "identities": identities}
+        if carried is not None and not _may_be_kept(carried):
+            carried = None
+        self.bookmarks.append(Bookmark.at(pause.offset, pause.digest, found=found, carried=carried))
+
+    def _keep(self, session_id: str, chunk: list[tuple[Incoming, Message]]) -> str:
+        """Gives the session it was kept in: another one, where somebody else has begun this one meanwhile."""
+        opening = self.conversations.openings.pop(session_id, 0)
+        try:
+            new = self._store(session_id, [incoming for incoming, _ in chunk], opening=opening)
+        except SessionTaken:
+            moved = self.conversations.move(session_id, [message for _, message in chunk[:opening]])
+            del self._identities[session_id]  # should it turn out to be that of a later conversation, it starts anew
+            chunk = [(self._identified(moved, incoming, message), message) for incoming, message in chunk]
+            return self._keep(moved, chunk)
         for (_, message), is_new in zip(chunk, new, strict=True):
             (self.new if is_new else self.known).add(message)
         if session_id not in self.sessions:
             self.sessions.append(session_id)
+        return session_id
 
-    def _store(self, session_id: str, incoming: Iterable[Incoming]) -> tuple[bool, ...]:
+    def _store(self, session_id: str, incoming: Iterable[Incoming], *, opening: int = 0) -> tuple[bool, ...]:
         work = self._workshop
         session = self.conversations.sessions[session_id]
         if self.conversations.tally.is_side_chain:
@@ -63,19 +112,31 @@ class Intake:
             session = replace(session, cwd=None, branch=None)
         if session.title is not None:
             session = replace(session, title=redact(clean(session.title)).text)
-        return work.store.append(session, tuple(incoming), counter=work.counter.name, now=work.clock.now()).new
+        now = work.clock.now()
+        return work.store.append(session, tuple(incoming), counter=work.counter.name, now=now, opening=opening).new
 
     def _incoming(self, session_id: str, message: Message) -> Incoming:
+        kept = self._redacted(message)
+        incoming = Incoming(message=kept, identity="", key="", tokens=self._workshop.counter.message(kept))
+        return self._identified(session_id, incoming, message)
+
+    def _identified(self, session_id: str, incoming: Incoming, message: Message) -> Incoming:
         identities = self._identities.get(session_id)
         if identities is None:
             identities = self._identities[session_id] = self.conversations.identities(session_id)
         # From the message as it was read: better rules for secrets must not make it another message.
         identity = identities.of(message)
-        kept = self._redacted(message)
-        tokens = self._workshop.counter.message(kept)
-        return Incoming(message=kept, identity=identity, key=printed_key(kept, identity), tokens=tokens)
+        return replace(incoming, identity=identity, key=printed_key(incoming.message, identity))
 
     def _redacted(self, message: Message) -> Message:
         redacted = redact(clean(message.text))
         self.redactions.update(redacted.counts)
         return replace(message, text=redacted.text)
+
+
+def _may_be_kept(notes: Notes) -> bool:
+    """Whether notes can be written down: words wait in them as they were said, and secrets stop at the door."""
+    try:
+        return not redact(as_json(notes, hashes=False)).counts
+    except RecursionError:
+        return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omcli.memory.budget import Budgets
 from omcli.memory.context_pack import ContextPack, pack
 from omcli.memory.layouts import To
@@ -11,15 +9,18 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.ranking import SHARED_TYPES
+from omcli.memory.record import record, replace
 from omcli.memory.session import Session
 
-_CANDIDATES = 2000
+_CANDIDATES = 1000
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
+_SHARED_CANDIDATES = 500
+"""The same for rows of other sessions, written by hand and observed ones apart: fewer are shown."""
 _EXCERPTS = 10
 """Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Place:
     """Where a pack is asked for."""
 
@@ -31,7 +32,7 @@ class Place:
     """The session that the environment says is going on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Contexted:
     """A pack, and what people should know about how it came about."""
 
@@ -47,12 +48,13 @@ def context(
     The session is the one asked for, else the current one, else the one seen last in this project, else the one seen
     last. Where there is none, the pack holds what other sessions of the project left behind.
     """
-    session, note = _chosen(store, place)
+    session, note = chosen(store, place)
     project = session.project if session and session.project else place.project
+    bare = to is not To.JSON  # nothing else prints where rows come from
     packed = pack(
         session=session,
-        cross=_cross(store, project) if budgets.cross > 0 else (),
-        observations=_rows(store, LogQuery(session=session.id, last=_CANDIDATES)) if session else (),
+        cross=_cross(store, project, session, bare=bare) if budgets.cross > 0 else (),
+        observations=_rows(store, session, bare=bare) if session else (),
         messages=_last_messages(store, session, budgets) if session else (),
         budgets=budgets,
         counter=counter,
@@ -63,7 +65,8 @@ def context(
     return Contexted(pack=packed, note=note)
 
 
-def _chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
+def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
+    """The session that a pack is for, if there is one, and what people should know about the choice."""
     if place.session is not None:
         session = store.session(place.session)
         note = None if session else f"there is no session `{place.session}`: only what other sessions left behind"
@@ -78,10 +81,12 @@ def _chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
     return None, None
 
 
-def _cross(store: Store, project: str) -> tuple[Observation, ...]:
+def _cross(store: Store, project: str, session: Session | None, *, bare: bool) -> tuple[Observation, ...]:
     """Rows that may concern other sessions of a project, in the order they were added."""
-    by_hand = LogQuery(project=project, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM), last=_CANDIDATES)
-    observed = LogQuery(project=project, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES, last=_CANDIDATES)
+    own = session.id if session else None
+    newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, bare=bare)
+    by_hand = replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
+    observed = replace(newest, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES)
     logged = sorted((*store.log(by_hand), *store.log(observed)), key=lambda row: row.position)
     return tuple(row.observation for row in logged)
 
@@ -96,5 +101,6 @@ def _pending(store: Store, session: Session, budgets: Budgets) -> int:
     return len(uncovered.messages) if uncovered else 0
 
 
-def _rows(store: Store, query: LogQuery) -> tuple[Observation, ...]:
+def _rows(store: Store, session: Session, *, bare: bool) -> tuple[Observation, ...]:
+    query = LogQuery(session=session.id, last=_CANDIDATES, bare=bare)
     return tuple(logged.observation for logged in store.log(query))

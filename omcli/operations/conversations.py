@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import count
 
+from omcli.memory.bookmark import Earlier, Notes
 from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
+from omcli.memory.record import replace
 from omcli.memory.session import Session
-from omcli.memory.transcript import Facts, NewConversation, Transcript
+from omcli.memory.transcript import Facts, NewConversation, Pause, Transcript
 from omcli.operations.tally import Tally
 
 _OPENING_WITHIN = 20
@@ -36,6 +38,8 @@ class Conversations:
         """The first working directory it names."""
         self._items = transcript.items
         self.format = transcript.format or ""
+        self.earlier = transcript.earlier
+        """What is not read again. It is counted all the same: what is told of the transcript is told of all of it."""
         self._copies = transcript.copies
         self._open_store = open_store
         self._given = session
@@ -43,11 +47,38 @@ class Conversations:
         self._known = self._said(Facts())
         """What was learnt before the session was known."""
         self._waiting: list[Message] = []
+        self.openings: dict[str, int] = {}
+        """With how many messages the derived sessions begin that nothing has been kept of yet."""
         self._taken: Counter[str] = Counter()
         """Of the sessions that one prompt gives, how many from the first on are conversations of this reading."""
+        if self.earlier is not None:
+            self._take_up(self.earlier)
 
-    def __iter__(self) -> Iterator[tuple[str, Message]]:
-        """Yields (session id, message) in file order."""
+    def _take_up(self, earlier: Earlier) -> None:
+        found = earlier.found
+        self.tally, self.named, self.cwd = Tally.going_on(found["tally"]), found["named"], found["cwd"]
+        if earlier.carried is not None:
+            carried = earlier.carried["conversations"]
+            self.sessions = {session_id: Session(**facts) for session_id, facts in carried["sessions"].items()}
+            self._current = self.sessions.get(carried["current"])
+            self._known = Session(**carried["known"])
+            self._taken = Counter(carried["taken"])
+
+    def found(self) -> Notes:
+        """What the transcript holds, so far."""
+        return {"format": self.format, "tally": self.tally.notes(), "named": self.named, "cwd": self.cwd}
+
+    def carried(self) -> Notes:
+        """What another one needs to go on as this one would; where no message waits for its session."""
+        return {
+            "sessions": {session_id: asdict(session) for session_id, session in self.sessions.items()},
+            "current": self._current and self._current.id,
+            "known": asdict(self._known),
+            "taken": self._taken,
+        }
+
+    def __iter__(self) -> Iterator[tuple[str, Message] | Pause]:
+        """Yields (session id, message) in file order, and places that no message before them waits at."""
         for item in self._items:
             self.tally.add(item)
             if isinstance(item, Message):
@@ -61,11 +92,16 @@ class Conversations:
             elif isinstance(item, NewConversation):
                 yield from self._release()
                 self._current, self._known = None, self._said(Facts())
+            elif isinstance(item, Pause):
+                if item.carried is None:  # nothing follows
+                    yield from self._release()
+                if not self._waiting:
+                    yield item
         yield from self._release()
 
-    def identities(self, session_id: str) -> Identities:
+    def identities(self, session_id: str, before: Counter[int] | None = None) -> Identities:
         """Identities for the messages of a session, from the first one that this reading has of it."""
-        return Identities(session_id, format_name=self.format, copies=self._copies)
+        return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
     def _is_settled(self, message: Message) -> bool:
         """Whether the session is known by now, or can be derived."""
@@ -77,7 +113,7 @@ class Conversations:
     def _release(self) -> Iterator[tuple[str, Message]]:
         if not self._waiting:
             return
-        current = self._current or self._begin(self._given or self._derive(), self._known)
+        current = self._current or self._begin(self._given or self._derive(self._waiting), self._known)
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             yield current.id, message
@@ -117,21 +153,32 @@ class Conversations:
         self._current = self.sessions[session_id] = before.merged(learnt) if before else learnt
         return self._current
 
-    def _derive(self) -> str:
-        opening = next((message for message in self._waiting if _is_prompt(message)), self._waiting[0])
-        derived = derived_session(self.format, opening)
+    def move(self, session_id: str, opening: Sequence[Message]) -> str:
+        """Derives another session for one that somebody else has begun meanwhile, not with `opening`; gives its id."""
+        learnt = self.sessions.pop(session_id)
+        self._taken.clear()
+        moved = self._derive(opening)
+        self.sessions[moved] = replace(learnt, id=moved)
+        if self._current is learnt:
+            self._current = self.sessions[moved]
+        return moved
+
+    def _derive(self, opening: Sequence[Message]) -> str:
+        prompt = next((message for message in opening if _is_prompt(message)), opening[0])
+        derived = derived_session(self.format, prompt)
         for nth in count(self._taken[derived] + 1):
             session_id = derived if nth == 1 else f"{derived}~{nth}"
-            if session_id not in self.sessions and self._goes_on(session_id):
+            if session_id not in self.sessions and self._goes_on(session_id, opening):
                 break
         if nth == self._taken[derived] + 1:
             self._taken[derived] = nth
+        self.openings[session_id] = len(opening)
         return session_id
 
-    def _goes_on(self, session_id: str) -> bool:
+    def _goes_on(self, session_id: str, opening: Sequence[Message]) -> bool:
         """Whether the conversation may be this session, as far as the store has it."""
         identities = self.identities(session_id)
-        return self._open_store().begins_with(session_id, tuple(map(identities.of, self._waiting)))
+        return self._open_store().begins_with(session_id, tuple(map(identities.of, opening)))
 
 
 def _is_prompt(message: Message) -> bool:

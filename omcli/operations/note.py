@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Store, TokenCounter
+from omcli.memory.record import record
 from omcli.memory.redaction import redact
 from omcli.memory.text import clean, one_line
 from omcli.operations.clock import Clock
@@ -16,7 +16,7 @@ from omcli.operations.clock import Clock
 _IMPORTANCE = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Noted:
     """A note that was kept, and how many secrets were taken out of it."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from omcli.memory.errors import BadInput, LaneTaken, OmError
+from omcli.memory.errors import BadInput, InputOutput, LaneTaken, OmError, TryAgain
 from omcli.memory.observation import Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch, Lane, Outcome
+from omcli.memory.ports import Batch, Lane, Outcome, Replacement
 from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
@@ -17,6 +17,8 @@ from omcli.operations.workshop import Workshop
 
 BATCH_TOKENS = 35_000
 """What an observer is shown at once, at most."""
+STANDING_ROWS = 150
+"""Rows an observer is shown of what was written before: the newest, and the newest that may change."""
 LEASE_SECONDS = 600
 """How long a lane stays ours without a sign of life; every batch extends it."""
 _POLL_SECONDS = 0.1
@@ -55,22 +57,38 @@ class FileReport:
     """Those of them that may have been messages."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Secrets taken out, by rule."""
-    observations: tuple[Observation, ...] = ()
-    """The rows written."""
+    unread_bytes: int = 0
+    """The beginning of a file that is as it was when it was taken in, and was not read again. All the other numbers and
+    names here are of the whole file nonetheless."""
+    observations: int = 0
+    """Rows written."""
     error: OmError | None = None
 
 
-def observe_files(inputs: Iterable[Input], workshop: Workshop, *, session: str | None = None) -> Iterator[FileReport]:
+def _ignored(row: Observation) -> None:
+    """Nobody is told of a row."""
+
+
+def observe_files(
+    inputs: Iterable[Input],
+    workshop: Workshop,
+    *,
+    session: str | None = None,
+    each: Callable[[Observation], None] = _ignored,
+) -> Iterator[FileReport]:
     """Takes in one input after another; what is wrong with one is said in its report and stops no other.
 
-    `session` overrides what the inputs say about theirs.
+    `session` overrides what the inputs say about theirs. `each` is told every row once it is in the store: a report
+    does not hold them, since a transcript may give more than fit into memory.
     """
     for entry in inputs:
-        yield _observe_file(entry, workshop, session)
+        yield _observe_file(entry, workshop, session, each)
 
 
-def _observe_file(entry: Input, workshop: Workshop, session: str | None) -> FileReport:
-    intake, rows = None, list[Observation]()
+def _observe_file(
+    entry: Input, workshop: Workshop, session: str | None, each: Callable[[Observation], None]
+) -> FileReport:
+    intake, rows = None, 0
     try:
         with entry.open() as transcript:
             if transcript.format is None:
@@ -80,9 +98,13 @@ def _observe_file(entry: Input, workshop: Workshop, session: str | None) -> File
             intake.append(entry.name)
         if intake.conversations.tally.found_nothing:
             raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
+        if transcript.origin is not None and intake.bookmarks:
+            workshop.store.put_bookmarks(transcript.origin, intake.bookmarks)
         for session_id in intake.sessions:
             for written in observe_session(session_id, workshop):
-                rows.extend(written)
+                rows += len(written)
+                for row in written:
+                    each(row)
     except OmError as error:
         return _report(entry.name, intake, rows, error)
     return _report(entry.name, intake, rows)
@@ -99,11 +121,13 @@ def observe_session(session_id: str, workshop: Workshop) -> Iterator[tuple[Obser
     with _lane(session_id, workshop) as extend:
         session = store.session(session_id)
         project = session.project if session else None
-        while batch := store.unobserved(session_id, max_tokens=BATCH_TOKENS):
+        while batch := store.unobserved(session_id, max_tokens=BATCH_TOKENS, standing=STANDING_ROWS):
             extend()
             drafts = workshop.observer.observe(batch)
-            rows = tuple(_row(draft, batch, project, workshop) for draft in drafts)
-            store.record(batch, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=clock.now())
+            keys = _keys(batch)
+            rows = tuple(_row(draft, batch.session, project, keys, workshop) for draft in drafts)
+            outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
+            store.record(batch, rows, outcome=outcome, now=clock.now(), replaced=_replacements(drafts, rows))
             yield rows
 
 
@@ -129,15 +153,21 @@ def _lane(session_id: str, workshop: Workshop) -> Iterator[Callable[[], None]]:
     try:
         yield claim
     finally:
-        store.release(session_id, Lane.OBSERVE, owner=owner)
+        with suppress(TryAgain, InputOutput):  # what was done is done; and the lease ends with this process
+            store.release(session_id, Lane.OBSERVE, owner=owner)
 
 
-def _row(draft: Draft, batch: Batch, project: str | None, workshop: Workshop) -> Observation:
+def _keys(batch: Batch) -> dict[int, str]:
+    """The keys of all messages that rows of a batch may come from, by their `seq`."""
     last_said = (batch.last_said,) if batch.last_said else ()
-    keys = {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
+    keys = {seq: key for row in batch.standing for seq, key in zip(row.sources, row.message_ids, strict=True)}
+    return keys | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
+
+
+def _row(draft: Draft, session: str, project: str | None, keys: Mapping[int, str], workshop: Workshop) -> Observation:
     return Observation(
         id=workshop.new_id(),
-        session=batch.session,
+        session=session,
         project=project,
         kind=Kind.OBSERVATION,
         type=draft.type,
@@ -158,7 +188,15 @@ def _row(draft: Draft, batch: Batch, project: str | None, workshop: Workshop) ->
     )
 
 
-def _report(name: str, intake: Intake | None, rows: list[Observation], error: OmError | None = None) -> FileReport:
+def _replacements(drafts: Iterable[Draft], rows: Iterable[Observation]) -> list[Replacement]:
+    return [
+        Replacement(row=replaced, by=row.id, reason=draft.reason or "replaced")
+        for draft, row in zip(drafts, rows, strict=True)
+        for replaced in draft.replaces
+    ]
+
+
+def _report(name: str, intake: Intake | None, rows: int, error: OmError | None = None) -> FileReport:
     if intake is None:
         return FileReport(path=name, error=error)
     reading, tally = intake.conversations, intake.conversations.tally
@@ -179,6 +217,7 @@ def _report(name: str, intake: Intake | None, rows: list[Observation], error: Om
         skipped=dict(tally.skipped),
         faults=dict(tally.faults),
         redactions=dict(intake.redactions),
-        observations=tuple(rows),
+        unread_bytes=reading.earlier.unread_bytes if reading.earlier else 0,
+        observations=rows,
         error=error,
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omcli.memory.errors import UnknownId
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Store
+from omcli.memory.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Shown:
     """A row with its messages, or a message alone."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omcli.memory.message import Message
 from omcli.memory.ports import LaneError, Store, TokenCounter
+from omcli.memory.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Status:
     """The store in numbers; all token totals are by the one counter that is named."""
 

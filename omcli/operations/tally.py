@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Self
 
+from omcli.memory.bookmark import Notes
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.transcript import Item, NewConversation, Skipped
 
@@ -41,6 +43,18 @@ class Tally:
     """Those of them that may have been messages."""
     conversations: int = 1
     images: int = 0
+
+    @classmethod
+    def going_on(cls, notes: Notes) -> Self:
+        """One that goes on from what `notes()` gave."""
+        counters: dict[str, Counter[str]] = {
+            name: Counter(notes[name]) for name in ("main", "side", "skipped", "faults")
+        }
+        return cls(**counters, conversations=notes["conversations"], images=notes["images"])
+
+    def notes(self) -> Notes:
+        """The counts, as JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def add(self, item: Item) -> None:
         """Counts one item."""

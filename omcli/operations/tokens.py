@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from omcli.memory.message import Message
 from omcli.memory.ports import TokenCounter
+from omcli.memory.record import record
 from omcli.memory.transcript import Item
 
 
@@ -22,7 +22,7 @@ class Unit(StrEnum):
     """Messages alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TokenCount:
     """Tokens, and how they were counted."""
 

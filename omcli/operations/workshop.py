@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from omcli.memory.observation import Source
 from omcli.memory.ports import Observer, Store, TokenCounter
+from omcli.memory.record import record
 from omcli.operations.clock import Clock
 from omcli.operations.tally import Tally
 
@@ -15,7 +15,7 @@ def _silent(name: str, tally: Tally) -> None:
     """No progress is shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Workshop:
     """Everything from outside that `observe` uses."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from omcli.memory.record import record
 
 DEFAULT_WAIT = 10.0
 
@@ -12,7 +13,7 @@ _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Flags:
     """What the command line says; None where it is silent."""
 
@@ -21,7 +22,7 @@ class Flags:
     wait: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Settings:
     """What a run goes by."""
 

@@ -14,6 +14,8 @@ from omcli.sqlite.migrate import check_version, migrate
 
 _OLDEST_SQLITE = (3, 38)
 """STRICT tables need 3.37, json_each is always there from 3.38."""
+_DEAF_MS = 100
+"""Milliseconds that SQLite itself waits for a lock."""
 
 
 def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.Connection:
@@ -30,6 +32,8 @@ def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.C
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
         migrate(connection, sql, path=path, back_up=lambda old: _back_up(path, old, wait=wait))
+        # Who writes waits in such steps (`transaction`): within one, SQLite hears no Ctrl-C.
+        connection.execute(f"PRAGMA busy_timeout = {min(int(wait * 1000), _DEAF_MS)}")
     except BaseException:
         connection.close()
         raise
@@ -73,8 +77,8 @@ def _connect_readable(path: Path, *, wait: float) -> sqlite3.Connection:
         connection.execute("PRAGMA user_version").fetchone()  # the first read opens the write-ahead log
     except sqlite3.Error as error:
         connection.close()
-        # In a folder that cannot be written, SQLite cannot put its -shm there. Nobody writes there either: the file may
-        # be read as it is, unless somebody who could write has left a log beside it.
+        # In a folder that cannot be written, or on a full disk, SQLite cannot put its -shm there. Nobody writes there
+        # either: the file may be read as it is, unless somebody who could write has left a log beside it.
         if not is_unopenable(error) or _has_log(path):
             raise
         return _connect(path, "ro", wait=wait, immutable=True)
@@ -119,21 +123,38 @@ def _create(path: Path) -> None:
 
 
 def _back_up(path: Path, old: int, *, wait: float) -> None:
-    """A copy of the store beside it, `<name>.v<old version>.bak`, whole or not at all."""
+    """A copy of the store beside it, `<name>.v<old version>.bak`: whole and sound, or not at all."""
     target = path.with_name(f"{path.name}.v{old}.bak")
     partial = path.with_name(f"{target.name}.partial")
     try:
-        for leftover in (partial, *_beside(partial)):
-            leftover.unlink(missing_ok=True)
+        _remove(partial)  # of a run that was killed
         _create(partial)
-        with closing(_connect(path, "ro", wait=wait)) as source, closing(_connect(partial, "rw", wait=wait)) as copy:
-            source.backup(copy)
+        _copy(path, partial, wait=wait)
         partial.replace(target)
     except OSError as error:
         raise InputOutput(
             f"cannot copy {path} to {target} before changing it: {error.strerror}",
             hint="check that file and its folder",
         ) from error
+    finally:
+        _remove(partial)
+
+
+def _copy(path: Path, target: Path, *, wait: float) -> None:
+    with closing(_connect(path, "ro", wait=wait)) as source, closing(_connect(target, "rw", wait=wait)) as copy:
+        source.backup(copy)
+        # Not foreign keys as well: a row that leads nowhere is copied as it is, and must not keep om from starting.
+        (verdict,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise InputOutput(
+            f"a copy of {path}, made before changing it, is damaged: {verdict}",
+            hint="the store is as it was, and may be damaged itself: keep a copy of it, then restore a backup",
+        )
+
+
+def _remove(path: Path) -> None:
+    for file in (path, *_beside(path)):
+        file.unlink(missing_ok=True)
 
 
 def _is_there(path: Path) -> bool:

@@ -12,6 +12,8 @@ from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput, OmE
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
+_NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
+"""The index of the log cannot be made: on a full disk, for one."""
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -21,7 +23,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def is_unopenable(error: sqlite3.Error) -> bool:
     """Whether the file, or one of those SQLite keeps beside it, could not be opened or made."""
-    return _code(error) in {sqlite3.SQLITE_CANTOPEN, *_UNWRITABLE}
+    return _code(error) in {sqlite3.SQLITE_CANTOPEN, *_UNWRITABLE} or error.sqlite_errorcode in _NO_INDEX
 
 
 def explanation(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = False) -> OmError | None:
@@ -45,7 +47,7 @@ def explanation(error: sqlite3.Error, *, path: Path, wait: float, reading: bool 
     if code == sqlite3.SQLITE_NOTADB:
         return BadConfiguration(f"{path} is not a store", hint="name another file with --db")
     if code == sqlite3.SQLITE_CANTOPEN:
-        kind = InputOutput if reading else CannotCreate
+        kind = InputOutput if reading or path.is_file() else CannotCreate
         return kind(f"{path} cannot be opened", hint="check the permissions of the file and of its folder")
     return None
 

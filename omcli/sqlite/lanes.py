@@ -89,25 +89,35 @@ def claim(
     connection: sqlite3.Connection,
     *,
     session: int,
-    name: str,
     lane: Lane,
     owner: str,
     now: str,
     expires_at: str,
     is_gone: Callable[[str], bool],
-) -> None:
-    """Takes a lease, or extends it for its owner. Raises LaneTaken; `name` is the session's id, for saying so."""
+) -> LaneTaken | None:
+    """Takes a lease, or extends it for its owner. Where another holds it, shortens it and gives the error to raise.
+
+    Shortened, to what the claim asked for, since the holder may have died under a clock that was ahead of ours: its
+    lease would not end in years. A holder that lives asks again at its next batch.
+    """
     held = connection.execute(
         "SELECT owner, expires_at FROM leases WHERE session = ? AND lane = ?", (session, lane)
     ).fetchone()
-    if held and held["owner"] != owner and held["expires_at"] > now and not is_gone(held["owner"]):
-        raise LaneTaken(
-            f"{named(held['owner'])} is at the {lane} lane of session {name}",
-            hint=f"its messages are kept; try again when it is done, at the latest at {held['expires_at']}",
+    if held is None or held["owner"] == owner or held["expires_at"] <= now or is_gone(held["owner"]):
+        connection.execute(
+            "INSERT OR REPLACE INTO leases (session, lane, owner, expires_at) VALUES (?, ?, ?, ?)",
+            (session, lane, owner, expires_at),
         )
+        return None
+    until = min(held["expires_at"], expires_at)
     connection.execute(
-        "INSERT OR REPLACE INTO leases (session, lane, owner, expires_at) VALUES (?, ?, ?, ?)",
-        (session, lane, owner, expires_at),
+        "UPDATE leases SET expires_at = :until WHERE session = :session AND lane = :lane AND expires_at > :until",
+        {"until": until, "session": session, "lane": lane},
+    )
+    (name,) = connection.execute("SELECT id FROM sessions WHERE number = ?", (session,)).fetchone()
+    return LaneTaken(
+        f"{named(held['owner'])} is at the {lane} lane of session {name}",
+        hint=f"its messages are kept; try again when it is done, at the latest at {until}",
     )
 
 

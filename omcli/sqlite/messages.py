@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
@@ -13,20 +12,38 @@ from omcli.memory.ports import Batch, Incoming
 from omcli.memory.session import Session
 from omcli.sqlite import rows
 
+_ASKED_AT_ONCE = 500
+"""Values in one statement; SQLite may be built for no more than 999."""
+
 
 def append(
     connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
 ) -> tuple[bool, ...]:
     """Keeps the messages that were never taken in, in order; for each whether it was new."""
+    identities = [bytes.fromhex(incoming.identity) for incoming in messages]
+    taken = _taken(connection, identities)
     new = []
-    for incoming in messages:
-        identity = bytes.fromhex(incoming.identity)
-        known = connection.execute("SELECT 1 FROM identities WHERE identity = ?", (identity,)).fetchone()
-        if not known:
-            seq = rows.insert(connection, "messages", rows.message_columns(incoming, session=session, counter=counter))
-            rows.insert(connection, "identities", {"identity": identity, "message": seq})
-        new.append(not known)
+    added: list[tuple[bytes, int]] = []
+    for identity, incoming in zip(identities, messages, strict=True):
+        is_new = identity not in taken
+        if is_new:
+            taken.add(identity)
+            columns = rows.message_columns(incoming, session=session, counter=counter)
+            added.append((identity, rows.insert(connection, "messages", columns)))
+        new.append(is_new)
+    # In their order: it is the order of the table, and pages are then filled one after another.
+    connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
     return tuple(new)
+
+
+def _taken(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[bytes]:
+    """Those of the identities whose messages were taken in before."""
+    found: set[bytes] = set()
+    for at in range(0, len(identities), _ASKED_AT_ONCE):
+        some = identities[at : at + _ASKED_AT_ONCE]
+        asked = f"SELECT identity FROM identities WHERE identity IN ({', '.join('?' * len(some))})"
+        found.update(identity for (identity,) in connection.execute(asked, some))
+    return found
 
 
 def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
@@ -53,9 +70,7 @@ def next_batch(
     waiting = connection.execute(
         "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? ORDER BY seq", (number, after)
     )
-    length = batch_length(
-        (Waiting(tokens, Role(role), call_id) for tokens, role, call_id in waiting), max_tokens=max_tokens
-    )
+    length = batch_length(map(Waiting._make, waiting), max_tokens=max_tokens)
     if not length:
         return None
     messages = _select(connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (number, after, length))
@@ -91,7 +106,7 @@ def _earlier_calls(
     found = connection.execute(
         "SELECT max(seq) FROM messages WHERE role = 'call' AND call_id IN (SELECT value FROM json_each(?))"
         " AND session = ? AND seq <= ? GROUP BY call_id",
-        (json.dumps(missing), session, after),
+        (rows.compact_json(missing), session, after),
     )
     return by_seq(connection, (seq for (seq,) in found))
 
@@ -115,7 +130,7 @@ def tail(connection: sqlite3.Connection, *, session: int, max_tokens: int) -> tu
 def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
     """Messages by `seq`, ascending; unknown ones are left out."""
     return _select(
-        connection, "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq", (json.dumps(list(seqs)),)
+        connection, "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq", (rows.compact_json(list(seqs)),)
     )
 
 

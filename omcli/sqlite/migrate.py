@@ -49,20 +49,21 @@ def migrate(
 ) -> None:
     """Runs the steps a store lacks, each with its version number in one transaction; none when it is current.
 
-    `back_up` is called with the old version before the first step, when the store is not empty and the write lock is
-    held. Raises MigrationFailed where a step fails, NewerStore where somebody else has gone further meanwhile.
+    A new store is made in one transaction: it is there with every step, or not at all. `back_up` is called with the
+    old version before the first step of any other, when the write lock is held. Raises MigrationFailed where a step
+    fails, NewerStore where somebody else has gone further meanwhile.
     """
-    backed_up = False
     while version(connection) != len(sql):
         with writing(connection):
             # Read again under the lock: another process may have done the work while this one waited.
             before = check_version(connection, path=path, newest=len(sql))
             if before == len(sql):
                 return
-            if before and back_up and not backed_up:
+            if before and back_up:
                 back_up(before)
-                backed_up = True
-            _run(connection, sql[before], path=path, after=before + 1)
+            back_up = None
+            for step in range(before, before + 1 if before else len(sql)):
+                _run(connection, sql[step], path=path, after=step + 1)
 
 
 def version(connection: sqlite3.Connection) -> int:

@@ -2,49 +2,101 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
-from uuid import UUID
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 
+from omcli.memory import record
 from omcli.memory.errors import UnknownId
-from omcli.memory.observation import Observation
-from omcli.memory.ports import Logged, LogQuery
+from omcli.memory.observation import Kind, Observation
+from omcli.memory.ports import Logged, LogQuery, Replacement
 from omcli.sqlite import rows, sessions
 
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8
+_MAY_CHANGE = " AND (status = 'open' OR type IN ('decision', 'fact', 'instruction', 'preference'))"
+"""`Observation.may_change`, in the words of the index `observations_standing`: only then does SQLite use it."""
 
 
-def add(connection: sqlite3.Connection, row: Observation, *, batch: int | None = None) -> None:
-    """Keeps a row and its links to messages."""
-    position = rows.insert(
-        connection,
-        "observations",
-        rows.observation_columns(
+def add(connection: sqlite3.Connection, observations: Iterable[Observation], *, batch: int | None = None) -> None:
+    """Keeps rows and their links to messages."""
+    # Of one batch all have the same.
+    session = cache(partial(sessions.numbered, connection))
+    project = cache(partial(sessions.numbered_project, connection))
+    links: list[tuple[int, int]] = []
+    for row in observations:
+        columns = rows.observation_columns(
             row,
-            session=None if row.session is None else sessions.numbered(connection, row.session),
-            project=None if row.project is None else sessions.numbered_project(connection, row.project),
+            session=None if row.session is None else session(row.session),
+            project=None if row.project is None else project(row.project),
             batch=batch,
-        ),
+        )
+        position = rows.insert(connection, "observations", columns)
+        links += [(position, seq) for seq in sorted(set(row.sources))]
+    connection.executemany("INSERT INTO observation_sources (observation, message) VALUES (?, ?)", links)
+
+
+def replace(connection: sqlite3.Connection, replacement: Replacement) -> None:
+    """Hides a row behind the one that replaces it; one that is out of sight already stays as it is."""
+    identity = rows.packed(replacement.row)
+    rows.execute(
+        connection,
+        "UPDATE observations SET superseded_by = ?, reason = ?, visible = 0"
+        " WHERE substr(id, 13) = ? AND id = ? AND visible",
+        (rows.packed(replacement.by), replacement.reason, identity[12:], identity),
     )
-    connection.executemany(
-        "INSERT INTO observation_sources (observation, message) VALUES (?, ?)",
-        ((position, seq) for seq in sorted(set(row.sources))),
-    )
+
+
+def standing(
+    connection: sqlite3.Connection, *, session: int, limit: int, known: Mapping[int, Observation]
+) -> dict[int, Observation]:
+    """A session's newest observations in sight, and the newest that may change, `limit` of each; by position, oldest
+    first. `known` are some that were read before: a row that is in sight is as it was written."""
+    newest = "SELECT position FROM observations WHERE session = :session AND visible AND kind = 'observation'{}"
+    positions = [
+        position
+        for (position,) in connection.execute(
+            f"SELECT * FROM ({newest.format('')} ORDER BY position DESC LIMIT :limit)"
+            f" UNION SELECT * FROM ({newest.format(_MAY_CHANGE)} ORDER BY position DESC LIMIT :limit) ORDER BY 1",
+            {"session": session, "limit": limit},
+        )
+    ]
+    missing = ",".join(str(position) for position in positions if position not in known)
+    read = _select(connection, f"WHERE o.position IN ({missing})", ())
+    rows_at = {**known, **{logged.position: logged.observation for logged in read}}
+    return {position: rows_at[position] for position in positions}
 
 
 def log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tuple[Logged, ...]:
     """The first rows that a query asks for, at most `limit`; where it asks for the last, those."""
+    if query.last is not None:
+        return _last(connection, query, query.last)
     conditions, values = _conditions(connection, query)
-    order = "ASC" if query.last is None else "DESC"
-    found = _select(
-        connection,
-        f"WHERE {' AND '.join(conditions)} ORDER BY o.position {order} LIMIT ?",
-        (*values, limit if query.last is None else query.last),
-    )
-    return found if query.last is None else found[::-1]
+    clauses = f"WHERE {' AND '.join(conditions)} ORDER BY o.position LIMIT ?"
+    return _select(connection, clauses, (*values, limit), bare=query.bare)
+
+
+def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[Logged, ...]:
+    """The last rows that a query asks for."""
+    parts: list[str] = []
+    values: list[object] = []
+    for part in _parts(query):
+        conditions, asked = _conditions(connection, part)
+        where = f"WHERE {' AND '.join(conditions)} ORDER BY o.position DESC LIMIT ?"
+        parts.append(f"SELECT * FROM (SELECT o.position FROM observations AS o {where})")
+        values += [*asked, last]
+    clauses = f"WHERE o.position IN ({' UNION ALL '.join(parts)}) ORDER BY o.position DESC LIMIT ?"
+    return _select(connection, clauses, (*values, last), bare=query.bare)[::-1]
+
+
+def _parts(query: LogQuery) -> Iterator[LogQuery]:
+    """Queries that find the same together: one for each type, where the index `observations_of_type` gives its last."""
+    if query.project is None or query.kinds != (Kind.OBSERVATION,) or not query.types:
+        yield query
+        return
+    for type_ in query.types:
+        yield record.replace(query, types=(type_,))
 
 
 def find(connection: sqlite3.Connection, reference: str) -> Observation:
@@ -62,6 +114,8 @@ def find(connection: sqlite3.Connection, reference: str) -> Observation:
 
 
 def _by_id(connection: sqlite3.Connection, reference: str) -> tuple[Logged, ...]:
+    from uuid import UUID  # noqa: PLC0415 - reading the log need not wait for it
+
     try:
         identity = UUID(reference).bytes
     except ValueError:
@@ -82,40 +136,57 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
 
 def _conditions(connection: sqlite3.Connection, query: LogQuery) -> tuple[list[str], list[object]]:
     """What a query asks for as SQL conditions and their values. A name that never came up matches nothing."""
-    conditions, values = ["o.position > ?"], [query.after]
-    wanted: list[tuple[str, object]] = []
+    conditions: list[str] = ["o.position > ?"]
+    values: list[object] = [query.after]
+
+    def narrow(condition: str, *asked: object) -> None:
+        conditions.append(condition)
+        values.extend(asked)
+
+    # In the words of the partial indexes: only then does SQLite use them.
+    if query.kinds == (Kind.OBSERVATION,):
+        narrow("o.kind = 'observation'")
+    elif query.kinds and Kind.OBSERVATION not in query.kinds:
+        narrow("o.kind <> 'observation'")
     if query.session is not None:
-        wanted.append(("o.session = ?", sessions.number(connection, query.session)))
+        narrow("o.session = ?", sessions.number(connection, query.session))
+    if query.other_than is not None:
+        narrow("o.session IS NOT ?", sessions.number(connection, query.other_than) or 0)
     if query.project is not None:
-        wanted.append(("o.project = ?", sessions.project_number(connection, query.project)))
+        narrow("o.project = ?", sessions.project_number(connection, query.project))
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
-            wanted.append((f"o.{column} IN (SELECT value FROM json_each(?))", json.dumps(words)))
+            narrow(f"o.{column} IN ({', '.join('?' * len(words))})", *words)
     if query.since is not None:
-        wanted.append(("coalesce(o.event_at, o.observed_at) >= ?", query.since))
+        narrow("coalesce(o.event_at, o.observed_at) >= ?", query.since)
     if query.until is not None:
-        wanted.append(("coalesce(o.event_at, o.observed_at) < ?", query.until))
+        narrow("coalesce(o.event_at, o.observed_at) < ?", query.until)
     if not query.hidden:
-        conditions.append("o.visible")
-    return [*conditions, *(sql for sql, _ in wanted)], [*values, *(value for _, value in wanted)]
+        narrow("o.visible")
+    return conditions, values
 
 
-def _select(connection: sqlite3.Connection, clauses: str, values: rows.Values) -> tuple[Logged, ...]:
+def _select(
+    connection: sqlite3.Connection, clauses: str, values: rows.Values, *, bare: bool = False
+) -> tuple[Logged, ...]:
     found = rows.execute(connection, f"SELECT {rows.OBSERVATION} {clauses}", values).fetchall()
-    sources = _sources(connection, (row["position"] for row in found))
+    sources = _sources(connection, (row[0] for row in found)) if not bare else {}
     return tuple(
-        Logged(position=row["position"], observation=rows.observation(row, sources[row["position"]])) for row in found
+        [
+            Logged(position=row[0], observation=rows.observation(row, sources.get(row[0], ()), bare=bare))
+            for row in found
+        ]
     )
 
 
-def _sources(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
+def _sources(connection: sqlite3.Connection, positions: Iterable[int]) -> Mapping[int, Sequence[tuple[int, str]]]:
     """For each row the messages it came from, as far as they are still there: `seq` and printed id."""
     sources: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for position, seq, key in connection.execute(
         "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l"
         " JOIN messages AS m ON m.seq = l.message WHERE l.observation IN (SELECT value FROM json_each(?))"
         " ORDER BY l.observation, m.seq",
-        (json.dumps(list(positions)),),
+        (rows.compact_json(list(positions)),),
     ):
         sources[position].append((seq, key))
     return sources

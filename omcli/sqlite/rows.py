@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from uuid import UUID
+from functools import cache
+from typing import Any
 
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 
+_ROLES = {str(member): member for member in Role}
+_ASIDES: dict[str | None, Aside | None] = {None: None, **{str(member): member for member in Aside}}
+_KINDS = {str(member): member for member in Kind}
+_TYPES = {str(member): member for member in Type}
+_PRIORITIES = {str(member): member for member in Priority}
+_STATUSES: dict[str | None, Status | None] = {None: None, **{str(member): member for member in Status}}
+_SOURCES = {str(member): member for member in Source}
+
 Columns = dict[str, object]
 Values = Mapping[str, object] | Sequence[object]
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = "[\ud800-\udfff]"
 _LARGEST_INTEGER = (1 << 63) - 1
 
 MESSAGE = (
-    "m.seq, s.id AS session, coalesce(m.key, m.id) AS printed_key, m.role, m.aside, m.id, m.at, m.name, m.agent, m.cwd,"
-    " m.tool, m.call_id, m.failed, m.exit_code, m.images, m.tokens, m.counter, m.text"
+    "m.seq, s.id AS session, coalesce(m.key, m.id) AS printed_key, m.role, m.aside, m.id, m.at, m.utc_offset, m.name,"
+    " m.agent, m.cwd, m.tool, m.call_id, m.failed, m.exit_code, m.images, m.tokens, m.counter, m.text"
     " FROM messages AS m JOIN sessions AS s ON s.number = m.session"
 )
-"""What `kept_message` reads."""
+"""What `kept_message` reads, in the order in which it does."""
 
 OBSERVATION = (
     "o.position, o.id, s.id AS session, p.path AS project, o.kind, o.type, o.priority, o.status, o.importance, o.text,"
@@ -33,7 +40,7 @@ OBSERVATION = (
     " o.last_used_at, o.superseded_by, o.dropped_at, o.reason FROM observations AS o"
     " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"
 )
-"""What `observation` reads."""
+"""What `observation` reads, in the order in which it does."""
 
 
 def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sqlite3.Cursor:
@@ -48,10 +55,15 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
     """Adds a row and gives its number."""
-    named = ", ".join(f":{column}" for column in columns)
-    number = execute(connection, f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({named})", columns).lastrowid
+    number = execute(connection, insertion(table, tuple(columns)), tuple(columns.values())).lastrowid
     assert number is not None
     return number
+
+
+@cache
+def insertion(table: str, columns: tuple[str, ...]) -> str:
+    """The statement that adds a row."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
 def update(connection: sqlite3.Connection, table: str, columns: Columns, *, number: int) -> None:
@@ -71,6 +83,7 @@ def message_columns(incoming: Incoming, *, session: int, counter: str) -> Column
         "id": message.id,
         "key": None if incoming.key == message.id else incoming.key,
         "at": message.at,
+        "utc_offset": message.utc_offset,
         "name": message.name,
         "agent": message.agent,
         "cwd": message.cwd,
@@ -78,38 +91,34 @@ def message_columns(incoming: Incoming, *, session: int, counter: str) -> Column
         "call_id": message.call_id,
         "failed": message.failed,
         "exit_code": _storable(message.exit_code),
-        "images": _compact_json([asdict(image) for image in message.images]) if message.images else None,
+        "images": compact_json([_image(image) for image in message.images]) if message.images else None,
         "tokens": incoming.tokens,
         "counter": counter,
         "text": message.text,
     }
 
 
-def kept_message(row: sqlite3.Row) -> KeptMessage:
+def kept_message(row: Iterable[Any]) -> KeptMessage:
     """A message from a row of MESSAGE."""
+    seq, session, key, role, aside, id_, at, utc_offset, name, agent, cwd, tool, call_id, failed, exit_code, *more = row
+    images, tokens, counter, text = more
     message = Message(
-        role=Role(row["role"]),
-        text=row["text"],
-        aside=Aside(row["aside"]) if row["aside"] else None,
-        id=row["id"],
-        at=row["at"],
-        name=row["name"],
-        agent=row["agent"],
-        cwd=row["cwd"],
-        tool=row["tool"],
-        call_id=row["call_id"],
-        failed=None if row["failed"] is None else bool(row["failed"]),
-        exit_code=row["exit_code"],
-        images=tuple(Image(**image) for image in json.loads(row["images"])) if row["images"] else (),
+        role=_ROLES[role],
+        text=text,
+        aside=_ASIDES[aside],
+        id=id_,
+        at=at,
+        utc_offset=utc_offset,
+        name=name,
+        agent=agent,
+        cwd=cwd,
+        tool=tool,
+        call_id=call_id,
+        failed=None if failed is None else bool(failed),
+        exit_code=exit_code,
+        images=tuple(Image(**image) for image in _parsed(images)) if images else (),
     )
-    return KeptMessage(
-        seq=row["seq"],
-        session=row["session"],
-        key=row["printed_key"],
-        message=message,
-        tokens=row["tokens"],
-        counter=row["counter"],
-    )
+    return KeptMessage(seq=seq, session=session, key=key, message=message, tokens=tokens, counter=counter)
 
 
 def session_columns(session: Session) -> Columns:
@@ -140,7 +149,7 @@ def session(row: sqlite3.Row) -> Session:
 def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:
     """An observation as a row of `observations`; session, project and batch by their numbers."""
     return {
-        "id": UUID(row.id).bytes,
+        "id": packed(row.id),
         "session": session,
         "project": project,
         "kind": row.kind,
@@ -155,56 +164,82 @@ def observation_columns(row: Observation, *, session: int | None, project: int |
         "tokens": row.tokens,
         "counter": row.counter,
         "source": row.source,
-        "tags": _compact_json(row.tags) if row.tags else None,
-        "metadata": _compact_json(dict(row.metadata)) if row.metadata else None,
+        "tags": compact_json(row.tags) if row.tags else None,
+        "metadata": compact_json(dict(row.metadata)) if row.metadata else None,
         "batch": batch,
         "generation": row.generation,
         "last_used_at": row.last_used_at,
-        "superseded_by": UUID(row.superseded_by).bytes if row.superseded_by else None,
+        "superseded_by": packed(row.superseded_by) if row.superseded_by else None,
         "dropped_at": row.dropped_at,
         "reason": row.reason,
         "visible": row.is_visible,
     }
 
 
-def observation(row: sqlite3.Row, sources: Iterable[tuple[int, str]]) -> Observation:
+def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare: bool = False) -> Observation:
     """An observation from a row of OBSERVATION and the messages (`seq`, printed id) it came from."""
-    linked = tuple(sources)
+    # By place and from tables: a pack chooses among a thousand rows, and names take half of the time.
+    _, uuid, session, project, kind, type_, priority, status, importance, text, observed_at, event_at, *more = row
+    refers_to, tokens, counter, source, tags, metadata, generation, used_at, superseded_by, dropped_at, reason = more
     return Observation(
-        id=str(UUID(bytes=row["id"])),
-        session=row["session"],
-        project=row["project"],
-        kind=Kind(row["kind"]),
-        type=Type(row["type"]),
-        priority=Priority(row["priority"]),
-        importance=row["importance"],
-        status=Status(row["status"]) if row["status"] else None,
-        text=row["text"],
-        observed_at=row["observed_at"],
-        event_at=row["event_at"],
-        refers_to=row["refers_to"],
-        message_ids=tuple(key for _, key in linked),
-        sources=tuple(seq for seq, _ in linked),
-        tokens=row["tokens"],
-        counter=row["counter"],
-        source=Source(row["source"]),
-        tags=tuple(json.loads(row["tags"])) if row["tags"] else (),
-        metadata=json.loads(row["metadata"]) if row["metadata"] else {},
-        last_used_at=row["last_used_at"],
-        generation=row["generation"],
-        superseded_by=str(UUID(bytes=row["superseded_by"])) if row["superseded_by"] else None,
-        dropped_at=row["dropped_at"],
-        reason=row["reason"],
+        id=_spelt(uuid),
+        session=session,
+        project=project,
+        kind=_KINDS[kind],
+        type=_TYPES[type_],
+        priority=_PRIORITIES[priority],
+        importance=importance,
+        status=_STATUSES[status],
+        text=text,
+        observed_at=observed_at,
+        event_at=event_at,
+        refers_to=refers_to,
+        message_ids=tuple([key for _, key in sources]),
+        sources=tuple([seq for seq, _ in sources]),
+        tokens=tokens,
+        counter=counter,
+        source=_SOURCES[source],
+        tags=tuple(_parsed(tags)) if tags else (),
+        metadata=_parsed(metadata) if metadata and not bare else {},
+        last_used_at=used_at,
+        generation=generation,
+        superseded_by=_spelt(superseded_by) if superseded_by else None,
+        dropped_at=dropped_at,
+        reason=reason,
     )
 
 
-def _compact_json(value: object) -> str:
+def _image(image: Image) -> dict[str, object]:
+    return {"media_type": image.media_type, "size": image.size, "sha256": image.sha256}
+
+
+# `uuid` does the same, in three times the time, after an import that takes as long as a query.
+def packed(uuid: str) -> bytes:
+    """A UUID as its 16 bytes."""
+    return bytes.fromhex(uuid.replace("-", ""))
+
+
+def _spelt(uuid: bytes) -> str:
+    digits = uuid.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def compact_json(value: object) -> str:
+    """A value as JSON."""
+    import json  # noqa: PLC0415 - a pack is made without, if no row has tags
+
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _parsed(text: str) -> Any:
+    import json  # noqa: PLC0415
+
+    return json.loads(text)
 
 
 def _well_formed(value: object) -> object:
     """The value; in text, halves of surrogate pairs, which are no Unicode by themselves, become U+FFFD."""
-    return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
+    return re.sub(_LONE_SURROGATE, "\ufffd", value) if isinstance(value, str) else value
 
 
 def _storable(number: int | None) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from omcli.memory.errors import SessionTaken
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Observation
 from omcli.memory.ports import (
@@ -20,10 +20,13 @@ from omcli.memory.ports import (
     Logged,
     LogQuery,
     Outcome,
+    Replacement,
     SessionSummary,
     StoreStatus,
 )
+from omcli.memory.record import replace
 from omcli.memory.session import Session
+from omcli.sqlite import bookmarks as bookmark_table
 from omcli.sqlite import lanes, owner, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
@@ -31,6 +34,9 @@ from omcli.sqlite import sessions as session_table
 from omcli.sqlite.connection import open_readable, open_writable
 from omcli.sqlite.failures import explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
+
+if TYPE_CHECKING:
+    from omcli.memory.bookmark import Bookmark, Origin
 
 _PAGE = 500
 """Rows read at once by what may read all of them."""
@@ -51,6 +57,8 @@ class SqliteStore:
         self._path = path
         self._wait = wait
         self._is_gone = is_gone
+        self._standing: dict[int, Observation] = {}
+        """What stood at the last batch, by position: most of it stands at the next."""
 
     @classmethod
     def open(
@@ -88,10 +96,15 @@ class SqliteStore:
 
     # What goes in.
 
-    def append(self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str) -> Appended:
+    def append(
+        self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
+    ) -> Appended:
         """Keeps new messages and what is known of their session."""
         with self._writing() as connection:
             number = session_table.merge(connection, session, now=now)
+            identities = [incoming.identity for incoming in messages[:opening]]
+            if not message_table.begins_with(connection, identities, session=number):
+                raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
             new = message_table.append(connection, messages, session=number, counter=counter)
             if any(new):
                 added = (incoming.message.at for incoming, is_new in zip(messages, new, strict=True) if is_new)
@@ -99,10 +112,17 @@ class SqliteStore:
         return Appended(new=new)
 
     def record(
-        self, batch: Batch, observations: Sequence[Observation], *, outcome: Outcome, now: str, error: str | None = None
+        self,
+        batch: Batch,
+        observations: Sequence[Observation],
+        *,
+        outcome: Outcome,
+        now: str,
+        replaced: Sequence[Replacement] = (),
+        error: str | None = None,
     ) -> None:
-        """Writes a batch's rows and moves the cursor, or neither."""
-        if observations and outcome is not Outcome.OBSERVED:
+        """Writes a batch's rows, hides what they replace and moves the cursor, or nothing of it."""
+        if (observations or replaced) and outcome is not Outcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
         with self._writing() as connection:
             session = session_table.numbered(connection, batch.session)
@@ -117,17 +137,28 @@ class SqliteStore:
                 now=now,
                 observations=len(observations),
             )
-            for row in observations:
-                observation_table.add(connection, row, batch=number)
+            observation_table.add(connection, observations, batch=number)
+            for replacement in replaced:
+                observation_table.replace(connection, replacement)
 
     def add(self, observation: Observation) -> None:
         """Keeps a row that comes from no batch."""
         with self._writing() as connection:
-            observation_table.add(connection, observation)
+            observation_table.add(connection, [observation])
 
     # What comes out.
 
-    def unobserved(self, session: str, *, max_tokens: int) -> Batch | None:
+    def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
+        """How far a file was taken in."""
+        with self._reading() as connection:
+            return bookmark_table.find(connection, origin)
+
+    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        """Keeps the bookmarks of a file."""
+        with self._writing() as connection:
+            bookmark_table.put(connection, origin, bookmarks)
+
+    def unobserved(self, session: str, *, max_tokens: int, standing: int = 0) -> Batch | None:
         """The next batch of a session."""
         with self._reading() as connection:
             known = session_table.find(connection, session)
@@ -135,7 +166,13 @@ class SqliteStore:
             if known is None or number is None:
                 return None
             after = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
-            return message_table.next_batch(connection, known, number=number, after=after, max_tokens=max_tokens)
+            batch = message_table.next_batch(connection, known, number=number, after=after, max_tokens=max_tokens)
+            if batch is None or not standing:
+                return batch
+            self._standing = observation_table.standing(
+                connection, session=number, limit=standing, known=self._standing
+            )
+            return replace(batch, standing=tuple(self._standing.values()))
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
         """Whether a session's first messages are these, as far as both go."""
@@ -206,16 +243,17 @@ class SqliteStore:
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
         """Takes or extends the lease on a lane."""
         with self._writing() as connection:
-            lanes.claim(
+            taken = lanes.claim(
                 connection,
                 session=session_table.numbered(connection, session),
-                name=session,
                 lane=lane,
                 owner=owner,
                 now=now,
                 expires_at=expires_at,
                 is_gone=self._is_gone,
             )
+        if taken:
+            raise taken
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
         """Gives a lease back."""
@@ -231,5 +269,6 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with explained(self._path, wait=self._wait), transaction.writing(self._connection) as connection:
+        writing = transaction.writing(self._connection, wait=self._wait)
+        with explained(self._path, wait=self._wait), writing as connection:
             yield connection

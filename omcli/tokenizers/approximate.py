@@ -14,28 +14,22 @@ and transcripts in several languages.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from omcli.tokenizers.counter import Counter
+from omcli.tokenizers.counter import Counter, CountText
 
-_LOWER, _UPPER, _DIGITS = (part.encode() for part in (string.ascii_lowercase, string.ascii_uppercase, string.digits))
+_LOWER, _UPPER, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
 _LETTERS = _LOWER + _UPPER
 _VOWELS = b"aeiouyAEIOUY"
 _BREAKS = b"\n\r\v\f"
 _CONTROLS = bytes({*range(0x20), 0x7F} - {*_BREAKS, ord("\t")})
-_PUNCTUATION = string.punctuation.encode()
+_PUNCTUATION = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 # UTF-8: every character beyond ASCII has one lead byte, which tells its script well enough, and 1-3 of these.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """A mapping of bytes to class symbols (all others to `x`), and what patterns of symbols weigh."""
-
-    table: bytes
-    weights: tuple[tuple[bytes, int], ...]
+_View = tuple[bytes, tuple[tuple[bytes, int], ...]]
+"""A mapping of bytes to class symbols (all others to `x`), and what patterns of symbols weigh."""
 
 
 def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
@@ -43,8 +37,12 @@ def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
     for symbol, members in classes.items():
         for member in members:
             table[member] = ord(symbol)
-    return _View(bytes(table), tuple((pattern.encode(), weight) for pattern, weight in weights.items()))
+    return bytes(table), tuple((pattern.encode(), weight) for pattern, weight in weights.items())
 
+
+_LINE_END = 89
+"""What a line break weighs after anything but a gap."""
+_GAPS = " \t\r\v\f"
 
 _VIEWS = (
     # Words: one token to begin with, and more as they get longer, rarer or harder to pronounce.
@@ -62,7 +60,7 @@ _VIEWS = (
     ),
     _view({"q": b"\"'`", "\\": b"\\", "/": b"/", "l": _LOWER, "c": _CONTROLS}, {"c": 100, "q": 22, "\\": 40, "/l": 83}),
     # Gaps: a run of spaces, an indentation, the end of a line.
-    _view({"s": b" \t", "n": _BREAKS}, {"xss": 86, "ns": 92, "xn": 89}),
+    _view({"s": b" \t", "n": _BREAKS}, {"xss": 86, "ns": 92, "xn": _LINE_END}),
 )
 # Beyond ASCII, on lead bytes alone: what a character costs, and what a word or run of them costs more.
 _SCRIPTS = _view(
@@ -108,6 +106,27 @@ _JOINER_WEIGHT = 318
 
 
 def _count(text: str) -> int:
+    return -(-_hundredths(text) // 100)
+
+
+def _count_by_line() -> CountText:
+    """`_count`, of lines that come again and again: each is weighed once, and texts are the sums of their lines."""
+    weights: dict[str, int] = {}
+
+    def weight(line: str) -> int:
+        if line not in weights:
+            weights[line] = _hundredths(line)
+        return weights[line]
+
+    def count(text: str) -> int:
+        *lines, last = text.split("\n")
+        ends = sum(1 for line in lines if line and line[-1] not in _GAPS)
+        return -(-(sum(map(weight, lines)) + weight(last) + _LINE_END * ends) // 100)
+
+    return count
+
+
+def _hundredths(text: str) -> int:
     encoded = ("\n" + text).encode("utf-8", "surrogatepass")
     hundredths = 0
     views: tuple[_View, ...] = _VIEWS
@@ -115,11 +134,11 @@ def _count(text: str) -> int:
         hundredths = _JOINER_WEIGHT * encoded.count(_JOINER)
         encoded = encoded.translate(None, _CONTINUATION)
         views = _ALL_VIEWS
-    for view in views:
-        symbols = encoded.translate(view.table)
-        for pattern, weight in view.weights:
+    for table, weights in views:
+        symbols = encoded.translate(table)
+        for pattern, weight in weights:
             hundredths += weight * symbols.count(pattern)
-    return -(-hundredths // 100)
+    return hundredths
 
 
-APPROXIMATE = Counter(name="o200k-approx", count=_count, per_message=4)
+APPROXIMATE = Counter(name="o200k-approx", count=_count, count_by_line=_count_by_line, per_message=4)

@@ -6,18 +6,16 @@ fetches what is missing or damaged, without a timeout.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from omcli.memory.errors import BadConfiguration
+from omcli.memory.record import record
 from omcli.tokenizers.counter import Counter, CountText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Encoding:
     """A tokenizer as published: its rank file and the pattern that cuts text before merging."""
 
@@ -72,6 +70,9 @@ def _count_with(encoding: _Encoding, environment: Mapping[str, str]) -> CountTex
 
 
 def _ranks(encoding: _Encoding, environment: Mapping[str, str]) -> dict[bytes, int]:
+    import base64  # noqa: PLC0415 - every command imports this module
+    import hashlib  # noqa: PLC0415
+
     path = _file(encoding, environment)
     if path is None:
         searched = " or ".join(str(folder) for folder in _folders(environment))
@@ -95,7 +96,7 @@ def _file(encoding: _Encoding, environment: Mapping[str, str]) -> Path | None:
 
 def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
     """Where tiktoken keeps what it downloaded."""
-    import tempfile  # noqa: PLC0415 - imports much, and every command imports this module
+    import tempfile  # noqa: PLC0415 - imports much
 
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if environment.get(variable):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from omcli.memory.message import Message, Role
+from omcli.memory.record import record, replace
 
 # Text to tokens: 0 for the empty text, never negative.
 CountText = Callable[[str], int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Counter:
     """A `memory.ports.TokenCounter` made of its parts."""
 
@@ -19,6 +19,8 @@ class Counter:
     count: CountText
     count_tool: CountText | None = None
     """For what tools are given and answer, where that is counted another way."""
+    count_by_line: Callable[[], CountText] | None = None
+    """Makes a `count` for texts that share lines, where there is a quicker way to count those."""
     per_message: int = 0
     """Tokens added to every prompt and answer; calls and results travel inside them."""
     per_conversation: int = 0
@@ -39,6 +41,10 @@ class Counter:
             return count_tool(message.text) + images
         overhead = self.per_message if message.role in (Role.USER, Role.ASSISTANT) else 0
         return overhead + self.count(message.text) + images
+
+    def remembering(self) -> Counter:
+        """The same counter for texts that share lines."""
+        return replace(self, count=self.count_by_line()) if self.count_by_line else self
 
     def conversation(self, messages: Iterable[Message]) -> int:
         """Tokens of a transcript; an empty one costs what a conversation does."""

@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
 
+# What `om context` and its like must not wait for: reading a line without Typer, and records, are what keeps them away.
+SLOW = {"typer", "inspect", "dataclasses", "hashlib", "uuid", "string", "shutil", "subprocess", "tempfile"}
 HEAVY = {
     "anthropic", "openai", "httpx", "httpx2", "pydantic", "tiktoken", "rich", "platformdirs", "requests", "logging",
     "asyncio", "hypothesis", "sqlite3.dump",
@@ -42,8 +44,8 @@ def imported(om: Om, *arguments: str) -> set[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--help"], ["--version"], ["context"], ["context", "--json"], ["log"], ["log", "--jsonl"], ["sessions"],
-        ["status"], ["status", "--json"],
+        ["--help"], ["--version"], ["context"], ["context", "--json"], ["context", "--block"], ["log"],
+        ["log", "--jsonl"], ["sessions"], ["status"], ["status", "--json"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -56,10 +58,33 @@ def test_a_quick_command_imports_nothing_heavy(om: Om, arguments: list[str]) -> 
         assert not {module for module in modules if module.startswith(("omcli.observers", "omcli.formats."))}
 
 
+PLAIN = [
+    ["context"], ["context", "--session", "x", "--budget", "800", "--to", "text"], ["context", "--tier=tail", "-q"],
+    ["log", "-n", "5"], ["sessions"], ["status"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
+def test_a_plain_command_line_waits_for_nothing_slow(om: Om, arguments: list[str]) -> None:
+    """Invariant 12: what takes longer to import than the memory takes to read."""
+    om("observe", stdin=tide_story().text())
+    slow = SLOW & imported(om, *arguments)
+    assert not slow, f"imported by om {' '.join(arguments)}: {sorted(slow)}"
+
+
+def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
+    om("observe", stdin=tide_story().text())
+    modules = imported(om, "context")
+    assert "json" not in modules
+    layouts = {module for module in modules if module.startswith("omcli.memory.layouts.")}
+    assert layouts == {"omcli.memory.layouts.layout", "omcli.memory.layouts.text"}
+
+
 def test_a_command_imports_no_other_command(om: Om) -> None:
     commands = {module for module in imported(om, "log") if module.startswith("omcli.cli.")}
     assert commands == {
-        f"omcli.cli.{name}" for name in ("app", "completion", "diagnostics", "log", "options", "output")
+        f"omcli.cli.{name}"
+        for name in ("arguments", "commands", "completion", "diagnostics", "log", "options", "output")
     }
 
 
@@ -70,4 +95,5 @@ def test_observing_imports_no_tokenizer_and_no_rich(om: Om) -> None:
 
 def test_the_watch_sees_what_is_imported(om: Om) -> None:
     """The tests above can fail."""
-    assert {"typer", "sqlite3", "omcli.operations.context"} <= imported(om, "context")
+    assert {"sqlite3", "omcli.operations.context"} <= imported(om, "context")
+    assert {"typer", "inspect"} <= imported(om, "context", "--help")

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import LaneTaken, StaleBatch, UnknownId
+from omcli.memory.bookmark import Bookmark, Origin
+from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.message import Aside, Image, Message, Role, digest
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Store
+from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement, Store
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
@@ -57,6 +58,38 @@ def logged(store: Store, **narrowed: object) -> list[str]:
     return [entry.observation.text for entry in store.log(LogQuery(**narrowed))]  # type: ignore[arg-type]
 
 
+class TestBookmarks:
+    """How far files were taken in."""
+
+    HERE = Origin(path="/transcripts/tide.jsonl", terms="as they are")
+    FIRST = Bookmark(offset=10, digest=b"1" * 32, found="{}", carried=b"\x00known")
+    LAST = Bookmark(offset=12, digest=b"2" * 32, found='{"messages": 3}')
+
+    def test_they_come_back_as_they_were_put(self, store: Store) -> None:
+        assert store.bookmarks(self.HERE) == ()
+        store.put_bookmarks(self.HERE, [self.FIRST, self.LAST])
+        assert store.bookmarks(self.HERE) == (self.FIRST, self.LAST)
+
+    def test_new_ones_take_the_place_of_those_that_were_there_on_whatever_terms(self, store: Store) -> None:
+        others = replace(self.HERE, terms="otherwise")
+        store.put_bookmarks(self.HERE, [self.FIRST, self.LAST])
+        store.put_bookmarks(others, [self.FIRST])
+        assert (store.bookmarks(self.HERE), store.bookmarks(others)) == ((), (self.FIRST,))
+        store.put_bookmarks(others, [])
+        assert store.bookmarks(others) == ()
+
+    def test_every_file_has_its_own(self, store: Store) -> None:
+        there = replace(self.HERE, path="/transcripts/moon.jsonl")
+        store.put_bookmarks(self.HERE, [self.FIRST])
+        store.put_bookmarks(there, [self.LAST])
+        assert (store.bookmarks(self.HERE), store.bookmarks(there)) == ((self.FIRST,), (self.LAST,))
+
+    def test_a_path_that_is_no_unicode_is_a_path(self, store: Store) -> None:
+        odd = replace(self.HERE, path="/transcripts/\udcff.jsonl")
+        store.put_bookmarks(odd, [self.FIRST])
+        assert store.bookmarks(odd) == (self.FIRST,)
+
+
 class TestAppend:
     def test_a_message_comes_back_as_it_was_given(self, store: Store) -> None:
         """S2.13: the working directory is kept with every message."""
@@ -66,6 +99,7 @@ class TestAppend:
             aside=Aside.SHELL,
             id="msg-1",
             at="2026-03-02T09:00:00.000Z",
+            utc_offset=-210,
             name="Ada",
             agent="side",
             cwd="/src/other",
@@ -156,14 +190,38 @@ class TestBeginsWith:
         assert self.begins(store, "copied", "one", "one", "two")
         assert not self.begins(store, "copied", "two")
 
+    def test_a_session_that_begins_otherwise_takes_nothing_in(self, store: Store) -> None:
+        """F20: two who each found a name free; who comes second is told, in the transaction that would write."""
+
+        def begin(*messages: Incoming) -> tuple[bool, ...]:
+            return store.append(session(), messages, counter=COUNTER, now=NOW, opening=2).new
+
+        assert begin(said("go"), said("3 failed"), said("thanks")) == (True, True, True)
+        assert begin(said("go"), said("3 failed"), said("bye")) == (False, False, True)
+        with pytest.raises(SessionTaken):
+            begin(said("go"), said("all passed"), said("fine"))
+        assert texts(store.messages(range(9))) == ["go", "3 failed", "thanks", "bye"]
+        assert keep(store, said("all passed")) == (True,), "without an opening nothing is asked"
+
+    def test_a_session_that_takes_nothing_in_is_not_made(self, store: Store) -> None:
+        keep(store, said("go"), said("3 failed"))
+        with pytest.raises(SessionTaken):
+            store.append(
+                session(cwd="/elsewhere"), [said("other"), said("words")], counter=COUNTER, now=LATER, opening=2
+            )
+        (summary,) = store.sessions()
+        assert (summary.session, summary.seen_at) == (session(), NOW)
+
 
 class TestUnobserved:
     def test_there_is_no_batch_where_nothing_was_said(self, store: Store) -> None:
+        """T8."""
         assert store.unobserved("s", max_tokens=100) is None
         keep(store)
         assert store.unobserved("s", max_tokens=100) is None
 
     def test_a_batch_holds_the_oldest_messages_that_fit(self, store: Store) -> None:
+        """T10, F17: the rest stays pending, for the next batch."""
         keep(store, *(said(f"{number}", tokens=4) for number in range(5)))
         batch = next_batch(store, max_tokens=10)
         assert texts(batch.messages) == ["0", "1"]
@@ -174,6 +232,7 @@ class TestUnobserved:
         assert texts(next_batch(store, max_tokens=10).messages) == ["0", "1"]
 
     def test_a_message_larger_than_the_limit_makes_a_batch_of_its_own(self, store: Store) -> None:
+        """F13: it holds nothing up."""
         keep(store, said("huge", tokens=1000), said("small", tokens=1))
         assert texts(next_batch(store, max_tokens=10).messages) == ["huge"]
 
@@ -199,6 +258,7 @@ class TestUnobserved:
         assert texts(next_batch(store).messages) == ["old"]
 
     def test_a_batch_does_not_end_between_a_call_and_its_result(self, store: Store) -> None:
+        """F71."""
         keep(store, said("go"), call("a"), result("a"))
         assert texts(next_batch(store, max_tokens=20).messages) == ["go"]
 
@@ -248,7 +308,7 @@ class TestUnobserved:
 
 class TestRecord:
     def test_recording_writes_the_rows_and_moves_the_cursor(self, store: Store) -> None:
-        """S2.12: what follows the cursor is what no batch covers."""
+        """T8, S2.12: what follows the cursor is what no batch covers."""
         keep(store, said("one"), said("two"))
         store.record(next_batch(store, max_tokens=10), [row(1, text="fact")], outcome=Outcome.OBSERVED, now=NOW)
         assert logged(store) == ["fact"]
@@ -256,6 +316,7 @@ class TestRecord:
         assert (batch.after, texts(batch.messages)) == (1, ["two"])
 
     def test_a_batch_with_nothing_worth_noting_is_covered_all_the_same(self, store: Store) -> None:
+        """T8: once all is observed there is no batch."""
         keep(store, said("one"))
         store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
         assert store.unobserved("s", max_tokens=100) is None
@@ -282,7 +343,7 @@ class TestRecord:
     def test_a_batch_that_somebody_else_recorded_is_refused_and_leaves_no_trace(
         self, store: Store, outcome: Outcome
     ) -> None:
-        """T75: of two who observe the same messages one is told that it came too late."""
+        """T75, F28: of two who observe the same messages one is told that it came too late."""
         keep(store, said("one"), said("two"))
         batch = next_batch(store)
         store.record(batch, [row(1, text="first")], outcome=Outcome.OBSERVED, now=NOW)
@@ -311,6 +372,7 @@ class TestRecord:
         assert store.unobserved("s", max_tokens=100) is None
 
     def test_messages_said_while_the_observer_thinks_are_observed_next_time(self, store: Store) -> None:
+        """F1."""
         keep(store, said("before"))
         batch = next_batch(store)
         keep(store, said("meanwhile"))
@@ -323,6 +385,92 @@ class TestRecord:
         with pytest.raises(ValueError, match="has no rows"):
             store.record(next_batch(store), [row(1)], outcome=outcome, now=NOW)
         assert store.status().pending == 1
+
+
+class TestStanding:
+    """What was written may be settled or overruled by what is said later: it comes with a batch, and is replaced."""
+
+    def test_the_newest_rows_and_the_newest_that_may_change_come_with_a_batch(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.add(row(1, text="decided", type=Type.DECISION))
+        store.add(row(2, text="asked", type=Type.QUESTION, status=Status.OPEN))
+        store.add(row(3, text="done", type=Type.REQUEST, status=Status.DONE))
+        store.add(row(4, text="read a", type=Type.FILE_READ))
+        store.add(row(5, text="read b", type=Type.FILE_READ))
+
+        def standing(number: int) -> list[str]:
+            batch = store.unobserved("s", max_tokens=10, standing=number)
+            assert batch is not None
+            return [observation.text for observation in batch.standing]
+
+        assert standing(0) == []
+        assert standing(1) == ["asked", "read b"]
+        assert standing(2) == ["decided", "asked", "read a", "read b"]
+        assert standing(9) == ["decided", "asked", "done", "read a", "read b"]
+
+    def test_rows_come_whole_and_with_their_messages(self, store: Store) -> None:
+        keep(store, said("one"), said("two"))
+        written = replace(row(1, sources=(1, 2), metadata={"target": "run x"}), message_ids=("k-one", "k-two"))
+        store.add(written)
+        batch = store.unobserved("s", max_tokens=10, standing=5)
+        assert batch is not None
+        assert batch.standing == (written,)
+
+    def test_hidden_rows_notes_and_rows_of_other_sessions_do_not_stand(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.add(row(1, dropped_at=NOW))
+        store.add(row(2, kind=Kind.NOTE))
+        store.add(row(3, session="other"))
+        store.add(row(4, session=None))
+        batch = store.unobserved("s", max_tokens=10, standing=5)
+        assert batch is not None
+        assert batch.standing == ()
+
+    def replacing(self, store: Store, *replaced: Replacement, by: Observation) -> None:
+        keep(store, said(f"more {by.id}"))
+        store.record(next_batch(store), [by], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced)
+
+    def test_a_row_that_is_replaced_goes_out_of_sight_and_says_by_what_and_why(self, store: Store) -> None:
+        """Invariant 5: superseded, not edited."""
+        store.add(row(1, text="old"))
+        why = Replacement(row=row_id(1), by=row_id(2), reason="resolved")
+        self.replacing(store, why, by=row(2, text="new"))
+        assert logged(store) == ["new"]
+        assert logged(store, hidden=True) == ["old", "new"]
+        hidden = store.observation(row_id(1))
+        assert hidden == replace(row(1, text="old"), superseded_by=row_id(2), reason="resolved")
+        assert (store.status().observations, store.status().hidden) == (1, 1)
+
+    def test_what_is_out_of_sight_already_keeps_its_reason(self, store: Store) -> None:
+        store.add(row(1, dropped_at=NOW))
+        for number in (2, 3):
+            why = Replacement(row=row_id(1), by=row_id(number), reason=f"by {number}")
+            self.replacing(
+                store, why, Replacement(row=row_id(9), by=row_id(number), reason="no such row"), by=row(number)
+            )
+        assert (store.observation(row_id(1)).superseded_by, store.observation(row_id(1)).reason) == (None, None)
+        why = Replacement(row=row_id(2), by=row_id(4), reason="first")
+        self.replacing(store, why, replace(why, by=row_id(3), reason="second"), by=row(4))
+        assert (store.observation(row_id(2)).superseded_by, store.observation(row_id(2)).reason) == (row_id(4), "first")
+
+    def test_a_batch_that_comes_too_late_replaces_nothing(self, store: Store) -> None:
+        """F1, T75: rows, replacements and cursor together, or nothing of it."""
+        keep(store, said("one"))
+        store.add(row(1, text="old"))
+        batch = next_batch(store)
+        store.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+        why = Replacement(row=row_id(1), by=row_id(2), reason="late")
+        with pytest.raises(StaleBatch):
+            store.record(batch, [row(2)], outcome=Outcome.OBSERVED, now=NOW, replaced=[why])
+        assert logged(store, hidden=True) == ["old"]
+        assert store.observation(row_id(1)).is_visible
+
+    @pytest.mark.parametrize("outcome", [Outcome.EMPTY, Outcome.FAILED])
+    def test_a_batch_without_rows_replaces_nothing(self, store: Store, outcome: Outcome) -> None:
+        keep(store, said("one"))
+        why = Replacement(row=row_id(1), by=row_id(2), reason="resolved")
+        with pytest.raises(ValueError, match="no rows"):
+            store.record(next_batch(store), [], outcome=outcome, now=NOW, replaced=[why])
 
 
 class TestRows:
@@ -340,7 +488,7 @@ class TestRows:
             text="edited `a.py` — ünïcode",
             observed_at=NOW,
             event_at="2026-03-02T09:00:00.000",
-            refers_to="2026-03",
+            refers_to="2026-03-02/2026-03-08",
             message_ids=("m-one", "producer-2"),
             sources=(1, 2),
             tokens=12,
@@ -588,6 +736,20 @@ class TestLeases:
         """F24: no mark of a crashed program stays for ever."""
         self.claim(store, self.ME, until=LATER)
         self.claim(store, self.OTHER, now=LATER, until="2026-03-02T12:00:00.000Z")
+
+    def test_a_lease_taken_under_a_clock_that_was_ahead_ends_when_one_of_ours_would(self, store: Store) -> None:
+        """T75, F24: a holder that nobody can ask, on another host, died before the clock was put back four years."""
+        self.claim(store, self.OTHER, now="2030-01-01T00:00:00.000Z", until="2030-01-01T00:10:00.000Z")
+        for now, until in (("09:00", "09:10"), ("09:09", "09:19")):
+            with pytest.raises(LaneTaken):
+                self.claim(store, self.ME, now=f"2026-03-02T{now}:00.000Z", until=f"2026-03-02T{until}:00.000Z")
+        self.claim(store, self.ME, now="2026-03-02T09:10:00.000Z", until="2026-03-02T09:20:00.000Z")
+
+    def test_a_lease_that_ends_soon_is_not_made_longer_by_those_it_keeps_out(self, store: Store) -> None:
+        self.claim(store, self.OTHER, until="2026-03-02T10:01:00.000Z")
+        with pytest.raises(LaneTaken):
+            self.claim(store, self.ME, until=LATER)
+        self.claim(store, self.ME, now="2026-03-02T10:01:00.000Z")
 
     def test_a_lease_whose_owner_is_gone_is_taken_over(self, make_store: MakeStore) -> None:
         """F23, F24: the lease names its real holder, and ends with it."""

@@ -13,11 +13,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from omcli.memory.errors import OmError
 from omcli.memory.message import Aside, Role
-from omcli.memory.observation import Kind, Observation, Priority, Type
-from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome
+from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement
+from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
-from tests.material import COUNTER, call, result, row, said, session
+from tests.material import COUNTER, call, result, row, said
 
 # Hundreds of stores are opened and closed; on a disk each close is synchronised, which takes 20 times as long.
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -25,12 +26,13 @@ IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 NAMES = st.sampled_from(["a", "b", "ü:2"])
 OWNERS = st.sampled_from(["host:1:1", "host:2:1", "host:3:1"])
 TIMES = st.integers(0, 20).map(lambda minute: f"2026-03-02T10:{minute:02}:00.000Z")
+LANES = st.sampled_from([Lane.OBSERVE, Lane.OBSERVE, Lane.REFLECT, Lane.PRUNE])
 BUDGETS = st.integers(0, 60)
 
 MESSAGES = st.one_of(
     st.builds(
         said,
-        st.text(max_size=4),
+        st.text(max_size=4) | st.sampled_from(["half \ud800", "\udfff", "a\0b"]),
         tokens=st.integers(0, 30),
         at=st.none() | TIMES,
         agent=st.sampled_from([None, None, "side"]),
@@ -41,18 +43,31 @@ MESSAGES = st.one_of(
     st.builds(result, st.sampled_from("xyz"), tokens=st.integers(0, 30)),
 )
 
+SESSIONS = st.builds(
+    Session,
+    id=NAMES,
+    agent=st.sampled_from(["claude-code", "codex"]),
+    cwd=st.sampled_from([None, "/p", "/q"]),
+    branch=st.sampled_from([None, "main", "topic"]),
+    title=st.sampled_from([None, "Tides", "\ud800"]),
+    model=st.sampled_from([None, "m"]),
+    parent=st.sampled_from([None, "a", "elsewhere"]),
+)
+
 QUERIES = st.builds(
     LogQuery,
     session=st.none() | NAMES,
+    other_than=st.none() | NAMES,
     project=st.none() | st.sampled_from(["/p", "/q"]),
     kinds=st.sets(st.sampled_from(Kind), max_size=2).map(tuple),
-    types=st.sets(st.sampled_from([Type.FACT, Type.DECISION]), max_size=1).map(tuple),
+    types=st.sets(st.sampled_from([Type.FACT, Type.DECISION, Type.EVENT]), max_size=2).map(tuple),
     priorities=st.sets(st.sampled_from(Priority), max_size=2).map(tuple),
     since=st.none() | TIMES,
     until=st.none() | TIMES,
     hidden=st.booleans(),
     after=st.integers(0, 5),
     last=st.none() | st.integers(0, 4),
+    bare=st.booleans(),
 )
 
 
@@ -68,6 +83,7 @@ class TwoStores(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.file = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, is_gone=lambda owner: "host:3" in owner)
+        self.reader = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, read_only=True)
         self.fake = MemoryStore(is_gone=lambda owner: "host:3" in owner)
 
     def both(self, act: Callable[[SqliteStore | MemoryStore], object]) -> object:
@@ -81,22 +97,27 @@ class TwoStores(RuleBasedStateMachine):
         assert answers[0] == answers[1], "the file (first) and the fake (second) disagree"
         return answers[0]
 
-    @rule(name=NAMES, messages=st.lists(MESSAGES, max_size=6), now=TIMES, cwd=st.sampled_from([None, "/p", "/q"]))
-    def append(self, name: str, messages: list[Incoming], now: str, cwd: str | None) -> None:
-        self.both(lambda store: store.append(session(name, cwd=cwd), messages, counter=COUNTER, now=now))
+    @rule(
+        known=SESSIONS,
+        messages=st.lists(MESSAGES, max_size=6),
+        counter=st.sampled_from([COUNTER, COUNTER, "chars-4"]),
+        now=TIMES,
+    )
+    def append(self, known: Session, messages: list[Incoming], counter: str, now: str) -> None:
+        self.both(lambda store: store.append(known, messages, counter=counter, now=now))
 
     @rule(name=NAMES, messages=st.lists(MESSAGES, max_size=3))
     def begins_with(self, name: str, messages: list[Incoming]) -> None:
         self.both(lambda store: store.begins_with(name, [incoming.identity for incoming in messages]))
 
-    @rule(target=batches, name=NAMES, max_tokens=BUDGETS)
-    def read(self, name: str, max_tokens: int) -> object:
-        batch = self.both(lambda store: store.unobserved(name, max_tokens=max_tokens))
+    @rule(target=batches, name=NAMES, max_tokens=BUDGETS, standing=st.integers(0, 4))
+    def read(self, name: str, max_tokens: int, standing: int) -> object:
+        batch = self.both(lambda store: store.unobserved(name, max_tokens=max_tokens, standing=standing))
         return multiple() if batch is None else batch
 
     @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
     def observe(self, name: str, max_tokens: int, **result: object) -> None:
-        batch = self.fake.unobserved(name, max_tokens=max_tokens)
+        batch = self.fake.unobserved(name, max_tokens=max_tokens, standing=2)
         if batch is not None:
             self.record(batch, **result)  # type: ignore[arg-type]
 
@@ -108,7 +129,10 @@ class TwoStores(RuleBasedStateMachine):
     def record(self, batch: Batch, outcome: Outcome, rows: int, now: str) -> None:
         observed = [self.new_row(batch.session, batch.messages[0].seq) for _ in range(rows)]
         kept = observed if outcome is Outcome.OBSERVED else []
-        raised = self.both(lambda store: store.record(batch, kept, outcome=outcome, now=now, error=None))
+        gone = [
+            Replacement(row=old.id, by=new.id, reason="again") for old, new in zip(batch.standing, kept, strict=False)
+        ]
+        raised = self.both(lambda store: store.record(batch, kept, outcome=outcome, now=now, replaced=gone))
         if raised is None and outcome is not Outcome.FAILED:
             self.covered[batch.session] += [message.seq for message in batch.messages]
 
@@ -121,6 +145,8 @@ class TwoStores(RuleBasedStateMachine):
         project=st.sampled_from([None, "/p", "/q"]),
         kind=st.sampled_from(Kind),
         priority=st.sampled_from(Priority),
+        type=st.sampled_from([Type.FACT, Type.QUESTION, Type.FILE_READ]),
+        status=st.sampled_from([None, Status.OPEN, Status.DONE]),
         event_at=st.none() | TIMES,
         hidden=st.booleans(),
         sources=st.lists(st.integers(1, 8), max_size=3),
@@ -131,6 +157,10 @@ class TwoStores(RuleBasedStateMachine):
         note = row(self.rows, session=name, sources=tuple(sources), dropped_at=dropped_at, **columns)  # type: ignore[arg-type]
         self.both(lambda store: store.add(note))
 
+    @rule(batch=batches, now=TIMES, error=st.sampled_from(["no answer", ""]))
+    def fail(self, batch: Batch, now: str, error: str) -> None:
+        self.both(lambda store: store.record(batch, [], outcome=Outcome.FAILED, now=now, error=error))
+
     @rule(query=QUERIES)
     def log(self, query: LogQuery) -> None:
         self.both(lambda store: list(store.log(query)))
@@ -139,19 +169,29 @@ class TwoStores(RuleBasedStateMachine):
     def tail(self, name: str, max_tokens: int) -> None:
         self.both(lambda store: store.tail(name, max_tokens=max_tokens))
 
-    @rule(name=NAMES, owner=OWNERS, now=TIMES, until=TIMES)
-    def claim(self, name: str, owner: str, now: str, until: str) -> None:
-        self.both(lambda store: store.claim(name, Lane.OBSERVE, owner=owner, now=now, expires_at=until))
+    @rule(name=NAMES, lane=LANES, owner=OWNERS, now=TIMES, until=TIMES)
+    def claim(self, name: str, lane: Lane, owner: str, now: str, until: str) -> None:
+        self.both(lambda store: store.claim(name, lane, owner=owner, now=now, expires_at=until))
 
-    @rule(name=NAMES, owner=OWNERS)
-    def release(self, name: str, owner: str) -> None:
-        self.both(lambda store: store.release(name, Lane.OBSERVE, owner=owner))
+    @rule(name=NAMES, lane=LANES, owner=OWNERS)
+    def release(self, name: str, lane: Lane, owner: str) -> None:
+        self.both(lambda store: store.release(name, lane, owner=owner))
 
     @rule(number=st.integers(1, 12), key=st.sampled_from(["k-", "call-x", "result-y"]))
     def look_up(self, number: int, key: str) -> None:
         self.both(lambda store: store.observation(f"{number:08x}"))
         self.both(lambda store: store.message(key))
         self.both(lambda store: store.messages([number, number - 1]))
+
+    @rule(
+        name=NAMES | st.just("nobody"),
+        project=st.sampled_from([None, "/p", "/nowhere"]),
+        last=st.none() | st.integers(0, 3),
+    )
+    def list_(self, name: str, project: str | None, last: int | None) -> None:
+        self.both(lambda store: store.session(name))
+        self.both(lambda store: store.sessions(project=project, last=last))
+        self.both(lambda store: list(store.stored_texts()))
 
     @rule()
     def reopen(self) -> None:
@@ -160,8 +200,9 @@ class TwoStores(RuleBasedStateMachine):
 
     @invariant()
     def the_numbers_agree(self) -> None:
-        self.both(lambda store: store.status())
+        status = self.both(lambda store: store.status())
         self.both(lambda store: store.sessions())
+        assert self.reader.status() == status, "who only reads sees the same"
 
     @invariant()
     def nothing_is_covered_twice(self) -> None:
@@ -172,6 +213,7 @@ class TwoStores(RuleBasedStateMachine):
         if hasattr(self, "file"):
             for summary in self.fake.sessions():
                 self.drain(summary.session.id)
+            self.reader.close()
             self.file.close()
         self.folder.cleanup()
 

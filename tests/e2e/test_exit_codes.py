@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from omcli import __version__
-from omcli.cli.app import COMMANDS
+from omcli.cli.commands import COMMANDS
 from tests.conftest import Om
 from tests.e2e.transcripts import Talk, tide_story
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omcli.formats.table import FORMATS
+from omcli.formats.table import NAMES
 from omcli.memory.observation import Source
 from omcli.memory.transcript import Transcript
 from omcli.observers.rules import RuleObserver
@@ -156,7 +156,7 @@ def test_values_of_any_type_anywhere_break_nothing(story: str, data: st.DataObje
     assert report.error is None, report.error
 
 
-@pytest.mark.parametrize("name", [None, *(entry.name for entry in FORMATS)])
+@pytest.mark.parametrize("name", [None, *NAMES])
 @given(
     content=st.binary(max_size=400) | values.map(lambda value: json.dumps(value).encode()) | st.text().map(str.encode)
 )

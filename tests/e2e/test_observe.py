@@ -94,7 +94,8 @@ def test_an_empty_input_has_no_messages_and_is_no_error(om: Om, content: str) ->
     assert run.stderr == f"{om.folder}/empty.jsonl: no messages\n"
     assert om("observe", "--json", stdin=content).document["files"] == [
         {"path": "-", "sessions": [], **dict.fromkeys(COUNTS, 0), "new_messages": 0, "known_messages": 0, "asides": 0,
-         "side_messages": 0, "images": 0, "skipped": {}, "redactions": {}, "observations": 0, "rows": []}
+         "side_messages": 0, "images": 0, "skipped": {}, "redactions": {}, "unread_bytes": 0, "observations": 0,
+         "rows": []}
     ]  # fmt: skip
 
 

@@ -88,3 +88,15 @@ def tide_story(**fields: Any) -> Talk:
         .user("The station ids are in stations.json, we decided to keep them lower case.")
         .assistant("Done: the ids are looked up in lower case now, and all 12 tests pass.")
     )
+
+
+def long_talk(session: str, messages: int, *, lines: int = 20) -> Talk:
+    """Prompts and commands, each with something of its own to keep; a command prints so many lines."""
+    # Equal words at the same instant would be taken for a copy that a resumed session made.
+    talk = Talk(session=session, begin=_BEGIN + timedelta(seconds=sum(session.encode()) % 60))
+    for number in range(messages // 4):
+        talk.user(f"We decided that rule {number} of {session} is to use port {8000 + number}.")
+        talk.call("Bash", {"command": f"make target-{number}", "cwd": PROJECT})
+        talk.result(f"built target-{number}\n" + "compiling something long\n" * lines)
+        talk.assistant(f"Target {number} is built.")
+    return talk

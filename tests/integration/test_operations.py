@@ -18,7 +18,7 @@ from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Outcome
 from omcli.memory.session import Session
-from omcli.memory.transcript import Facts, Item, NewConversation, Reason, Skipped, Transcript
+from omcli.memory.transcript import Facts, Item, NewConversation, Pause, Reason, Skipped, Transcript
 from omcli.operations.append import CHUNK
 from omcli.operations.clock import Clock
 from omcli.operations.context import Place, context
@@ -107,6 +107,10 @@ def workshop(store: MemoryStore, observer: EchoObserver | None = None, clock: Cl
 def observe(store: MemoryStore, *items: Item, session: str | None = None, copies: bool = False) -> FileReport:
     (report,) = observe_files([made_of(items, copies=copies)], workshop(store), session=session)
     return report
+
+
+def written(store: MemoryStore) -> list[Observation]:
+    return [logged.observation for logged in store.log(LogQuery())]
 
 
 def texts(store: MemoryStore, session: str) -> list[str]:
@@ -204,6 +208,31 @@ class TestSessions:
         (summary,) = store.sessions()
         assert texts(store, summary.session.id) == [message.text for message in transcript]
 
+    @pytest.mark.parametrize("length", [0, CHUNK - 3, CHUNK - 2, CHUNK, 3 * CHUNK])
+    def test_a_conversation_that_another_came_before_moves_as_a_whole(self, length: int) -> None:
+        """F20: its session was free when it was derived, and is not when its first messages are kept."""
+        store = MemoryStore()
+        rest = [user(f"keep {number} {SECRET}") for number in range(length)]
+
+        def meanwhile() -> Iterator[Item]:
+            yield from (Facts(title="Tides"), user("hi"), assistant("one"))
+            observe(store, user("hi"), assistant("another"))
+            observe(store, user("hi"), assistant("yet another"))
+            yield from rest
+            yield from (NewConversation(), user("hi"), user("o"))
+
+        (report,) = observe_files([made_of(meanwhile())], workshop(store))
+        first, _ = report.sessions
+        assert [len(texts(store, name)) for name in report.sessions] == [2 + length, 2]
+        assert [summary.messages for summary in store.sessions()].count(2) >= 3
+        assert texts(store, first)[:2] == ["hi", "one"]
+        assert store.session(first) == Session(id=first, agent="made", title="Tides")
+        assert (report.new_messages, report.known_messages) == (4 + length, 0)
+        assert sum(report.redactions.values()) == length
+        assert store.status().pending == 0
+        again = observe(store, user("hi"), assistant("one"), *rest)
+        assert (again.sessions, again.new_messages) == ((first,), 0)
+
     def test_a_file_of_conversations_that_begin_alike_can_be_taken_in_again(self) -> None:
         store = MemoryStore()
         file: list[Item] = [
@@ -261,7 +290,7 @@ class TestSessions:
     )
     def test_every_message_is_routed_once_and_in_order(self, items: list[Item]) -> None:
         conversations = Conversations(Transcript(format="made", items=items), open_store=MemoryStore)
-        routed = list(conversations)
+        routed = [step for step in conversations if not isinstance(step, Pause)]
         assert [message for _, message in routed] == [item for item in items if isinstance(item, Message)]
         assert {session for session, _ in routed} <= set(conversations.sessions)
 
@@ -310,7 +339,9 @@ class TestKeeping:
                 super().__init__()
                 self.sizes: list[int] = []
 
-            def append(self, session: Session, messages: Iterable[Incoming], *, counter: str, now: str) -> Appended:
+            def append(
+                self, session: Session, messages: Iterable[Incoming], *, counter: str, now: str, opening: int = 0
+            ) -> Appended:
                 given = list(messages)
                 if len(self.sizes) == 2:
                     raise StoreLocked("somebody else is writing")
@@ -322,12 +353,12 @@ class TestKeeping:
         assert store.sizes == [CHUNK, CHUNK]
         assert isinstance(report.error, StoreLocked)
         assert (report.new_messages, report.known_messages) == (2 * CHUNK, 0)
-        assert report.observations == ()
+        assert report.observations == 0
         store.sizes.clear()
         store.sizes.extend([0] * 3)
         later = observe(store, Facts(session="a"), *(user(f"keep {number}") for number in range(3 * CHUNK)))
         assert (later.new_messages, later.known_messages) == (CHUNK, 2 * CHUNK)
-        assert len(later.observations) == 3 * CHUNK
+        assert later.observations == 3 * CHUNK
 
     def test_an_input_in_which_all_is_faulty_is_refused(self) -> None:
         """F57."""
@@ -353,11 +384,12 @@ class TestObserving:
 
     def test_rows_know_where_they_come_from(self) -> None:
         store = MemoryStore()
-        report = observe(
-            store, Facts(session="a", cwd="/p"), user("no"), user("keep this", at="2026-01-02T03:04:05.000Z")
-        )
-        (row,) = report.observations
+        said: list[Item] = [Facts(session="a", cwd="/p"), user("no"), user("keep this", at="2026-01-02T03:04:05.000Z")]
+        rows: list[Observation] = []
+        (report,) = observe_files([made_of(said)], workshop(store), each=rows.append)
+        (row,) = rows
         assert [logged.observation for logged in store.log(LogQuery())] == [row]
+        assert report.observations == 1
         assert (row.session, row.project, row.kind, row.source) == ("a", "/p", Kind.OBSERVATION, Source.RULES)
         assert (row.priority, row.importance) == (Priority.HIGH, 7)
         assert (row.observed_at, row.event_at) == (NOW, "2026-01-02T03:04:05.000Z")
@@ -396,7 +428,8 @@ class TestObserving:
         observer = EchoObserver(meanwhile=say)
         observe_files_of = made_of([Facts(session="a"), user("keep, early")])
         (report,) = observe_files([observe_files_of], workshop(store, observer))
-        assert [row.text for row in report.observations] == ["keep, early", "keep, late"]
+        assert report.observations == 2
+        assert [row.text for row in written(store)] == ["keep, early", "keep, late"]
         assert [len(batch.messages) for batch in observer.batches] == [1, 1]
 
     def test_a_lane_is_waited_for_and_then_left_with_the_messages_kept(self) -> None:
@@ -406,10 +439,10 @@ class TestObserving:
         clock = SteppingClock()
         (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, clock=clock))
         assert isinstance(report.error, LaneTaken)
-        assert (report.new_messages, report.observations) == (1, ())
+        assert (report.new_messages, report.observations) == (1, 0)
         assert 1.0 <= clock.slept < 1.5
         store.release("a", Lane.OBSERVE, owner="somebody")
-        assert len(observe(store, Facts(session="a"), user("keep")).observations) == 1
+        assert observe(store, Facts(session="a"), user("keep")).observations == 1
 
     def test_a_lane_that_is_given_back_in_time_is_taken(self) -> None:
         store = MemoryStore()
@@ -421,7 +454,7 @@ class TestObserving:
 
         clock = SteppingClock(give_back)
         (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, clock=clock))
-        assert (report.error, len(report.observations)) == (None, 1)
+        assert (report.error, report.observations) == (None, 1)
 
     def test_nobody_is_waited_for_where_nothing_is_left_to_observe(self) -> None:
         store = MemoryStore()
@@ -475,7 +508,8 @@ class TestReading:
 
     def test_show_finds_rows_and_messages_and_says_when_there_is_neither(self) -> None:
         store = MemoryStore()
-        (row,) = observe(store, Facts(session="a"), user("keep", id="msg-1")).observations
+        observe(store, Facts(session="a"), user("keep", id="msg-1"))
+        (row,) = written(store)
         assert show(store, row.id[-8:]).observation == row
         assert show(store, "msg-1").messages[0].message.text == "keep"
         with pytest.raises(UnknownId):

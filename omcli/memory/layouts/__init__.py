@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from omcli.memory.layouts.chat import Chat
-from omcli.memory.layouts.document import Document
 from omcli.memory.layouts.layout import Head, Layout
 from omcli.memory.layouts.text import Text
-from omcli.memory.layouts.xml import Xml
 
 
 class To(StrEnum):
@@ -22,10 +19,28 @@ class To(StrEnum):
     MESSAGES = "messages"
 
 
+def _xml(head: Head) -> Layout:
+    from omcli.memory.layouts.xml import Xml  # noqa: PLC0415 - most packs are text
+
+    return Xml(head=head)
+
+
+def _document(head: Head) -> Layout:
+    from omcli.memory.layouts.document import Document  # noqa: PLC0415
+
+    return Document(head=head)
+
+
+def _chat(head: Head) -> Layout:
+    from omcli.memory.layouts.chat import Chat  # noqa: PLC0415
+
+    return Chat(block=Text(head=head))
+
+
 LAYOUTS: Mapping[To, Callable[[Head], Layout]] = {
     To.TEXT: lambda head: Text(head=head),
     To.MARKDOWN: lambda head: Text(head=head, is_markdown=True),
-    To.XML: lambda head: Xml(head=head),
-    To.JSON: lambda head: Document(head=head),
-    To.MESSAGES: lambda head: Chat(block=Text(head=head)),
+    To.XML: _xml,
+    To.JSON: _document,
+    To.MESSAGES: _chat,
 }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from omcli.memory.layouts.layout import Shown, spoken
 from omcli.memory.layouts.text import Text
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
+from omcli.memory.record import record
 from omcli.memory.rows import json_line
 from omcli.memory.tail import Turn, answers
 from omcli.memory.tier import Tier
@@ -22,7 +22,7 @@ _UNANSWERED = "(no result)"
 _Entry = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Chat:
     """A JSON list in OpenAI's chat shape, a message per line."""
 

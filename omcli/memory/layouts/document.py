@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from omcli.memory.layouts.layout import Head, Shown
 from omcli.memory.observation import Observation
+from omcli.memory.record import record
 from omcli.memory.rows import json_line, message, row
 from omcli.memory.tail import Turn
 from omcli.memory.tier import Tier
@@ -14,7 +14,7 @@ from omcli.memory.tier import Tier
 _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Document:
     """`{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`, also when all are empty.
 

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from omcli.memory.budget import Budgets
 from omcli.memory.message import Role
 from omcli.memory.notation import TAG
 from omcli.memory.observation import Observation
+from omcli.memory.record import record
 from omcli.memory.tail import Turn
 from omcli.memory.text import one_line, printable
 from omcli.memory.tier import Tier
 
 PREAMBLE = (
-    "Dated notes from earlier work. Where two differ the later one holds; the latest user message decides. "
-    "Notes from other sessions are background. Names, paths and ids are exact; "
-    "`om log` lists the notes with ids, `om show ID` prints a note's sources."
+    "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
+    "Names, paths and ids are exact. `om log` lists the notes with ids, `om show ID` prints a note's sources."
 )
 """What the reader is told: statements, since agents distrust commands that come out of a tool."""
 
 CLOSING = f"</{TAG}>"
-# The preamble takes about 60 tokens, a session's id up to 25, headings 4 each: a small part of the pack they open.
+# The preamble takes about 50 tokens, a session's id up to 25, headings 4 each: a small part of the pack they open.
 _PREAMBLE_FROM = 600
 _HEADINGS_FROM = 120
+_TIMES_FROM = 6000
+"""A time of day costs 4 tokens and stands above one or two rows of 30; in a small pack more rows say more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Head:
     """What a pack says about itself."""
 
@@ -48,6 +49,11 @@ class Head:
         return self.budgets.total >= _HEADINGS_FROM
 
     @property
+    def has_times(self) -> bool:
+        """Whether the budget allows for the time of day over rows, and not the day alone."""
+        return self.budgets.total >= _TIMES_FROM
+
+    @property
     def opening_tag(self) -> str:
         """The line a pack begins with, by which it is known when it is read again."""
         if self.session is None or not self.has_preamble:
@@ -58,7 +64,7 @@ class Head:
         return f'<{TAG} session="{session}">'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Shown:
     """What was chosen for a pack, each tier in printing order."""
 

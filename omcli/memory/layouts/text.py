@@ -1,13 +1,14 @@
-"""A pack as text or Markdown: rows under the day they are dated, then messages as they were said."""
+"""A pack as text or Markdown: rows under the day and the minute they are dated, then messages as they were said."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from omcli.memory.dates import minute
 from omcli.memory.layouts.layout import CLOSING, PREAMBLE, Head, Shown, spoken, uncovered
 from omcli.memory.notation import WORDS, fenced, line
 from omcli.memory.observation import Kind, Observation
+from omcli.memory.record import field, record
 from omcli.memory.tail import Turn
 from omcli.memory.tier import Tier
 
@@ -19,23 +20,28 @@ _MARKDOWN = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Text:
-    """One line per row. A row's day stands above it, once for all rows that follow each other on that day."""
+    """One line per row. Its day and minute stand above it, once for all rows that follow each other in it."""
 
     head: Head
     is_markdown: bool = False
+    written: dict[int, tuple[Observation, str]] = field(default_factory=dict)
+    """Lines of rows, by which object those are: one is priced, then printed with its tier, then with the whole."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """The row's day; in Markdown, for rows of this session, also the section."""
-        day = observation.dated[:10]
+        """The row's day, and its time where there is room; in Markdown, for rows of this session, also the section."""
+        dated = minute(observation.dated).split(" ") if self.head.has_times else [observation.dated[:10]]
         if not self.is_markdown or observation.session is None or observation.session != self.head.session:
-            return (day,)
-        return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", day)
+            return tuple(dated)
+        return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", *dated)
 
     def row(self, observation: Observation) -> str:
         """A row's line."""
-        return ("- " if self.is_markdown else "") + WORDS.render_under(line(observation))
+        if id(observation) not in self.written:
+            written = ("- " if self.is_markdown else "") + WORDS.render_under(line(observation))
+            self.written[id(observation)] = (observation, written)
+        return self.written[id(observation)][1]
 
     def turn(self, turn: Turn) -> str:
         """A message's lines."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from omcli.memory.dates import minute
 from omcli.memory.layouts.layout import CLOSING, PREAMBLE, Head, Shown, outcome
 from omcli.memory.notation import as_line
 from omcli.memory.observation import Observation, handle
+from omcli.memory.record import record
 from omcli.memory.tail import Turn
 from omcli.memory.text import one_line, printable
 from omcli.memory.tier import Tier
@@ -17,7 +17,7 @@ from omcli.memory.tier import Tier
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Xml:
     """Text is the elements' content, everything else their attributes."""
 

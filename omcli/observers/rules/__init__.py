@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch
-from omcli.memory.text import one_line
-from omcli.observers.rules.actions import drafts_of, worked
+from omcli.observers.rules.actions import drafts_of, passes
 from omcli.observers.rules.dialogue import (
     asides_of_person,
+    leading_work,
     said_among_people,
     said_by_person,
     said_last,
     said_on_the_way,
 )
+from omcli.observers.rules.endings import begins_turn, moments_of
+from omcli.observers.rules.excerpts import Interest
+from omcli.observers.rules.running import still_running
+from omcli.observers.rules.settling import Moment, opened, settled
 from omcli.observers.rules.tools import ToolEvent, polled, tool_event
 
 Calls = Mapping[str | None, KeptMessage]
@@ -43,19 +47,24 @@ class RuleObserver:
         }
         speakers = {kept.message.name for kept in batch.messages if kept.message.role is Role.USER}
         with_agent = len(speakers) < 2 or any(kept.message.role is not Role.USER for kept in batch.messages)
+        interest = Interest.of(batch.messages)
+        running = dict(filter(None, map(still_running, batch.standing)))
         drafts: list[Draft] = []
+        moments: list[Moment] = []
         for thread in _threads(batch.messages):
             last_said = batch.last_said if thread[0].message.agent is None else None
             turns = list(_turns(thread))
-            done = _events(turns, calls)
-            mended = worked(event for events in done for event in events)
+            if thread[0].message.agent is None and with_agent:
+                moments += moments_of(turns, last_said)
+            done = _events(turns, calls, running)
             for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
-                drafts += drafts_of(events, cwd=batch.cwd, mended=mended)
+                moments += passes(events)
+                drafts += drafts_of(events, cwd=batch.cwd, interest=interest)
                 drafts += _said(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
-                last_said = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), last_said)
-        told = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
-        ground = _Ground({kept.seq: kept for kept in told})
-        return tuple(_grouped(draft for draft in drafts if ground.bears(draft)))
+                speaks = Role.ASSISTANT if with_agent else Role.USER
+                last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
+        ground = _ground(batch, calls)
+        return settled(batch.standing, filter(ground.bears, drafts), moments)
 
 
 def _threads(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
@@ -71,7 +80,7 @@ def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
     turn: list[KeptMessage] = []
     events = 0
     for kept in thread:
-        prompted = kept.message.role is Role.USER and kept.message.aside in (None, Aside.QUEUED)
+        prompted = begins_turn(kept) or (kept.message.role is Role.USER and kept.message.aside is Aside.QUEUED)
         if turn and (prompted or (events >= _MOST_EVENTS and kept.message.role is Role.CALL)):
             yield turn
             turn, events = [], 0
@@ -94,24 +103,31 @@ def _said(
     texts = [kept for kept in turn if kept.message.role is Role.ASSISTANT]
     for kept in turn:
         if kept.message.role is Role.USER and kept.message.aside is None:
-            yield from said_by_person(kept, last_said) if with_agent else said_among_people(kept)
+            if with_agent:
+                said = map(opened, said_by_person(kept, last_said))
+                yield from map(leading_work, said) if calls else said
+            else:
+                yield from said_among_people(kept, last_said)
         elif kept.message.role in (Role.USER, Role.EVENT):
-            yield from asides_of_person(kept, calls.get(kept.message.call_id) if kept.message.call_id else None)
-    answered = after is not None and after[0].message.role is Role.USER
-    if texts and (answered or after is None):
+            refused = calls.get(kept.message.call_id) if kept.message.call_id else None
+            yield from map(opened, asides_of_person(kept, refused))
+    ended = after is None or after[0].message.role is Role.USER or begins_turn(after[0])
+    if texts and ended:
         yield from said_on_the_way(texts[:-1])
-        yield from said_last(texts[-1], worked=with_tools, answered=answered)
+        yield from said_last(texts[-1], worked=with_tools, in_chat=not calls)
     else:
         yield from said_on_the_way(texts)  # the turn goes on
 
 
-def _events(turns: Sequence[Sequence[KeptMessage]], calls: Calls) -> list[list[ToolEvent]]:
+def _events(
+    turns: Sequence[Sequence[KeptMessage]], calls: Calls, running: Mapping[str, KeptMessage]
+) -> list[list[ToolEvent]]:
     """For each turn the calls that were answered in it, with their answers, in the order of the answers.
 
     What was refused with words is left to those words. A command that went on in the background counts where its end is
-    reported, as the command it was.
+    reported, as the command it was; those in `running`, by their processes, were started before.
     """
-    started: dict[str, KeptMessage] = {}
+    started = dict(running)
     finished: set[int] = set()
     by_turn: list[list[ToolEvent]] = []
     for turn in turns:
@@ -132,11 +148,22 @@ def _events(turns: Sequence[Sequence[KeptMessage]], calls: Calls) -> list[list[T
     return [[event for event in events if not (event.process and event.call.seq in finished)] for events in by_turn]
 
 
+def _ground(batch: Batch, calls: Calls) -> _Ground:
+    """What the messages of a batch say, and, of earlier ones, what rows that stand say of them."""
+    told = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
+    before: dict[int, str] = {}
+    for row in batch.standing:
+        for seq in row.sources:
+            before[seq] = f"{before.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
+    return _Ground({kept.seq: kept for kept in told}, before)
+
+
 @dataclass(slots=True)
 class _Ground:
     """What rows may name: everything that their messages say. Each message is made searchable once."""
 
     told: Mapping[int, KeptMessage]
+    before: Mapping[int, str]
     searched: dict[int, str] = field(default_factory=dict)
 
     def bears(self, draft: Draft) -> bool:
@@ -145,17 +172,7 @@ class _Ground:
 
     def _text(self, seq: int) -> str:
         if seq not in self.searched:
-            said = self.told[seq].message
-            self.searched[seq] = searchable(f"{said.tool or ''} {said.exit_code or ''} {said.text}")
+            said = self.told[seq].message if seq in self.told else None
+            words = f"{said.tool or ''} {said.exit_code or ''} {said.text}" if said else self.before[seq]
+            self.searched[seq] = searchable(words)
         return self.searched[seq]
-
-
-def _grouped(drafts: Iterator[Draft]) -> list[Draft]:
-    """Rows in the order they came true; the same words again give no second row, but its sources to the first."""
-    grouped: dict[tuple[str, str], Draft] = {}
-    for draft in sorted(drafts, key=lambda draft: draft.sources[-1]):
-        line = one_line(draft.text)
-        first = grouped.get((draft.type, line))
-        sources = draft.sources if first is None else tuple(sorted({*first.sources, *draft.sources}))
-        grouped[draft.type, line] = replace(draft if first is None else first, text=line, sources=sources)
-    return list(grouped.values())

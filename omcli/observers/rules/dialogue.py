@@ -1,53 +1,77 @@
 """What people and agents say, to drafts: near-verbatim, with names, numbers and wording as they stand.
 
-A prompt becomes one row, word for word where it is short, and what holds beyond it (standing instructions, preferences)
-a row of its own. Of an agent's texts the last of a turn is what the turn came to; of those before it only findings,
-decisions and blockers are kept, for the rest narrates.
+A short prompt becomes one row, word for word, and what holds beyond it (rules, preferences, decisions) a row of its
+own; a long one becomes a row for each thing it says. Of an agent's texts the last of a turn is what the turn came to;
+of those before it only what was found, decided, missing or named is kept, for the rest narrates. Where no tools are
+used, answers are texts that can be read again, and little of them is kept.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from omcli.memory.anchors import anchors
 from omcli.memory.message import Aside, KeptMessage
 from omcli.memory.observation import Draft, Status, Type
+from omcli.memory.patterns import lazily
 from omcli.observers.rules import cues
-from omcli.observers.rules.salience import told_most
-from omcli.observers.rules.sentences import Segment, prose, segments
+from omcli.observers.rules.passages import Passage, asked_apart, passages
+from omcli.observers.rules.salience import most_telling
+from omcli.observers.rules.sentences import Segment, counted_words, prose, segments, spoken_length
 from omcli.observers.rules.shell import counted, cut, shown
+from omcli.observers.rules.times import spoken_of
 
-# Data and logs that somebody pasted: they begin with a bracket, a quoted key, a clock, or hold more signs than words.
-_PASTED = re.compile(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{1,4}[-:/.]\d\d|at \S+[:(]|[^A-Za-z]*$)""")
+# Data, markup and logs that somebody pasted: they begin with a bracket, a quoted key or a clock, or have no words.
+_PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
 
-PROMPT_CHARACTERS = 1200
-"""Prompts up to this length are kept word for word; of longer ones whole sentences, as many as fit."""
-OUTCOME_CHARACTERS = 700
-_REMARKS_PER_TEXT = 2
-"""Findings and decisions taken from one text in the middle of a turn."""
+_QUESTION_MARK = lazily("[?？؟]")
+
+PROMPT_WORDS = 40
+"""Prompts up to this length are a row, word for word; longer ones a row for each thing they say."""
+PROMPT_CHARACTERS = 1600
+"""What is kept of a long prompt: whole sentences, as many as fit."""
+OUTCOME_CHARACTERS = 1800
+"""What is kept of an agent's last text in a turn."""
+ANSWER_CHARACTERS = 320
+"""What is kept of an answer where no tools are used."""
+ROW_CHARACTERS = 500
+"""Characters of a row of an agent; what is one word of code after the other may have many."""
+LONGEST_RUN = 1000
+"""Characters kept of a prompt in which nothing can be parted."""
+ANSWER_WORDS = 12
+"""An answer up to this length, between people, names the question."""
+_QUESTION_WORDS = 3
+"""Words below which a question between people names nothing: "You?"."""
+_SHORT_ANSWER = 60
+"""Characters up to which an answer to an agent names the question."""
+_TOLD = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
+_AMONG_PEOPLE = frozenset({Type.PREFERENCE, Type.DECISION})
+_TOLD_LITTLE = 4
+"""An importance below which a few words between people are no row."""
 _REMARKS = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
 _REMARK_CHARACTERS = 30
+_LEADS_WORK = 7
 _TELLS_SOMETHING = 20
 """Characters below which a sentence without a name in it says nothing."""
-_OWN_ROW = (Type.DECISION, Type.BLOCKER, Type.QUESTION)
-"""What an agent's closing sentence gets a row of its own for."""
-
-_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
-    Type.INSTRUCTION: 9, Type.PREFERENCE: 8, Type.DECISION: 8, Type.CORRECTION: 8,
-    Type.REQUEST: 7, Type.QUESTION: 6, Type.FACT: 6,
+_STATUS: Mapping[Type, Status] = MappingProxyType({
+    Type.OUTCOME: Status.DONE, Type.BLOCKER: Status.OPEN, Type.QUESTION: Status.OPEN,
 })  # fmt: skip
 _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
-    Type.BLOCKER: 7, Type.DECISION: 6, Type.OUTCOME: 6, Type.FACT: 5, Type.QUESTION: 5, Type.PLAN: 5,
+    Type.BLOCKER: 7, Type.OUTCOME: 7, Type.DECISION: 6, Type.QUESTION: 5, Type.PLAN: 4,
 })  # fmt: skip
+
+
+_UNNAMED = 4
+"""The importance of what an agent says where it neither names a thing nor finds, decides or reports one."""
 
 
 def _draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
            also: KeptMessage | None = None) -> Draft:  # fmt: skip
     seqs = {source.seq} if also is None else {source.seq, also.seq}
     return Draft(text=text, type=kind, importance=importance, status=status, sources=tuple(sorted(seqs)),
-                 event_at=source.message.at)  # fmt: skip
+                 event_at=source.message.at, refers_to=spoken_of(text, kind, source, also))  # fmt: skip
 
 
 # ---- people
@@ -58,74 +82,128 @@ def said_by_person(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[D
     who = prompt.message.name or "User"
     text = prose(prompt.message.text)
     question = _last_question(asked)
-    if not text:
+    if asked and question and (cues.agrees(text) or cues.declines(text)):
+        verb = "agreed" if cues.agrees(text) else "declined"
+        # Yes to "want me to fix this?" sets work going; only a yes that names something binds what comes later.
+        is_offer = cues.offers(question) and not anchors(question)
+        kind, importance = (Type.REQUEST, 7) if is_offer else (Type.DECISION, 8)
+        yield _draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, importance, also=asked)
         return
-    if cues.agrees(text) or cues.declines(text):
-        if question and asked:
-            verb = "agreed" if cues.agrees(text) else "declined"
-            # Yes to "want me to fix this?" sets work going; only a yes that names something binds what comes later.
-            kind = Type.REQUEST if cues.offers(question) and not anchors(question) else Type.DECISION
-            yield _draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, _IMPORTANCE[kind], also=asked)
+    if not text or cues.agrees(text) or cues.declines(text):
         return
-    telling = [part for part in segments(prompt.message.text) if not cues.is_pleasantry(part.text)]
-    if not telling and not prompt.message.images and "`" not in text:
+    parts = list(segments(prompt.message.text))
+    telling = [piece for part in parts for piece in asked_apart(part) if not _says_nothing(piece.text)]
+    if not (telling or prompt.message.images or "`" in text or any(cues.asks(part.text) for part in parts)):
         return
-    kind = _prompt_type([part.text for part in telling])
-    words = text if len(text) <= PROMPT_CHARACTERS else _selected(telling, PROMPT_CHARACTERS)
-    about = f" (answering: {question})" if question and len(words) <= 60 else ""
-    yield _draft(prompt, f"{who}: {words}{about}", kind, _IMPORTANCE[kind], also=asked if about else None)
-    if len(telling) > 1:
-        for part in telling:
-            alone = cues.user_type(part.text)
-            if alone and cues.stands_alone(part.text) and _TELLS_SOMETHING <= len(part.text) <= 400:
-                yield _draft(prompt, f"{who}: {part.text}", alone, _IMPORTANCE[alone])
+    if counted_words(text) > PROMPT_WORDS:
+        yield from _parts_of_prompt(prompt, who, telling or parts)
+        return
+    about = f" (answering: {question})" if question and len(text) <= _SHORT_ANSWER and not cues.asks(text) else ""
+    for row, importance in _short_prompt(text, telling):
+        yield _draft(prompt, f"{who}: {_fitting(row.text)}{about}", row.kind or Type.REQUEST, importance,
+                     also=asked if about else None)  # fmt: skip
+        about = ""
 
 
-def _prompt_type(sentences: Sequence[str]) -> Type:
-    """The type of a prompt: that of its only sentence, or of most of them; else it is a request."""
-    kinds = [cues.user_type(sentence) for sentence in sentences]
-    if kinds and (len(kinds) == 1 or kinds[0] is Type.CORRECTION):
+def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[Passage, int]]:
+    """A prompt as one row, word for word, and its importance; a rule in it is a row of its own, literally."""
+    rows = list(passages(telling, [cues.user_type(part.text) for part in telling]))
+    rules = [row for row in rows if _rules_more(row)]
+    rest = [row for row in rows if row not in rules]
+    if rest or not rules:
+        importance = max((cues.user_importance(row.text, row.kind) for row in rest), default=5)
+        words = " ".join(row.text for row in rest) if rules else text
+        yield Passage(words, _prompt_type([row.kind for row in rest])), importance
+    for row in rules:
+        yield row, cues.user_importance(row.text, row.kind)
+
+
+def leading_work(draft: Draft) -> Draft:
+    """What a person says to an agent at work: the words are few, and all of the work follows from them."""
+    return replace(draft, importance=max(draft.importance, _LEADS_WORK))
+
+
+def _says_nothing(sentence: str) -> bool:
+    return cues.is_pleasantry(sentence) or cues.asks_nothing(sentence) or cues.points(sentence)
+
+
+def _rules_more(row: Passage) -> bool:
+    """Whether a row holds beyond the request it stands in: a rule, a preference, a decision."""
+    return spoken_length(row.text) >= _TELLS_SOMETHING and cues.lasts(row.text, row.kind)
+
+
+def _parts_of_prompt(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> Iterator[Draft]:
+    """A row for each thing that a long prompt says; what is left out of a very long one is counted."""
+    kept = _selected([part for part in parts if not _PASTED.match(part.text)] or parts, PROMPT_CHARACTERS)
+    rows = list(passages(kept, [cues.user_type(part.text) for part in kept]))
+    left = len(parts) - len(kept)
+    for at, row in enumerate(rows):
+        note = f" … [{counted(left)} more lines]" if left and at == len(rows) - 1 else ""
+        importance = cues.user_importance(row.text, row.kind)
+        if row.kind is None and at and row.text[0].islower():  # a sentence that goes on
+            importance = min(importance, 6)
+        kind = row.kind or (Type.FACT if at and cues.states(row.text) else Type.REQUEST)
+        yield _draft(prompt, f"{who}: {_fitting(row.text)}{note}", kind, importance)
+
+
+def _fitting(text: str) -> str:
+    """A row's words; of a run without spaces that is longer than any row as much as one holds."""
+    if len(text) <= LONGEST_RUN:
+        return text
+    return cut(text, LONGEST_RUN).replace("…", "[a long text without spaces]", 1)
+
+
+def _prompt_type(kinds: Sequence[Type | None]) -> Type:
+    """The type of a prompt: that of its only sentence; what it tells where it else only asks; else it is a request."""
+    if kinds and (len(set(kinds)) == 1 or kinds[0] is Type.CORRECTION):
         return kinds[0] or Type.REQUEST
-    for kind in (Type.QUESTION, Type.DECISION, Type.FACT):
-        # Mostly this, and nothing that asks for work.
-        mostly = sum(one is kind for one in kinds) * 2 >= len(kinds)
-        if mostly and (kinds[0] is kind if kind is not Type.QUESTION else None not in kinds):
-            return kind
+    told = [kind for kind in kinds if kind in _TOLD]
+    if kinds and all(kind in _TOLD or kind in (Type.QUESTION, Type.PLAN) for kind in kinds):
+        return told[0] if told else Type.QUESTION
     return Type.REQUEST
 
 
-def _selected(parts: Sequence[Segment], limit: int) -> str:
+def _selected(parts: Sequence[Segment], limit: int) -> list[Segment]:
     """Whole sentences in their order: the first, the last, then those that ask, rule or name the most, until full."""
 
     def weight(index: int) -> tuple[int, int]:
         text = parts[index].text
         edge = 3 if index == 0 else 2 if index == len(parts) - 1 else 0
-        pasted = 6 if _PASTED.match(text) else 0
-        return (pasted - edge - 2 * bool(cues.user_type(text)) - min(len(anchors(text)), 3), index)
+        return (-edge - 2 * bool(cues.user_type(text)) - min(len(anchors(text)), 3), index)
 
     kept: list[int] = []
-    room = limit - 40
+    room = limit
     for index in sorted(range(len(parts)), key=weight):
         if len(parts[index].text) < room:
             kept.append(index)
             room -= len(parts[index].text) + 1
-    if not kept:  # not even its shortest stretch fits: a script without spaces, or data
-        return cut(parts[0].text, limit).replace("…", "[a long text without spaces]", 1) if parts else ""
-    left = len(parts) - len(kept)
-    return " ".join(parts[index].text for index in sorted(kept)) + (f" … [{counted(left)} more lines]" if left else "")
+    return [parts[index] for index in sorted(kept)] or list(parts[:1])
 
 
-def said_among_people(said: KeptMessage) -> Iterator[Draft]:
-    """The row of a message between people: what it states, without courtesies and questions; nobody instructs here."""
+def said_among_people(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft]:
+    """Rows of a message between people: what it states, without courtesies, questions and words about the other.
+
+    `before` is what was said before it; a short answer names the question. Nobody instructs here.
+    """
     telling = [
-        part.text
+        part
         for part in segments(said.message.text)
-        if not cues.is_pleasantry(part.text) and not cues.asks(part.text) and len(part.text) >= _TELLS_SOMETHING
+        if not (cues.is_pleasantry(part.text) or cues.asks(part.text) or cues.is_reaction(part.text))
     ]
-    if telling:
-        prefers = any(cues.user_type(text) is Type.PREFERENCE for text in telling)
-        text = cut(f"{said.message.name or 'User'}: {' '.join(telling)}", PROMPT_CHARACTERS)
-        yield _draft(said, text, Type.PREFERENCE if prefers else Type.FACT, 6 if prefers else 5)
+    who = said.message.name or "User"
+    other = before.message.name or "" if before and before.message.name != said.message.name else ""
+    question = _last_question(before) if other and counted_words(_last_question(before)) >= _QUESTION_WORDS else ""
+    kinds = [cues.user_type(part.text) for part in telling]
+    for at, row in enumerate(passages(telling, [kind if kind in _AMONG_PEOPLE else None for kind in kinds])):
+        words = counted_words(row.text)
+        about = f" (answering: {question})" if question and at == 0 and words <= ANSWER_WORDS else ""
+        # Not what only names the one it is said to.
+        importance = cues.told_importance(row.text.replace(other, "") if other else row.text)
+        says_little = spoken_length(row.text) < _TELLS_SOMETHING or (importance < _TOLD_LITTLE and words < ANSWER_WORDS)
+        if says_little and not about:
+            continue
+        text = cut(f"{who}: {row.text}{about}", PROMPT_CHARACTERS)
+        yield _draft(said, text, row.kind or Type.FACT, importance, also=before if about else None)
 
 
 def asides_of_person(said: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
@@ -153,44 +231,70 @@ def asides_of_person(said: KeptMessage, refused: KeptMessage | None) -> Iterator
 
 
 def said_on_the_way(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
-    """What an agent found, decided or ran into, in texts in the middle of a turn; the rest of them narrates."""
+    """What an agent found, decided, ran into or named in texts in the middle of a turn; the rest of them narrates."""
     for text in texts:
-        telling = [
-            (part.text, cues.agent_type(part.text)) for part in segments(text.message.text) if not part.is_heading
-        ]
-        found = [(said, kind) for said, kind in telling if kind in _REMARKS and len(said) >= _REMARK_CHARACTERS]
-        for said, kind in found[:_REMARKS_PER_TEXT]:
+        telling = [part for part in segments(text.message.text) if _remarks(part)]
+        for row in passages(telling, [_kind_on_the_way(part.text) for part in telling]):
+            kind = row.kind or Type.FACT
             status = Status.OPEN if kind is Type.BLOCKER else None
-            yield _draft(text, f"Agent: {cut(said, 400)}", kind, _AGENT_IMPORTANCE[kind] - 1, status=status)
+            importance = _agent_importance(row.text, row.kind) - 1
+            yield _draft(text, f"Agent: {cut(row.text, ROW_CHARACTERS)}", kind, importance, status=status)
 
 
-def said_last(text: KeptMessage, *, worked: bool, answered: bool) -> Iterator[Draft]:
-    """What a turn came to: one row of the telling sentences, and a row for each that decides, lacks or asks.
+def _remarks(part: Segment) -> bool:
+    """Whether a sentence in the middle of a turn is worth a row."""
+    if part.is_heading or spoken_length(part.text) < _REMARK_CHARACTERS or cues.offers(part.text):
+        return False
+    return cues.agent_type(part.text) in _REMARKS or bool(anchors(part.text))
 
-    `worked` says that the agent used tools, so that the text reports; `answered` that a person spoke next.
+
+def _kind_on_the_way(sentence: str) -> Type | None:
+    kind = cues.agent_type(sentence)
+    return kind if kind in _REMARKS else Type.PLAN if cues.is_narration(sentence) else None
+
+
+def said_last(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
+    """What a turn came to: rows of the telling sentences, one for each thing reported, decided, lacking or asked.
+
+    `worked` says that the agent used tools, so that the text reports; `in_chat` that no tools are used at all: then
+    answers are read, and can be read again, and little of them is kept.
     """
-    parts = [part for part in segments(text.message.text) if not cues.is_talk(part.text)]
-    kinds = [cues.agent_type(part.text) for part in parts]
     who = text.message.name or "Agent"
-    reported = told_most(
-        [part for part, kind in zip(parts, kinds, strict=True) if kind not in _OWN_ROW], OUTCOME_CHARACTERS
-    )
-    if len(reported) >= _TELLS_SOMETHING or anchors(reported):
-        is_result = worked and any(kind is Type.OUTCOME for kind in kinds)
-        status = Status.DONE if is_result else None
-        yield _draft(text, f"{who}: {reported}", Type.OUTCOME if is_result else Type.FACT, 5 + worked, status=status)
-    for part, kind in zip(parts, kinds, strict=True):
-        if kind not in _OWN_ROW or len(part.text) < _TELLS_SOMETHING:
+    parts = [part for part in segments(text.message.text) if not cues.is_talk(part.text)]
+    telling = most_telling(parts, ANSWER_CHARACTERS if in_chat else OUTCOME_CHARACTERS)
+    for row in passages(telling, _kinds_of_report(telling)):
+        if spoken_length(row.text) < _TELLS_SOMETHING and not anchors(row.text):
             continue
-        if kind is Type.QUESTION and answered:
-            continue  # the answer's row says what it answers
-        status = None if kind is Type.DECISION else Status.OPEN
-        yield _draft(text, f"{who}: {cut(part.text, 400)}", kind, _AGENT_IMPORTANCE[kind], status=status)
+        kind = row.kind or Type.FACT
+        if kind is Type.OUTCOME and not worked:
+            kind = Type.FACT
+        status = _STATUS.get(kind)
+        importance = _agent_importance(row.text, kind if row.kind else None)
+        importance += worked and kind is not Type.OUTCOME and importance > _UNNAMED
+        yield _draft(text, f"{who}: {cut(row.text, ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status)
+
+
+def _kinds_of_report(parts: Sequence[Segment]) -> list[Type | None]:
+    """What each sentence of a report is; items under "Next steps" are plans, however they are worded."""
+    kinds: list[Type | None] = []
+    is_next = False
+    for part in parts:
+        is_next = cues.opens_list_of_next(part.text) if part.is_heading else is_next and part.is_item
+        kinds.append(Type.PLAN if is_next else None if part.is_heading else cues.agent_type(part.text))
+    return kinds
+
+
+def _agent_importance(text: str, kind: Type | None) -> int:
+    """0 to 10. What an agent says of its work counts by what it names; what it guesses without a name hardly does."""
+    if kind is None or kind is Type.FACT:
+        named = bool(anchors(text))
+        return 3 if cues.is_guess(text) and not named else _UNNAMED + (kind is Type.FACT or named)
+    return _AGENT_IMPORTANCE.get(kind, 4)
 
 
 def _last_question(asked: KeptMessage | None) -> str:
     """The last question of a text, whole, within 300 characters; offers count, since yes is said to them as well."""
-    if asked is None:
+    if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
     questions = [part.text for part in segments(asked.message.text) if cues.asks(part.text)]
     return cut(questions[-1], 300) if questions else ""

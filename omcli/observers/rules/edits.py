@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
 
-_DEFINES = re.compile(
+_DEFINES = lazily(
     r"^[ \t]*(?:export\s+|default\s+|public\s+|private\s+|protected\s+|static\s+|async\s+|"
     r"pub(?:\([a-z]+\))?\s+|abstract\s+)*"
     r"(?:def|class|func|fn|function\*?|interface|type|struct|enum|trait|impl|module|macro_rules!)\s+"
@@ -16,11 +17,11 @@ _DEFINES = re.compile(
     re.MULTILINE,
 )
 # Only at the margin is a constant somebody else's business.
-_CONSTANT = re.compile(r"^(?:export\s+)?const\s+([A-Za-z_]\w+)", re.MULTILINE)
-_HEADING = re.compile(r"^#{1,3} +(.+)$", re.MULTILINE)
+_CONSTANT = lazily(r"^(?:export\s+)?const\s+([A-Za-z_]\w+)", re.MULTILINE)
+_HEADING = lazily(r"^#{1,3} +(.+)$", re.MULTILINE)
 PATCH = "*** Begin Patch"
-_PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$")
-_PATCH_MOVE = re.compile(r"^\*\*\* Move to: (.+)$")
+_PATCH_FILE = lazily(r"^\*\*\* (Add|Update|Delete) File: (.+)$")
+_PATCH_MOVE = lazily(r"^\*\*\* Move to: (.+)$")
 
 _NAMES_SHOWN = 6
 _LINE_CHARACTERS = 90

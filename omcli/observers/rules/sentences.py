@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
+from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
 from omcli.observers.rules.shell import counted
 
-_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
-_BULLET = re.compile(r"^\s*(?:[-*+•·]|\d{1,3}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?")
-_HEADING = re.compile(r"^\s*#{1,6}\s+")
-_TABLE = re.compile(r"^\s*\|.*\|\s*$")
-_TABLE_RULE = re.compile(r"^[\s|:+\-=]+$")
-_STRONG = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^`]+?)(?<=[^\s*])\*\*(?![\w*])")
-_INLINE_CODE = re.compile(r"(`[^`]*`)")
+_FENCE = lazily(r"^ {0,3}(```+|~~~+)")
+_BULLET = lazily(r"^\s*(?:[-*+•·]|\d{1,3}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?")
+_HEADING = lazily(r"^\s*#{1,6}\s+")
+_TABLE = lazily(r"^\s*\|.*\|\s*$")
+_TABLE_RULE = lazily(r"^[\s|:+\-=]+$")
+_GOES_ON = lazily(r"^ {0,8}[a-zß-ÿа-я]")
+_HEADING_CHARACTERS = 60
+_STRONG = lazily(r"(?<![\w*])\*\*(?=[^\s*])([^`]+?)(?<=[^\s*])\*\*(?![\w*])")
+_STRONG_CODE = lazily(r"(?<![\w*`])\*\*([^`*\n]{0,100}`[^`*\n]{1,200}`[^`*\n]{0,100})\*\*(?![\w*])")
+_INLINE_CODE = lazily(r"(`[^`]*`)")
 # A sentence ends at . ! ? (or their wide forms) before a space and something that can begin one; not after "e.g.",
 # an initial, or a number ("v1. 2"): names and versions are never cut.
-_END = re.compile(r"(?<=[.!?…])[\"')\]”’]*\s+(?=[\"'(\[“‘`*]*[A-Z0-9À-ÞЀ-Я/@#])|(?<=[。！？])")
-_LONG = 400
+_END = lazily(
+    r"(?:(?<=[.!?…])|(?<=[.!?…][\"')\]”’»]))\s+(?=[\"'(\[“‘`*¿¡«]*[A-Z0-9À-ÞЀ-Я/@#\u3040-\u9fff\uac00-\ud7af])"
+    r"|(?<=\w[!?])\s+(?=[a-zß-ÿа-я])"
+    r"|(?<=[。！？])(?![”’」』）)])"
+)
+_LONG = 320
 """Characters beyond which a sentence is taken apart: a row shows a few hundred."""
-_CLAUSE_END = re.compile(r"(?<=[,;:] )|(?<=[，；：、])")
-_ABBREVIATION = re.compile(
+_CLAUSE_END = lazily(r"(?<=[,;:] )|(?= (?:and|but|so|or|because|und|aber|et|mais|y|pero) )|(?<=[，；：、])")
+_UNSPACED = lazily(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_ABBREVIATION = lazily(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
 
@@ -38,7 +48,8 @@ class Segment:
 
 def segments(text: str) -> Iterator[Segment]:
     """The segments of a text in order. Fenced code is left out; inline code stays as it is written."""
-    for line in _prose_lines(text, as_written=False):
+    lines = _unwrapped(_prose_lines(text, as_written=False))
+    for line, following in pairwise([*lines, ""]):
         if _TABLE.match(line):
             yield Segment(without_markup(" | ".join(filter(None, _cells(line)))), is_item=True)
             continue
@@ -47,12 +58,38 @@ def segments(text: str) -> Iterator[Segment]:
         body = without_markup(line[mark.end() :] if mark else line)
         if not body:
             continue
-        if heading or (body.endswith(":") and len(body) < 60 and not bullet):
+        if heading or _is_heading(line, body, following):
             yield Segment(body.rstrip(":"), is_heading=True)
         elif bullet:
             yield Segment(body, is_item=True)
         else:
             yield from (Segment(sentence) for sentence in sentences(body))
+
+
+def _is_heading(line: str, body: str, following: str) -> bool:
+    """Whether a short line only opens what follows: it ends with a colon, or a list that it is no item of begins."""
+    if body.endswith((":", "：")):
+        return len(body) < _HEADING_CHARACTERS
+    if len(body) > _HEADING_CHARACTERS or body[-1] in ".!?…。！？,;" or not (below := _BULLET.match(following)):
+        return False
+    return not _BULLET.match(line) or _indent(below[0]) > _indent(line)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _unwrapped(lines: Iterable[str]) -> list[str]:
+    """Lines without empty ones; where one goes on in lower case on the next, the two are one."""
+    whole: list[str] = []
+    open_line = False
+    for line in lines:
+        if open_line and _GOES_ON.match(line):
+            whole[-1] += f" {line.strip()}"
+        elif line.strip():
+            whole.append(line)
+        open_line = len(line) > _HEADING_CHARACTERS and not _HEADING.match(line) and not _TABLE.match(line)
+    return whole
 
 
 def sentences(line: str) -> list[str]:
@@ -73,7 +110,7 @@ def _clauses(sentence: str) -> Iterator[str]:
         return
     stretch = ""
     for clause in _CLAUSE_END.split(sentence):
-        if stretch and len(stretch) + len(clause) > _LONG:
+        if len(stretch) > _LONG // 4 and len(stretch) + len(clause) > _LONG:
             yield stretch.strip()
             stretch = ""
         stretch += clause
@@ -81,9 +118,26 @@ def _clauses(sentence: str) -> Iterator[str]:
         yield stretch.strip()
 
 
+def counted_words(text: str) -> int:
+    """How many words a text has; in scripts that don't part them, every second character counts as one."""
+    return len(text.split()) + _unspaced(text) // 2
+
+
+def spoken_length(text: str) -> int:
+    """How long a text is in characters of an alphabet; one that is a syllable or a word counts as three."""
+    return len(text) + 2 * _unspaced(text)
+
+
+def _unspaced(text: str) -> int:
+    """How many characters of a text are of scripts that don't part words."""
+    return 0 if text.isascii() else len(_UNSPACED.findall(text))
+
+
 def without_markup(text: str) -> str:
     """One line without Markdown's strong marks; inline code, `**kwargs` and `__main__` stay."""
-    pieces = _INLINE_CODE.split(one_line(text))
+    if "**" not in text:
+        return one_line(text)
+    pieces = _INLINE_CODE.split(_STRONG_CODE.sub(r"\1", one_line(text)))
     return "".join(part if part.startswith("`") else _STRONG.sub(r"\1", part) for part in pieces).strip()
 
 

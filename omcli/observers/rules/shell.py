@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
 
 _LOOKING = frozenset(
@@ -20,34 +21,34 @@ _LOOKING_GIT = frozenset(
         "remote rev-list rev-parse shortlog show status "
     ).split()
 )
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\|?|;|\n)\s*")
-_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
-_ASSIGNMENT = re.compile(r"^(?:\w+=\S*\s+)+")
-_CHANGES_DIRECTORY = re.compile(r"^\s*cd\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
-_WRAPPED = re.compile(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
-_TRIMS = re.compile(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
-_MASKS = re.compile(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
-_NAME = re.compile(r"[\w.@+~-]+(?:/[\w.@+~-]+)*")
-_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
-_WRITES = re.compile(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
+_SEPARATOR = lazily(r"\s*(?:&&|\|\|?|;|\n)\s*")
+_QUOTED = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_ASSIGNMENT = lazily(r"^(?:\w+=\S*\s+)+")
+_CHANGES_DIRECTORY = lazily(r"^\s*cd\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
+_WRAPPED = lazily(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
+_TRIMS = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
+_MASKS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
+_NAME = lazily(r"[\w.@+~-]+(?:/[\w.@+~-]+)*")
+_WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_WRITES = lazily(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
 
 # Lines that sum up: 12 passed, 1 failed in 3.2s - Tests: 2 failed, 10 total - Build succeeded - Found 3 errors.
-_SUMMARY = re.compile(
+_SUMMARY = lazily(
     r"\b\d+ (?:tests? )?(?:passed|failed|passing|failing|failures?|errors?|warnings?|skipped|pass|fail)\b"
     r"|^(?:Tests?|Test Suites|Ran \d+ tests?|test result|Build|BUILD|Finished|Compiled|Found \d+ (?:errors?|issues?))\b"
     r"|\b(?:no issues found|all checks passed|already exists)\b|^\s*(?:\d+ files? changed|already up to date)\b",
     re.IGNORECASE,
 )
-_TROUBLE = re.compile(
-    r"^\s*(?:E\s{2,}\S|\S*(?:Error|Exception|Panic|panic)\b.*|error(?:\[\w+\])?[:\s].*|fatal:.*|"
+_TROUBLE = lazily(
+    r"^\s*(?:E \S|\S*(?:Error|Exception|Panic|panic)\b.*|error(?:\[\w+\])?[:\s].*|fatal:.*|"
     r"FAIL(?:ED)?\b.*|npm ERR!.*|"
     r"ERROR\b.*|.*\berror (?:TS|CS|C)\d+.*|.*: (?:command not found|No such file or directory|Permission denied).*|"
     r"\S+:\d+(?::\d+)?:.*|--- FAIL.*|✗.*|×.*|.*\bcannot find\b.*|.*\bundefined: .*|usage:.*)",
 )
-_COMMITTED = re.compile(
-    r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE
-)
-_PULL_REQUEST = re.compile(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
+# A line that says where, and not what: a frame of a stack, the heading of a report.
+_PLACE = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
+_COMMITTED = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
+_PULL_REQUEST = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
 COMMAND_CHARACTERS = 160
 """How much of a command a row shows; the whole stands in the message."""
@@ -91,7 +92,7 @@ def cut(text: str, limit: int) -> str:
         return text
     end = text.rfind(" ", 0, limit - 1)
     if end <= 0:  # a script without spaces, or one long run of characters, which is no name
-        wide = list(_WIDE.finditer(text, 0, max(0, limit - 1)))
+        wide = [] if text.isascii() else list(_WIDE.finditer(text, 0, max(0, limit - 1)))
         end = wide[-1].end() if wide else 0
     return f"{text[:end].rstrip()} …" if end > 0 else "…"
 
@@ -145,7 +146,9 @@ def error_lines(output: str) -> list[str]:
 
 def trouble(output: str, limit: int) -> str:
     """What an output says went wrong: its first error lines, else its last line, within `limit` characters."""
-    telling = error_lines(output) or _lines(output)[-1:]
+    lines = error_lines(output)
+    # What went wrong before where it did: frames of a stack name places only.
+    telling = sorted(lines, key=lambda line: _PLACE.match(line[:2000]) is not None) or _lines(output)[-1:]
     kept: list[str] = []
     room = limit
     for line in dict.fromkeys(telling):

@@ -10,7 +10,8 @@ from enum import Enum
 from types import MappingProxyType
 
 from omcli.memory.message import KeptMessage
-from omcli.observers.rules.edits import PATCH
+from omcli.memory.patterns import lazily
+from omcli.observers.rules.edits import PATCH, changes_of
 from omcli.observers.rules.shell import command_of
 
 
@@ -67,18 +68,33 @@ _NAMES: Mapping[str, ToolKind] = MappingProxyType(
     }
 )
 
-_REMOTE = re.compile(r"^mcp__(?P<server>.+?)__(?P<tool>.+)$|^(?P<server2>[\w\-]+)[./:](?P<tool2>[\w\-]+)$")
-_LOOKS = re.compile(
+_REMOTE = lazily(r"^mcp__(?P<server>.+?)__(?P<tool>.+)$|^(?P<server2>[\w\-]+)[./:](?P<tool2>[\w\-]+)$")
+_LOOKS = lazily(
     r"^(?:get|list|read|search|find|fetch|query|view|describe|show|lookup|resolve|inspect|check)(?![a-z])",
     re.IGNORECASE,
 )
 
 
-_RUNNING = re.compile(r"\brunning (?:with session ID|in (?:the )?background with ID:?) *([\w-]+)", re.IGNORECASE)
-_EXIT_TAG = re.compile(r"<exit_code>(\d{1,9})</exit_code>")
+_RUNNING = lazily(r"\brunning (?:with session ID|in (?:the )?background with ID:?) *([\w-]+)", re.IGNORECASE)
+_LAUNCHED = lazily(r"^Async agent launched\b.{0,200}?\bagentId: *([\w-]+)", re.IGNORECASE | re.DOTALL)
+_EXIT_TAG = lazily(r"<exit_code>(\d{1,9})</exit_code>")
 _POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput"})
 """Tools that ask what became of a process."""
-_ENDED = re.compile(r"<status>(?:completed|failed|killed)</status>")
+_ENDED = lazily(r"<status>(?:completed|failed|killed)</status>")
+_REPORT = lazily(r"<output>\n?(.*?)(?:</output>|\Z)", re.DOTALL)
+# How tools say that they failed where the transcript has no mark for it: in their first words.
+_SAYS_FAILED = lazily(
+    r"\s*+(?!(?:ok|done|success|edited|updated|modified|created|wrote|written|replaced|the file)\b)"
+    r"(?:<tool_use_error>|(?:tool )?(?:error|failed|failure|exception)\b|traceback \(|"
+    r"(?:could|can|did|does|was|is) ?not\b|cannot\b|can't\b|unable to\b|invalid\b|no such file|permission denied|"
+    r"[^\n]{0,60}\bnot (?:found|unique)\b|no match(?:es)? (?:found )?for\b)",
+    re.IGNORECASE,
+)
+_SAYS_RUN_FAILED = lazily(r"\s*(?:<tool_use_error>|(?:tool )?(?:execution )?(?:Error|error|failed|exception):)")
+_JSON_OUTPUT = ("stdout", "output", "stderr", "error")
+"""Where an output that is a JSON object holds what was printed, what went wrong last."""
+_ACKNOWLEDGES = frozenset({ToolKind.EDIT, ToolKind.WRITE, ToolKind.TODO})
+"""Tools that say nothing but whether it worked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +108,12 @@ class ToolEvent:
     arguments: Mapping[str, object] = field(default_factory=dict)
     """The call's JSON object; empty where the arguments are free text (`raw`)."""
     raw: str = ""
+    output: str = ""
+    """What the tool said. Of a JSON object that holds what a command printed, that."""
+    reply: Mapping[str, object] = field(default_factory=dict)
+    """The output's JSON object; empty where it is none."""
+    exit_code: int | None = None
+    """The exit code the transcript gives, if any."""
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -104,32 +126,29 @@ class ToolEvent:
         return (self.result.message.at if self.result else None) or self.call.message.at
 
     @property
-    def output(self) -> str:
-        """What the tool said."""
-        return self.result.message.text if self.result else ""
-
-    @property
     def failed(self) -> bool:
-        """Whether it is known to have failed."""
-        return bool(self.result and (self.result.message.failed or (self.exit_code or 0) != 0))
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code the transcript gives, if any."""
+        """Whether it failed: as the transcript marks it, else by its exit code, else by its own first words."""
         if self.result is None:
-            return None
-        if self.result.message.exit_code is not None:
-            return self.result.message.exit_code
-        if tagged := _EXIT_TAG.search(self.output[:2000]):
-            return int(tagged[1])
-        code = _json_object(self.output).get("exit_code", _json_object(self.output).get("exitCode"))
-        return code if isinstance(code, int) and not isinstance(code, bool) else None
+            return False
+        if self.result.message.failed or self.exit_code:
+            return True
+        if self.result.message.failed is not None or self.exit_code is not None:
+            return False
+        if self.kind in (ToolKind.READ, ToolKind.SEARCH):
+            return False  # what they found speaks, not they
+        says_failed = _SAYS_FAILED if self.kind in _ACKNOWLEDGES else _SAYS_RUN_FAILED
+        return bool(self.reply.get("error") or says_failed.match(self.output))
 
     @property
     def process(self) -> str | None:
-        """The id of the process that the command left running, where it did not end."""
-        going_on = _RUNNING.search(self.output[:2000]) if self.kind is ToolKind.RUN else None
-        return going_on[1] if going_on and self.exit_code is None else None
+        """The id of the process or subagent that the call left at work, where it did not end."""
+        if self.exit_code is not None:
+            return None
+        if self.kind is ToolKind.RUN:
+            going_on = _RUNNING.search(self.output[:2000])
+        else:
+            going_on = _LAUNCHED.match(self.output) if self.kind is ToolKind.DELEGATE else None
+        return going_on[1] if going_on else None
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is a text, or the empty text."""
@@ -173,8 +192,51 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
     arguments = _json_object(raw)
     if kind is ToolKind.RUN and PATCH in raw:
         # A patch handed to a shell is an edit all the same.
-        return ToolEvent(kind=ToolKind.EDIT, name=name, call=call, result=result, raw=command_of(arguments, raw))
-    return ToolEvent(kind=kind, name=name, call=call, result=result, arguments=arguments, raw=raw)
+        kind, raw, arguments = ToolKind.EDIT, command_of(arguments, raw), {}
+    output = result.message.text if result else ""
+    reply = _json_object(output)
+    return ToolEvent(
+        kind=kind,
+        name=name,
+        call=call,
+        result=result,
+        arguments=arguments,
+        raw=raw,
+        output=_printed(reply, output, kind),
+        reply=reply,
+        exit_code=_exit_code(result, reply),
+    )
+
+
+def _printed(reply: Mapping[str, object], output: str, kind: ToolKind) -> str:
+    """What a tool said, out of the wrapping that some agents put around it."""
+    if kind is ToolKind.RUN and reply:
+        parts = [part for name in _JSON_OUTPUT if isinstance(part := reply.get(name), str) and part]
+        return "\n".join(parts) if parts or "stdout" in reply or "output" in reply else output
+    if kind is ToolKind.DELEGATE and (report := _REPORT.search(output)):
+        _, _, told = report[1].rpartition("--- RESULT ---\n")
+        return "\n".join(line for line in told.splitlines() if not line.startswith("[Tool: "))
+    return output
+
+
+def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int | None:
+    if result is None:
+        return None
+    if result.message.exit_code is not None:
+        return result.message.exit_code
+    if tagged := _EXIT_TAG.search(result.message.text[:2000]):
+        return int(tagged[1])
+    code = reply.get("exit_code", reply.get("exitCode"))
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def subject(event: ToolEvent) -> str:
+    """What a tool was used on: the file, the pattern, the address. Empty where it says nothing of the kind."""
+    if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := changes_of(event.arguments, event.raw)):
+        return changes[0].path
+    if event.kind is ToolKind.SEARCH:
+        return event.argument("pattern", "query", "glob", "path", "file_path", "directory", "dir_path")
+    return event.argument("file_path", "path", "filePath", "absolute_path", "target_file", "url", "description")
 
 
 def polled(call: KeptMessage, result: KeptMessage) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import sys
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from omcli.memory.errors import OmError
+from omcli.memory.errors import OmError, StaleBatch
 from omcli.memory.ports import Lane, Outcome
 from omcli.sqlite.migrate import MIGRATIONS
 from omcli.sqlite.owner import this_process
@@ -53,6 +54,33 @@ def observe(path: Path, name: str, first_row: str) -> None:
                 say(type(error).__name__)
             else:
                 say("covered", *(kept.seq for kept in batch.messages))
+
+
+def mix(folder: Path, me: str) -> None:
+    """For each seed on stdin: appends and observes at random in a store that others work on, then says what it did.
+
+    Says `kept` and `covered`, with numbers of messages, and `late` where somebody else was quicker to cover them.
+    """
+    say("ready")
+    rows = count(int(me) * 1_000_000)
+    for seed in map(str.strip, sys.stdin):
+        chance, told, number = random.Random(f"{me} {seed}"), list[object](), count()
+        with SqliteStore.open(folder / f"{seed}.db", wait=30) as store:
+            for _ in range(30):
+                name = chance.choice("ab")
+                if chance.random() < 0.5:
+                    texts = [f"{me} {next(number)}" for _ in range(chance.randint(1, 3))]
+                    store.append(session(name), [said(text) for text in texts], counter=COUNTER, now=NOW)
+                    told += ["kept", len(texts)]
+                elif batch := store.unobserved(name, max_tokens=10 * chance.randint(1, 5)):
+                    time.sleep(chance.choice([0, 0, 0.001]))
+                    try:
+                        observed = [row(next(rows), session=name, sources=(kept.seq,)) for kept in batch.messages]
+                        store.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
+                        told += ["covered", len(observed)]
+                    except StaleBatch:
+                        told += ["late", len(batch.messages)]
+        say(*told)
 
 
 def work(path: Path, name: str, start: str) -> None:
@@ -110,6 +138,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "open": open_,
     "append": append,
     "observe": observe,
+    "mix": mix,
     "work": work,
     "fill": fill,
     "claim": claim,

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import random
+import re
+import shutil
 import sqlite3
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import MigrationFailed
-from omcli.sqlite.migrate import MIGRATIONS, statements, steps
+from omcli.memory.errors import InputOutput, MigrationFailed
+from omcli.sqlite.migrate import MIGRATIONS, migrate, statements, steps
 from omcli.sqlite.store import SqliteStore
-from tests.integration.sqlite.running import run_at_once
+from tests.integration.sqlite.running import run_at_once, start
 from tests.material import COUNTER, NOW, said, session
 
-SECOND = """
+NOW_AT = len(steps())
+"""The schema of this program; the steps below are made up."""
+NEXT = """
 -- Another table; a comment; with semicolons.
 CREATE TABLE step_log (step INTEGER NOT NULL) STRICT;   -- and one; more
 CREATE TRIGGER noted AFTER INSERT ON step_log BEGIN
@@ -25,7 +32,12 @@ CREATE TRIGGER noted AFTER INSERT ON step_log BEGIN
 END;
 INSERT INTO step_log VALUES (2)
 """
-THIRD = "INSERT INTO step_log VALUES (3);\n-- the end\n"
+AFTER_NEXT = "INSERT INTO step_log VALUES (3);\n-- the end\n"
+SLOW = """
+CREATE TABLE numbers AS
+    WITH RECURSIVE counted (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM counted WHERE number < 100000)
+    SELECT number FROM counted;
+"""
 BROKEN = "INSERT INTO step_log VALUES (3);\nINSERT INTO step_log VALUES (NULL);\n"
 
 
@@ -73,7 +85,7 @@ def test_the_steps_are_numbered_without_a_gap() -> None:
 
 
 def test_a_script_is_taken_apart_into_statements() -> None:
-    first, second, third, fourth = statements(SECOND + ";\nSELECT 1")
+    first, second, third, fourth = statements(NEXT + ";\nSELECT 1")
     assert "CREATE TABLE" in first
     assert "END" in second
     assert "VALUES (2)" in third
@@ -82,14 +94,34 @@ def test_a_script_is_taken_apart_into_statements() -> None:
 
 def test_an_old_store_is_brought_up_to_date_and_keeps_what_it_holds(old: Path, tmp_path: Path) -> None:
     """S1.18, T69: every step once, the old rows preserved."""
-    migrations = folder(tmp_path / "steps", SECOND, THIRD)
+    migrations = folder(tmp_path / "steps", NEXT, AFTER_NEXT)
     for _ in range(2):
         assert texts(old, migrations) == ["hello"]
-    assert (version(old), step_log(old)) == (3, [2, 3])
+    assert (version(old), step_log(old)) == (NOW_AT + 2, [2, 3])
+
+
+@pytest.mark.parametrize("released", range(1, NOW_AT))
+def test_a_store_of_every_released_schema_is_brought_up_to_date(tmp_path: Path, released: int) -> None:
+    """S1.18, T69: with a message that was written before later columns were there."""
+    path = tmp_path / "om.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, steps()[:released], path=path)
+    connection.execute("INSERT INTO sessions (number, id, agent) VALUES (1, 's', 'pi')")
+    connection.execute(
+        "INSERT INTO messages (session, role, counted, id, at, tokens, counter, text)"
+        " VALUES (1, 'user', 1, 'm', '2026-03-02T09:00:00.000Z', 1, 'words', 'hello')"
+    )
+    connection.close()
+    for read_only in (True, False):
+        with SqliteStore.open(path, wait=1, read_only=read_only) as store:
+            (kept,) = store.messages([1])
+            assert (kept.message.text, kept.message.utc_offset) == ("hello", None)
+    assert version(path) == NOW_AT
+    assert version(tmp_path / f"om.db.v{released}.bak") == released
 
 
 def test_a_migrated_store_has_the_schema_of_a_new_one(old: Path, tmp_path: Path) -> None:
-    migrations = folder(tmp_path / "steps", SECOND)
+    migrations = folder(tmp_path / "steps", NEXT)
     new = tmp_path / "new.db"
     schemas = []
     for path in (old, new):
@@ -101,19 +133,43 @@ def test_a_migrated_store_has_the_schema_of_a_new_one(old: Path, tmp_path: Path)
 
 
 def test_before_the_first_step_the_store_is_copied(old: Path, tmp_path: Path) -> None:
-    SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", SECOND, THIRD)).close()
-    copy = tmp_path / "om.db.v1.bak"
+    SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", NEXT, AFTER_NEXT)).close()
+    copy = tmp_path / f"om.db.v{NOW_AT}.bak"
     assert {entry.name for entry in tmp_path.glob("om.db*")} == {"om.db", copy.name}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert version(copy) == 1
+    assert version(copy) == NOW_AT
     assert texts(copy, folder(tmp_path / "old steps")) == ["hello"]
 
 
 def test_a_copy_that_was_cut_off_once_is_made_anew(old: Path, tmp_path: Path) -> None:
-    for name in ("om.db.v1.bak.partial", "om.db.v1.bak.partial-wal", "om.db.v1.bak.partial-shm"):
-        (tmp_path / name).write_bytes(b"half a copy")
-    SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", SECOND)).close()
-    assert {entry.name for entry in tmp_path.glob("om.db*")} == {"om.db", "om.db.v1.bak"}
+    for ending in ("", "-wal", "-shm"):
+        (tmp_path / f"om.db.v{NOW_AT}.bak.partial{ending}").write_bytes(b"half a copy")
+    SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", NEXT)).close()
+    assert {entry.name for entry in tmp_path.glob("om.db*")} == {"om.db", f"om.db.v{NOW_AT}.bak"}
+
+
+def test_a_store_that_gives_no_sound_copy_is_not_changed(old: Path, tmp_path: Path) -> None:
+    """A damage that opening does not meet is met before the store is changed, and can still be read around."""
+    with SqliteStore.open(old, wait=1) as store:
+        store.append(session(), [said(f"{number} " + "x" * 3000) for number in range(9)], counter=COUNTER, now=NOW)
+    content = bytearray(old.read_bytes())
+    page = content.index(b"5 xxx") // 4096 * 4096
+    content[page : page + 4096] = b"\xa5" * 4096
+    old.write_bytes(content)
+    with pytest.raises(InputOutput, match=r"a copy of .* is damaged") as raised:
+        SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", NEXT))
+    assert "the store is as it was" in raised.value.hint
+    assert old.read_bytes() == content
+    assert {entry.name for entry in tmp_path.glob("om.db*")} == {"om.db"}
+
+
+def test_a_row_that_leads_nowhere_does_not_keep_a_store_from_being_brought_up_to_date(
+    old: Path, tmp_path: Path
+) -> None:
+    """F29: one bad row never blocks the start."""
+    with closing(sqlite3.connect(old, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO cursors (session, lane) VALUES (4711, 'observe')")
+    assert texts(old, folder(tmp_path / "steps", NEXT)) == ["hello"]
 
 
 def test_a_new_store_needs_no_copy(tmp_path: Path) -> None:
@@ -130,16 +186,41 @@ def test_a_current_store_is_opened_without_taking_the_write_lock(old: Path) -> N
 
 def test_a_step_that_fails_half_way_leaves_the_store_as_it_was(old: Path, tmp_path: Path) -> None:
     """T69, F29: rolled back, the version named, exit 70; the steps before it stay done."""
-    migrations = folder(tmp_path / "steps", SECOND, BROKEN)
+    migrations = folder(tmp_path / "steps", NEXT, BROKEN)
+    told = rf"from schema version {NOW_AT + 1} to {NOW_AT + 2}.*step_log\.step.*rolled back"
     for _ in range(2):
-        with pytest.raises(MigrationFailed, match=r"from schema version 2 to 3.*step_log\.step.*rolled back") as raised:
+        with pytest.raises(MigrationFailed, match=told) as raised:
             SqliteStore.open(old, wait=1, migrations=migrations)
         assert raised.value.exit_code == 70
         assert raised.value.hint
-        assert (version(old), step_log(old)) == (2, [2])
-    mended = folder(tmp_path / "mended", SECOND, THIRD)
+        assert (version(old), step_log(old)) == (NOW_AT + 1, [2])
+    mended = folder(tmp_path / "mended", NEXT, AFTER_NEXT)
     assert texts(old, mended) == ["hello"]
     assert step_log(old) == [2, 3]
+
+
+def test_a_program_killed_while_it_brings_a_store_up_to_date_leaves_it_to_the_next(old: Path, tmp_path: Path) -> None:
+    """F22, F29: at any moment; the steps are all done once, and of the copies only a whole one is left."""
+    migrations, chance, reached = folder(tmp_path / "steps", NEXT, SLOW, AFTER_NEXT), random.Random(29), set[int]()
+    for life in range(12):
+        path = tmp_path / str(life) / "om.db"
+        path.parent.mkdir()
+        shutil.copy(old, path)
+        with start("open", path, migrations) as program:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            assert program.stdout.readline() == "ready\n"
+            program.stdin.write("go\n")
+            program.stdin.flush()
+            time.sleep(chance.random() * 0.2)
+            program.kill()
+        reached.add(version(path))
+        assert texts(path, migrations) == ["hello"]
+        assert (version(path), step_log(path)) == (NOW_AT + 3, [2, 3])
+        copies = list(path.parent.glob("om.db?*"))
+        assert all(re.fullmatch(r"om\.db\.v\d+\.bak", copy.name) for copy in copies), copies
+        assert [texts(copy, migrations, read_only=True) for copy in copies] == [["hello"]] * len(copies)
+    assert reached - {NOW_AT + 3}, "some must have been killed before the end"
 
 
 def test_a_new_store_whose_making_fails_is_an_empty_file(tmp_path: Path) -> None:
@@ -150,7 +231,7 @@ def test_a_new_store_whose_making_fails_is_an_empty_file(tmp_path: Path) -> None
 
 
 def test_a_reader_of_an_old_store_reads_and_leaves_it_old(old: Path, tmp_path: Path) -> None:
-    migrations = folder(tmp_path / "steps", SECOND, THIRD)
+    migrations = folder(tmp_path / "steps", NEXT, AFTER_NEXT)
     content = old.read_bytes()
     assert texts(old, migrations, read_only=True) == ["hello"]
     assert old.read_bytes() == content
@@ -177,8 +258,14 @@ def test_of_several_that_open_a_store_at_once_one_brings_it_up_to_date(
 ) -> None:
     """F29: one migrates, the others wait."""
     path = old if existing else tmp_path / "new.db"
-    migrations = folder(tmp_path / "steps", SECOND, THIRD)
+    migrations = folder(tmp_path / "steps", NEXT, AFTER_NEXT)
     run_at_once([("open", path, migrations)] * 4)
-    assert (version(path), step_log(path)) == (3, [2, 3])
+    assert (version(path), step_log(path)) == (NOW_AT + 2, [2, 3])
     with SqliteStore.open(path, wait=1, migrations=migrations) as store:
         assert len(store.sessions()) == 4 + existing
+
+
+def test_a_new_store_is_not_copied_on_its_way_through_the_steps(tmp_path: Path) -> None:
+    path = tmp_path / "om.db"
+    SqliteStore.open(path, wait=1, migrations=folder(tmp_path / "steps", NEXT, AFTER_NEXT)).close()
+    assert [entry.name for entry in tmp_path.glob("om.db*")] == ["om.db"]

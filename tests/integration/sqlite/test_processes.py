@@ -30,13 +30,13 @@ def sound(path: Path) -> str:
 def test_eight_programs_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     """F20, F26, S1.16: every write of every one is there, in the order of its session."""
     path = tmp_path / "om.db"
-    run_at_once([("append", path, f"session {number}", 25) for number in range(8)])
+    run_at_once([("append", path, f"session {number}", 100) for number in range(8)])
     with SqliteStore.open(path, wait=1) as store:
         for number in range(8):
             batch = store.unobserved(f"session {number}", max_tokens=10_000)
             assert batch is not None
-            assert [kept.key for kept in batch.messages] == [f"k-session {number} {index}" for index in range(25)]
-        assert store.status().messages == 200
+            assert [kept.key for kept in batch.messages] == [f"k-session {number} {index}" for index in range(100)]
+        assert store.status().messages == 800
     assert sound(path) == "ok"
 
 
@@ -83,7 +83,7 @@ def test_a_full_disk_is_said_and_the_store_stays_sound(tmp_path: Path) -> None:
     path = tmp_path / "om.db"
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
 
     number, error, exit_code = run("fill", path, prepare=limit).split()
     assert (error, exit_code) == ("InputOutput", "74")

@@ -467,3 +467,11 @@ def test_random_bytes_are_refused_and_break_nothing(content: bytes) -> None:
     """F60"""
     assert not is_sniffed(FORMAT, content)
     items_of(FORMAT, content)
+
+
+@pytest.mark.parametrize(("written", "expected"), [("2026-02-03T00:05:00+01:00", 60), ("2026-02-02T23:05:00Z", None)])
+def test_the_zone_of_a_time_is_kept(written: str, expected: int | None) -> None:
+    """S0.29, F70: which day it was for whoever said it."""
+    turns = [{"role": role, "content": "It is late.", "created_at": written} for role in ("user", "assistant")]
+    said = messages_of(FORMAT, json_lines(*turns))
+    assert [(turn.at, turn.utc_offset) for turn in said] == [("2026-02-02T23:05:00.000Z", expected)] * 2

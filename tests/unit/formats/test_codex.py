@@ -699,3 +699,18 @@ def test_one_record_of_codex_in_another_transcript_makes_it_no_rollout() -> None
     stray = {"timestamp": at(1), "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}}
     source = Source(io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in (stray, *other))))
     assert not FORMAT.sniff(source.sample)
+
+
+@pytest.mark.parametrize(
+    ("zone", "winter", "summer"),
+    [("Europe/Berlin", 60, 120), ("America/St_Johns", -210, -150), ("UTC", None, None),
+     ("../../etc/passwd", None, None), ("[masked]", None, None), ("Europe", None, None), (7, None, None)],
+)  # fmt: skip
+def test_the_zone_of_a_turn_is_kept_with_what_is_said_in_it(
+    zone: object, winter: int | None, summer: int | None
+) -> None:
+    """S0.29: Codex names the zone, and its times are in UTC."""
+    context = {"timestamp": at(0), "type": "turn_context", "payload": {"cwd": "/a", "timezone": zone}}
+    later = prompt("And now?") | {"timestamp": "2026-07-01T09:00:00.000Z"}
+    said = messages_of(FORMAT, meta(), prompt("Before"), context, prompt("Now?"), later)
+    assert [message.utc_offset for message in said] == [None, winter, summer]

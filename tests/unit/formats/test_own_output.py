@@ -26,7 +26,18 @@ LOG = (
     "9cd2abda [2026-02-20 08:16] medium task done: SECRET (superseded)\n"
     "\x1b[2m9cd2abda [2026-02-20 08:16] low    file_modified: SECRET\x1b[0m"
 )
+BLOCK = (
+    "## Working Memory\n\n### Current Task\n- SECRET\n\n### Modified Files\n- a.py (modified): SECRET\n"
+    '… (+3 more)\n\n### Searches\n- "SECRET" → 3 matches\n\n… (+12 more)\n'
+)
+BLOCK_DOCUMENT = (
+    '{"schema":1,"session":"s","counter":"o200k-approx","budget":800,"tokens":12,"sections":[{"heading":'
+    '"Current Task","lines":[{"text":"SECRET","rows":[]}],"more":0}],"more":0}'
+)
 PRINTED = [
+    BLOCK,
+    BLOCK.rstrip(),
+    BLOCK_DOCUMENT,
     ROW,
     f"{ROW}\n{ROW}",
     DOCUMENT,
@@ -44,6 +55,19 @@ def test_what_om_printed_is_taken_out_and_the_words_around_it_stay(printed: str)
     assert without_injected(printed) == ""
     assert without_injected(f"Look:\n{printed}\nGo on.").split() == ["Look:", "Go", "on."]
     assert without_injected(f"<om-memory>\n{printed}\n</om-memory>\nGo on.") == "Go on."
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["## Working Memory\n\n### Ideas\n- one\n", "## Working Memory\n\nis what I want.\n"],
+    ids=["ideas", "prose"],
+)
+def test_somebody_s_own_heading_of_that_name_stays(said: str) -> None:
+    assert without_injected(said) == said
+
+
+def test_a_list_after_a_block_stays() -> None:
+    assert without_injected(f"{BLOCK}\n- fix this\n").strip() == "- fix this"
 
 
 @pytest.mark.parametrize("printed", [DOCUMENT, MESSAGES])

@@ -259,9 +259,9 @@ def test_the_text_pack_is_laid_out_like_this() -> None:
     )
     assert made.printed == (
         f'<om-memory session="mine">\n{PREAMBLE}\n\n'
-        "From other sessions:\n2026-02-10\n12:00 IMPORTANT Answers in German\n\n"
-        "This session:\n2026-02-10\n14:32 CRITICAL Uses PostgreSQL 16\n15:00 IMPORTANT done: Tests pass\n"
-        "2026-02-11\n02:00 NOTE Reads README\n\n"
+        "From other sessions:\n2026-02-10\n12:00\nAnswers in German\n\n"
+        "This session:\n2026-02-10\n14:32\nCRITICAL Uses PostgreSQL 16\n15:00\ndone: Tests pass\n"
+        "2026-02-11\n02:00\nNOTE Reads README\n\n"
         "Last messages:\nuser: list\nthe files\n"
         '[toolCall Bash({"command":"ls"})]\n[toolResult Bash (error)] README.md\n'
         "</om-memory>\n"
@@ -275,9 +275,9 @@ def test_markdown_has_the_summary_before_what_is_recent() -> None:
     order = [
         "## Conversation Memory",
         "### Summary",
-        "- 00:00 IMPORTANT folded",
+        "- folded",
         "### Recent",
-        "- 00:00 IMPORTANT seen",
+        "- seen",
     ]
     assert [line for line in lines if line in order] == order
 
@@ -368,7 +368,7 @@ def test_what_one_tier_does_not_use_another_gets() -> None:
     alone = packed(own, total=4000)
     assert alone.tokens[Tier.SESSION] > 0.95 * 4000
     others = packed(cross=[replace(row, session="other") for row in own], total=3000)
-    assert others.tokens[Tier.CROSS] > 0.95 * 3000
+    assert others.tokens[Tier.CROSS] > 0.9 * 3000
 
 
 @pytest.mark.parametrize("to", To)
@@ -384,7 +384,7 @@ def test_code_comes_out_byte_for_byte(to: To, text: str) -> None:
         assert document["observations"][0]["text"] == document["messages"][0]["text"] == text
     elif to is To.MESSAGES:
         system, said = json.loads(printed)
-        assert f" IMPORTANT {text}\n" in system["content"]
+        assert f"\n{text}\n" in system["content"]
         assert said == {"role": "user", "content": text}
     else:
         assert printed.count(text) == 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.dates import instant, minute, spell
+from omcli.memory.dates import instant, minute, spell, utc_offset
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,24 @@ def test_instants_sort_like_the_times_they_name(moment: datetime) -> None:
 @given(st.one_of(st.text(), st.integers(), st.floats(), st.binary()))
 def test_nothing_that_is_written_raises(written: object) -> None:
     assert instant(written) is None or isinstance(instant(written), str)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("2026-01-25T12:47:18+02:00", 120),
+        ("2026-01-25 12:47:18-0330", -210),
+        ("2026-01-25T12:47:18Z", None),
+        ("2026-01-25T12:47:18+00:00", None),
+        ("2026-01-25T12:47:18", None),
+        ("noon", None),
+        (1769338038, None),
+        (None, None),
+    ],
+)
+def test_a_zone_is_known_where_it_is_written_with_the_time(written: object, expected: int | None) -> None:
+    """F70: UTC is how programs write times of any zone."""
+    assert utc_offset(written) == expected
 
 
 def test_a_row_is_dated_to_the_minute() -> None:

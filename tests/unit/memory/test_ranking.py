@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ranking import is_shared, ranked, ranked_in_session, score
+from omcli.memory.ranking import is_shared, ranked, score
 from tests.strategies import instants, observations
 
 NOW = "2026-02-10T12:00:00.000Z"
@@ -118,16 +118,3 @@ def test_what_was_written_to_last_is_shared_whatever_it_is_about(kind: Kind) -> 
 def test_a_hidden_row_is_shared_with_nobody() -> None:
     assert not is_shared(replace(ROW, superseded_by="x"), session="mine")
     assert not is_shared(replace(ROW, dropped_at=NOW), session="mine")
-
-
-def test_within_a_session_priority_goes_before_recency_and_open_before_settled() -> None:
-    """An open high row before a settled one, that before a medium one, the newest of equals first."""
-    rows = [
-        replace(ROW, priority=Priority.HIGH, status=Status.OPEN),
-        replace(ROW, priority=Priority.LOW, status=Status.DONE),
-        replace(ROW, priority=Priority.MEDIUM),
-        replace(ROW, priority=Priority.HIGH, status=Status.RESOLVED),
-        replace(ROW, priority=Priority.MEDIUM),
-        replace(ROW, priority=Priority.LOW, tags=("pinned",)),
-    ]
-    assert ranked_in_session(rows) == [5, 0, 3, 4, 2, 1]

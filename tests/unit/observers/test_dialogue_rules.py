@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from omcli.memory.anchors import anchors, searchable, unsupported
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Priority, Status, Type
+from omcli.memory.text import one_line
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk
 
@@ -54,7 +56,7 @@ def test_a_standing_instruction_inside_a_request_is_a_row_of_its_own() -> None:
         Talk().user("Please add the export command. Always write the changelog entry first. Then tell me.").observed()
     )
     assert [(row.type, row.text) for row in rows] == [
-        (Type.REQUEST, "User: Please add the export command. Always write the changelog entry first. Then tell me."),
+        (Type.REQUEST, "User: Please add the export command. Then tell me."),
         (Type.INSTRUCTION, "User: Always write the changelog entry first."),
     ]
 
@@ -116,15 +118,17 @@ def test_pasted_code_becomes_a_note_of_its_size() -> None:
     ]
 
 
-def test_a_long_prompt_keeps_whole_sentences() -> None:
-    """Invariant 6: selection, never a cut in the middle of a name."""
+def test_a_long_prompt_keeps_whole_sentences_a_row_for_a_few_of_them() -> None:
+    """Invariant 6, S0.26: selection, never a cut in the middle of a name; one row holds what one line can."""
     sentences = [f"Step {n} must call handler_{n} before module_{n}.run is used in src/part_{n}.py." for n in range(60)]
-    row = Talk().user(" ".join(sentences)).observed()[0]
-    assert len(row.text) < 1300
-    assert row.text.startswith(f"User: {sentences[0]}")
-    assert "more lines]" in row.text
-    kept = row.text.removeprefix("User: ").partition(" … [")[0]
-    assert all(f"{piece.strip('.')}." in sentences for piece in kept.replace(". Step", ".\0Step").split("\0"))
+    texts = Talk().user(" ".join(sentences)).texts()
+    assert all(len(text.split()) <= 60 for text in texts)
+    assert sum(map(len, texts)) < 1800
+    assert texts[0].startswith(f"User: {sentences[0]}")
+    assert texts[-1].endswith("more lines]")
+    for text in texts:
+        kept = text.removeprefix("User: ").partition(" … [")[0]
+        assert all(f"{piece.strip('.')}." in sentences for piece in kept.replace(". Step", ".\0Step").split("\0"))
 
 
 def test_what_a_turn_came_to_is_one_row() -> None:
@@ -331,3 +335,251 @@ def test_a_table_in_a_prompt_stays_as_it_was_written() -> None:
     assert Talk().user("Fill in the gaps:\n| name | port |\n|---|---|\n| api | 8443 |").texts() == [
         "User: Fill in the gaps: | name | port | | api | 8443 |"
     ]
+
+
+# ---- one fact per row
+
+
+def test_a_long_prompt_gives_a_row_for_each_thing_it_says() -> None:
+    """S0.26, O6: facts, decisions, preferences and questions are found one by one, each with its own kind."""
+    talk = Talk().user(
+        "I'm Ida, a cabinet maker in Bergen, and this is for the workshop. I've decided on oak over ash because it "
+        "takes the stain better. The delivery moved from 3 May to 9 May. I prefer drawings in millimetres. "
+        "How do I keep the long boards from warping until they arrive?"
+    )
+    assert [(row.type, row.text, row.importance) for row in talk.observed()] == [
+        (Type.FACT, "User: I'm Ida, a cabinet maker in Bergen, and this is for the workshop.", 7),
+        (Type.DECISION, "User: I've decided on oak over ash because it takes the stain better.", 8),
+        (Type.FACT, "User: The delivery moved from 3 May to 9 May.", 7),
+        (Type.PREFERENCE, "User: I prefer drawings in millimetres.", 8),
+        (Type.QUESTION, "User: How do I keep the long boards from warping until they arrive?", 5),
+    ]
+
+
+def test_a_question_after_a_comma_stands_apart_from_what_is_told_before_it() -> None:
+    """O3, O4: a statement outweighs the question that follows it in the same breath."""
+    talk = Talk().user("I prefer small pull requests over big ones, can you help me with that?")
+    assert [(row.type, row.text) for row in talk.observed()] == [
+        (Type.PREFERENCE, "User: I prefer small pull requests over big ones")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "row"),
+    [
+        (
+            "Let's use SQLite instead of Postgres. Because nobody here wants to run a server.",
+            "User: Let's use SQLite instead of Postgres. Because nobody here wants to run a server.",
+        ),
+        (
+            "We'll go with option B, since A breaks the old clients.",
+            "User: We'll go with option B, since A breaks the old clients.",
+        ),
+    ],
+)
+def test_a_decision_keeps_its_reason_and_what_was_rejected(said: str, row: str) -> None:
+    """O9, O10, S0.24: in one row, also where the reason is the next sentence."""
+    story = " The rest of the plan stays as it was written down on Monday, with the review after the second milestone."
+    for text in (said, said + story * 3):
+        decisions = [draft.text for draft in Talk().user(text).observed() if draft.type is Type.DECISION]
+        assert decisions == [row] if text != said else decisions[0] == row
+
+
+@pytest.mark.parametrize(
+    ("talk", "priority", "status"),
+    [
+        (Talk().user("I work at Acme"), Priority.HIGH, None),
+        (Talk().user("prefer terse"), Priority.HIGH, None),
+        (
+            Talk()
+            .user("guard it")
+            .tool("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"}, "ok")
+            .agent("Null check added, tests pass."),
+            Priority.HIGH,
+            Status.DONE,
+        ),
+        (
+            Talk()
+            .user("why?")
+            .tool("Read", {"file_path": "a.py"}, "…")
+            .agent("The cause is probably that `load_all` reads a stale row."),
+            Priority.MEDIUM,
+            None,
+        ),
+        (
+            Talk()
+            .user("why?")
+            .tool("Read", {"file_path": "a.py"}, "…")
+            .agent("Maybe it is the cache, but I am not digging in."),
+            Priority.LOW,
+            None,
+        ),
+    ],
+    ids=["who somebody is", "a preference", "finished work", "a hypothesis", "idle speculation"],
+)
+def test_how_bad_it_would_be_to_lose_a_row(talk: Talk, priority: Priority, status: Status | None) -> None:
+    """T24, O18, O23: facts about the user, preferences and finished work are high, a hypothesis is medium."""
+    passed_over = (Type.FILE_READ, Type.FILE_MODIFIED, Type.QUESTION)
+    row = next(row for row in reversed(talk.observed()) if row.type not in passed_over)
+    assert (Priority.of_importance(row.importance), row.status) == (priority, status)
+
+
+def test_an_agreed_refactor_is_kept_and_the_search_before_it_is_not() -> None:
+    """T25: a row that names `requireApiKey`, and no line of the search."""
+    talk = Talk().user("where do we check keys?")
+    talk.tool("Grep", {"pattern": "apiKey"}, "src/a.ts:14: if (apiKey)\nsrc/b.ts:40: apiKey ??")
+    talk.agent("Both handlers check it themselves. Shall I move the check into `requireApiKey`?").user("yes")
+    texts = [row.text for row in talk.observed() if row.importance >= 4]
+    assert 'User agreed ("yes") to: Shall I move the check into `requireApiKey`?' in texts
+    assert not any("src/a.ts:14" in text for text in talk.texts())
+
+
+def test_an_opinion_that_weighs_is_no_decision() -> None:
+    """O3: "I'm thinking of using X" decides nothing, and "should we?" is a question."""
+    assert Talk().user("I'm thinking of using a queue here").one().type is Type.PLAN
+    assert Talk().user("Should we use a queue here?").one().type is Type.QUESTION
+    assert Talk().user("We'll use a queue here").one().type is Type.DECISION
+
+
+# ---- what agents say
+
+
+def test_an_answer_without_tools_is_kept_in_few_words() -> None:
+    """O12, O20: a tutorial can be read again; what it recommends is enough."""
+    steps = "\n".join(
+        f"{n}. **Step {n}**: First open the panel and then press the button number {n}." for n in range(40)
+    )
+    talk = Talk().user("How do I set up the printer?")
+    talk.agent(f"Sure! Here's a guide:\n\n{steps}\n\nI'd recommend the PLA profile for a first print.")
+    rows = [row for row in talk.observed() if row.text.startswith("Agent")]
+    assert sum(len(row.text) for row in rows) < 500
+    assert "Agent: I'd recommend the PLA profile for a first print." in [row.text for row in rows]
+    assert all(Priority.of_importance(row.importance) is not Priority.HIGH for row in rows)
+
+
+def test_a_report_of_work_is_a_row_for_each_thing_done() -> None:
+    """O6, O18: paths and numbers in the words around them, under the heading that names what they are about."""
+    talk = Talk().user("Add the export").tool("Write", {"file_path": "export.py", "content": "x"}, "ok")
+    talk.agent(
+        "Done! I added the export command.\n\n**Changes in `export.py`:**\n- Added `write_csv()` with a header row\n"
+        "- Replaced the loop in `rows()`, which read the file twice for each of the 4,000 lines\n\n"
+        "Next steps:\n- Add `write_json()` as well"
+    )
+    said = [(row.type, row.text) for row in talk.observed() if row.text.startswith("Agent")]
+    assert said == [
+        (Type.OUTCOME, "Agent: I added the export command."),
+        (
+            Type.OUTCOME,
+            "Agent: Changes in `export.py`: Added `write_csv()` with a header row",
+        ),
+        (
+            Type.OUTCOME,
+            "Agent: Replaced the loop in `rows()`, which read the file twice for each of the 4,000 lines",
+        ),
+        (Type.PLAN, "Agent: Next steps: Add `write_json()` as well"),
+    ]
+
+
+def test_what_an_agent_names_on_the_way_is_a_low_row() -> None:
+    """O7, S4.4: where it looks, and at what, is worth little, but names things that come up again."""
+    talk = Talk().user("Why?").agent("Now let me read how `resolve_path` treats symbolic links.")
+    rows = talk.tool("Read", {"file_path": "p.py"}, "…").agent("It follows them.").observed()
+    told = {row.text: row.importance for row in rows}
+    assert told["Agent: Now let me read how `resolve_path` treats symbolic links."] == 3
+
+
+@pytest.mark.parametrize(
+    "said", ["Sure, here's the code:", "Here is what I have:", "I can help you with that.", "Great!"]
+)
+def test_a_sentence_that_only_opens_gives_no_row(said: str) -> None:
+    talk = Talk().user("Write it").agent(f"{said}\n```py\nprint(1)\n```")
+    assert [row for row in talk.observed() if row.text.startswith("Agent")] == []
+
+
+# ---- people among themselves
+
+
+def test_a_short_answer_between_people_names_the_question() -> None:
+    """O6: and both messages are its sources."""
+    talk = Talk().user("How long have you had the boat?", name="Ada").user("Four years already!", name="Bea")
+    row = talk.one()
+    assert row.text == "Bea: Four years already! (answering: How long have you had the boat?)"
+    assert row.sources == (1, 2)
+
+
+def test_a_long_message_between_people_gives_several_rows() -> None:
+    """S0.26, O6: each with who said it; praise and questions give none."""
+    talk = (
+        Talk()
+        .user("Hi Bea!", name="Ada")
+        .user(
+            "You're a great host, Ada! I spent the whole of last week in Tromsø with my brother, where we repaired the "
+            "old harbour crane and slept in the lighthouse. I prefer the north to the islands, because the light is "
+            "better in the evening. We'll move there in spring. What about you?",
+            name="Bea",
+        )
+    )
+    assert [(row.type, row.text) for row in talk.observed()] == [
+        (
+            Type.FACT,
+            (
+                "Bea: I spent the whole of last week in Tromsø with my brother, where we repaired the old harbour "
+                "crane and slept in the lighthouse."
+            ),
+        ),
+        (Type.PREFERENCE, "Bea: I prefer the north to the islands, because the light is better in the evening."),
+        (Type.FACT, "Bea: We'll move there in spring."),
+    ]
+
+
+# ---- any language
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        ("Bitte schreib ab jetzt immer auf Deutsch. Wir nehmen die zweite Fassung, weil sie kürzer ist.", 2),
+        ("Réponds toujours en français. Je préfère les noms courts.", 2),
+        ("A partir de ahora responde siempre en español. Prefiero los nombres cortos.", 2),
+        ("以后请都用中文回答。我更喜欢短的名字。", 2),
+        ("今後は日本語で答えてください。短い名前のほうが好きです。", 2),
+        ("Всегда отвечай по-русски, пожалуйста. Я предпочитаю короткие имена.", 2),
+    ],
+)
+def test_rules_in_other_languages_are_rows_of_their_own_word_for_word(said: str, kinds: int) -> None:
+    """S1.20, O24: a row in the language of the conversation, cut between its sentences."""
+    rows = Talk().user(said).observed()
+    assert len(rows) == kinds
+    assert {row.type for row in rows} <= {Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION}
+    assert all(row.importance >= 8 for row in rows)
+    assert "".join(row.text.removeprefix("User: ") for row in rows).replace(" ", "") == said.replace(" ", "")
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "agent", "ada", "bea"]), _TEXTS), max_size=8))
+def test_every_row_is_near_verbatim(turns: list[tuple[str, str]]) -> None:
+    """O7, O8: the words of a row stand in its sources, in their order: a row selects, and words nothing anew."""
+    talk = Talk()
+    for who, text in turns:
+        if who == "agent":
+            talk.agent(text)
+        else:
+            talk.user(text, name=who.title() if who != "user" else None)
+    for row in talk.observed():
+        if " agreed (" in row.text or " declined (" in row.text or "[" in row.text:
+            continue
+        said = row.text.partition(": ")[2].partition(" (answering: ")[0]
+        sources = [iter(_words(one_line(talk.kept[seq - 1].message.text))) for seq in row.sources]
+        assert any(all(word in spoken for word in _words(said)) for spoken in sources), row.text
+
+
+def test_a_sentence_that_runs_on_is_parted_where_it_is_joined() -> None:
+    """S0.26: a row is one line of some sixty words, also where somebody never comes to a full stop."""
+    said = " and ".join(f"in week {n} we moved the {n} old cabinets from the hall to the barn" for n in range(20))
+    texts = Talk().user(said).texts()
+    assert len(texts) > 3
+    assert all(len(text.split()) <= 65 for text in texts)
+    assert " ".join(text.removeprefix("User: ") for text in texts).startswith(said[:300])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -27,7 +28,7 @@ def test_an_edit_is_a_modified_file_and_what_changed(tool: str, arguments: dict[
     """T27, S4.2, S4.3: `file_modified`, importance 7, the path and what changed, from the call and its result."""
     row = Talk().tool(tool, arguments, "ok").one()
     assert row.text == "Modified a/b.py: `x = 1` → `x = 2`"
-    assert (row.type, row.importance, row.status) == (Type.FILE_MODIFIED, 7, Status.DONE)
+    assert (row.type, row.importance, row.status) == (Type.FILE_MODIFIED, 7, None)
     assert row.sources == (1, 2)
     assert Priority.of_importance(row.importance) is Priority.HIGH
 
@@ -109,13 +110,33 @@ def test_a_command_is_kept_with_its_exit_code(
     assert row.type is (Type.COMMAND_ERROR if importance == 8 else Type.COMMAND_RUN)
 
 
-def test_a_long_error_is_cut_in_the_row_and_whole_in_the_metadata() -> None:
-    """T28: a tool-level error of 500 characters."""
-    error = "error: " + " ".join(["unexpected token"] * 31)
-    row = Talk().tool("run_command", {"command": "make"}, error[:500], failed=True).one()
-    assert len(row.text) <= 200 + len("Ran: make → failed: ")
-    assert row.metadata["error"] == error[:500]
+@pytest.mark.parametrize("command", ["make", "make " + "very/" * 30 + "deep/target"])
+def test_a_long_error_is_cut_in_the_row_and_whole_in_the_metadata(command: str) -> None:
+    """T28: a tool-level error of 500 characters; the whole row has 200 at most."""
+    error = ("error: " + "unexpected token " * 40)[:500]
+    row = Talk().tool("run_command", {"command": command}, error, failed=True).one()
+    assert len(row.text) <= 200
+    assert "→ failed: error: unexpected token" in row.text
+    assert row.metadata["error"] == error
     assert row.status is Status.OPEN
+
+
+def test_the_error_of_a_command_stands_in_what_its_json_output_says() -> None:
+    """T28: exit 1 with stderr, as an object."""
+    output = json.dumps({"stdout": "building\n", "stderr": "ld: symbol not found: _main\n", "exitCode": 1})
+    row = Talk().tool("run_command", {"command": "make all"}, output, failed=None).one()
+    assert (row.text, row.importance) == ("Ran: make all → exit 1: ld: symbol not found: _main", 8)
+    assert (row.metadata["exit_code"], row.metadata["command"]) == (1, "make all")
+    assert "symbol not found: _main" in str(row.metadata["error"])
+
+
+def test_an_error_says_what_went_wrong_before_where() -> None:
+    """S4.5: the exact error text, not the frames above it."""
+    output = (
+        "tests/test_a.py:7: in test_x\n    go()\nE   NameError: name 'go' is not defined\n\nCommand exited with code 1"
+    )
+    row = Talk().tool("bash", {"command": "pytest -q"}, output, failed=True, exit_code=1).one()
+    assert row.text == "Ran: pytest -q → exit 1: E NameError: name 'go' is not defined | tests/test_a.py:7: in test_x"
 
 
 def test_a_test_run_says_how_many_passed() -> None:
@@ -179,19 +200,32 @@ def test_a_commit_is_an_outcome_with_its_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "output", "text"),
+    ("tool", "pattern", "output", "found", "first"),
     [
-        ("Glob", {"pattern": "**/*.py"}, "a.py\nb.py\nc.py", 'Searched "**/*.py" → 3 files'),
-        ("glob", {"pattern": "**/*.rs"}, "", 'Searched "**/*.rs" → 0 files'),
-        ("Grep", {"pattern": "TODO"}, "a.py:1: TODO\na.py:9: TODO\nb.py:2: TODO", 'Searched "TODO" → 3 matches'),
-        ("Grep", {"pattern": "TODO"}, "Found 12 files\na.py", 'Searched "TODO" → 12 files'),
+        ("Glob", "**/*.py", "a.py\nb.py\nc.py", "3 files", ["a.py", "b.py", "c.py"]),
+        ("glob", "**/*.rs", "", "0 files", []),
+        ("glob", "**/*.go", "No files found", "0 files", []),
+        ("Grep", "TODO", "a.py:1: TODO\na.py:9: TODO\nb.py:2: TODO", "3 matches", ["a.py:1: TODO", "a.py:9: TODO",
+                                                                              "b.py:2: TODO"]),
+        ("Grep", "TODO", "a.py:1: TODO", "1 match", ["a.py:1: TODO"]),
+        ("Grep", "TODO", "Found 12 files\na.py", "12 files", ["a.py"]),
     ],
-)
-def test_a_search_is_kept_with_its_count(tool: str, arguments: dict[str, object], output: str, text: str) -> None:
+)  # fmt: skip
+def test_a_search_is_kept_with_its_count(tool: str, pattern: str, output: str, found: str, first: list[str]) -> None:
     """T29, S4.6: query, count, and the first matches in the metadata."""
-    row = Talk().tool(tool, arguments, output).one()
-    assert (row.text, row.type, row.importance) == (text, Type.SEARCH_PERFORMED, 3)
-    assert row.metadata["first_matches"] == output.splitlines()[:3]
+    row = Talk().tool(tool, {"pattern": pattern}, output).one()
+    assert (row.text, row.type, row.importance) == (f'Searched "{pattern}" → {found}', Type.SEARCH_PERFORMED, 3)
+    number, unit = found.split()
+    assert row.metadata["searches"] == [
+        {"pattern": pattern, "matches": int(number), "unit": unit, "first_matches": first}
+    ]
+
+
+def test_the_searches_of_a_turn_are_one_row_and_the_same_one_again_counts_once() -> None:
+    """T32: 3, then 5 matches of the same pattern."""
+    talk = Talk().tool("Grep", {"pattern": "TODO"}, "Found 3 matches").tool("Glob", {"pattern": "*.py"}, "a.py")
+    row = talk.tool("Grep", {"pattern": "TODO"}, "Found 5 matches").one()
+    assert row.text == 'Searched "TODO" → 5 matches; "*.py" → 1 file'
 
 
 @pytest.mark.parametrize(
@@ -242,9 +276,15 @@ def test_a_delegation_says_what_came_of_it() -> None:
 
 @pytest.mark.parametrize(
     ("tool", "output", "failed"),
-    [("frobnicate", "fine", False), ("Edit", "User denied the edit", True), ("Bash", "BLOCKED by policy", True)],
+    [
+        ("frobnicate", "fine", False),
+        ("Edit", "User denied the edit", True),
+        ("Bash", "BLOCKED by policy", True),
+        ("Bash", "User denied the command", None),
+        ("Edit", "[Request interrupted by user for tool use]", True),
+    ],
 )
-def test_unknown_tools_and_refused_calls_give_no_row(tool: str, output: str, failed: bool) -> None:
+def test_unknown_tools_and_refused_calls_give_no_row(tool: str, output: str, failed: bool | None) -> None:
     """T30: a refusal that says why is a row by the words that were said, not by the tool."""
     assert Talk().tool(tool, {"file_path": "a.py", "command": "rm x"}, output, failed=failed).observed() == ()
 
@@ -259,6 +299,128 @@ def test_a_failed_edit_is_an_error_and_modifies_nothing() -> None:
     assert row.type is Type.TOOL_ERROR
     assert row.text == "edit_file a.py failed: String to replace not found in file."
     assert (row.importance, row.status) == (8, Status.OPEN)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Error: old_string not found in a.py",
+        "String to replace not found in file.",
+        "old_string is not unique: 3 occurrences",
+        "Could not write a.py: read-only file system",
+        "<tool_use_error>File has not been read yet.</tool_use_error>",
+        "Permission denied",
+        '{"error": "no such file: a.py"}',
+    ],
+)
+def test_an_edit_that_says_it_failed_has_failed_where_the_transcript_has_no_mark_for_it(error: str) -> None:
+    """T31: lists of messages know no `is_error`."""
+    row = Talk().tool("edit_file", {"path": "a.py", "old_string": "x", "new_string": "y"}, error, failed=None).one()
+    assert (row.type, row.status, row.metadata["target"]) == (Type.TOOL_ERROR, Status.OPEN, "a.py")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ok",
+        "Edited a.py: no error handling was changed",
+        "  Updated a.py: the page for what is not found",
+        '{"ok": true, "error": null}',
+    ],
+)
+def test_an_edit_that_only_speaks_of_errors_has_worked(said: str) -> None:
+    row = Talk().tool("edit_file", {"path": "a.py", "old_string": "x", "new_string": "y"}, said, failed=None).one()
+    assert row.type is Type.FILE_MODIFIED
+
+
+def test_what_is_found_may_speak_of_errors() -> None:
+    row = Talk().tool("Grep", {"pattern": "raise"}, "Error: not found\nError: no file", failed=None).one()
+    assert row.text == 'Searched "raise" → 2 matches'
+
+
+def test_an_edit_knows_its_file_what_became_of_it_and_how_often() -> None:
+    """T27, T32: what the working-memory block is made of."""
+    talk = Talk().tool("Write", {"file_path": "/src/app/new.py", "content": "x = 1"}, "File created")
+    for new in ("2", "3"):
+        talk.tool("Edit", {"file_path": "/src/app/new.py", "old_string": "x = 1", "new_string": f"x = {new}"}, "ok")
+    row = talk.one()
+    assert row.metadata == {"path": "/src/app/new.py", "change": "created", "edits": 2}
+
+
+def test_todos_that_are_written_one_by_one_are_one_list() -> None:
+    """S4.7: `TaskCreate` and `TaskUpdate` name one entry each; the numbers come with the answers."""
+    talk = Talk()
+    for number, subject in enumerate(("Write the parser", "Test it"), start=1):
+        talk.tool("TaskCreate", {"subject": subject}, f"Task #{number} created successfully: {subject}")
+    talk.tool("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Updated task #1 status")
+    row = talk.one()
+    assert row.text == "Todos: 1 in progress, 1 pending; now: Write the parser; next: Test it"
+    assert row.metadata["todos"] == [
+        {"id": "1", "state": "in_progress", "text": "Write the parser"},
+        {"id": "2", "state": "pending", "text": "Test it"},
+    ]
+    assert row.metadata["partial"] is True
+
+
+def test_a_todo_of_an_earlier_turn_is_known_by_its_number() -> None:
+    talk = Talk().tool("TaskUpdate", {"taskId": "4", "status": "completed"}, "Updated task #4 status")
+    talk.tool("TaskUpdate", {"taskId": "5", "status": "in_progress"}, "Updated task #5 status")
+    row = talk.one()
+    assert row.text == "Todos: #4 completed; #5 in progress"
+    assert row.status is Status.OPEN
+
+
+def test_a_subagent_in_the_background_is_told_by_its_end() -> None:
+    """S4.8: the outcome of a delegation is its report, not the note that it began."""
+    launched = "Async agent launched successfully.\nagentId: a7e8 (This is an internal ID)\nIt works in the background."
+    talk = Talk().tool("Task", {"description": "Review the API", "prompt": "…"}, launched)
+    row = talk.one()
+    assert (row.text, row.status) == ("Delegated: Review the API (still running)", Status.OPEN)
+    report = (
+        '<status>completed</status>\n<output>\n[Tool: Bash] {"command": "ls"}\n'
+        "The timeout is set in `net/client.py` and never read.\n</output>"
+    )
+    row = talk.tool("TaskOutput", {"task_id": "a7e8", "block": True}, report).one()
+    assert row.text == "Delegated: Review the API → The timeout is set in `net/client.py` and never read."
+    assert (row.status, row.sources) == (Status.DONE, (1, 4))
+
+
+@pytest.mark.parametrize("run", ["\n", "E \n", "a:1", "1:", "<output>", "x not ", "Async agent launched ", "task #"])
+@pytest.mark.parametrize("tool", ["Bash", "Edit", "Grep", "Task", "TaskUpdate"])
+def test_hostile_outputs_cost_no_more_than_their_length(tool: str, run: str) -> None:
+    output = run * (200_000 // len(run))
+    arguments = {"command": "make", "file_path": "a", "pattern": "p", "description": "d", "taskId": "1"}
+    start = time.process_time()
+    for failed in (None, True):
+        Talk().tool(tool, arguments, output, failed=failed).observed()
+    assert time.process_time() - start < 5
+
+
+def test_a_failed_delegation_is_an_error() -> None:
+    row = Talk().tool("Task", {"description": "Review the API"}, "Agent type 'x' not found", failed=True).one()
+    assert (row.type, row.importance) == (Type.TOOL_ERROR, 8)
+    assert row.text == "Task Review the API failed: Agent type 'x' not found"
+
+
+def test_the_same_failure_again_is_one_row_with_a_count() -> None:
+    """S4.5: repeated failures are grouped."""
+    talk = Talk()
+    for _ in range(3):
+        talk.tool("Bash", {"command": "bun test"}, "error: 2 failed", failed=True, exit_code=1)
+    row = talk.one()
+    assert row.text == "Ran: bun test → exit 1: error: 2 failed (× 3)"
+    assert row.metadata["times"] == 3
+
+
+def test_the_same_look_twice_is_one_row_with_its_outcome() -> None:
+    """T32"""
+    talk = (
+        Talk()
+        .tool("Bash", {"command": "ls src"}, "a", exit_code=0)
+        .tool("Bash", {"command": "ls src"}, "a", exit_code=0)
+    )
+    row = talk.one()
+    assert (row.text, row.priority) == ("Ran: ls src → exit 0 (× 2)", Priority.LOW)
 
 
 def test_a_call_without_a_result_gives_no_row() -> None:
@@ -315,6 +477,15 @@ def test_a_failure_after_a_success_stays_open() -> None:
     talk = Talk().tool("Bash", {"command": "bun test"}, "12 pass", exit_code=0)
     talk.tool("Bash", {"command": "bun test"}, "FAIL a.test.ts", failed=True, exit_code=1)
     assert [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR] == [Status.OPEN]
+
+
+def test_the_same_failure_after_a_success_is_open_again() -> None:
+    """S4.16: one row for the same words, with the status of the last."""
+    talk = Talk().user("test it").tool("Bash", {"command": "bun test"}, "error: x", failed=True, exit_code=1)
+    talk.user("again").tool("Bash", {"command": "bun test"}, "12 pass", exit_code=0)
+    talk.user("again").tool("Bash", {"command": "bun test"}, "error: x", failed=True, exit_code=1)
+    [row] = [row for row in talk.observed() if row.type is Type.COMMAND_ERROR]
+    assert (row.status, row.priority, len(row.sources)) == (Status.OPEN, None, 6)
 
 
 def test_a_part_of_a_command_that_worked_mends_its_failure() -> None:

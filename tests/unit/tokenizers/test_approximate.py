@@ -41,10 +41,19 @@ def test_a_text_never_counts_more_than_its_lines_and_their_breaks(lines: list[st
     assert APPROXIMATE.text("\n".join(lines)) <= sum(map(APPROXIMATE.text, lines)) + len(lines) - 1
 
 
+@given(st.lists(_TEXTS))
+@example(["a ", "", "b\r", "\t", "é", "  c"])
+def test_a_text_is_counted_alike_line_by_line(texts: list[str]) -> None:
+    """Also where its lines have been counted before, alone or in another text."""
+    remembering = APPROXIMATE.remembering()
+    for text in (*texts, "\n".join(texts), "\n\n".join(texts), "\n".join(reversed(texts))):
+        assert remembering.text(text) == APPROXIMATE.text(text)
+
+
 def test_no_pattern_reaches_over_a_line_break() -> None:
-    for view in _ALL_VIEWS:
-        line_break = view.table[ord("\n")]
-        for pattern, weight in view.weights:
+    for table, weights in _ALL_VIEWS:
+        line_break = table[ord("\n")]
+        for pattern, weight in weights:
             assert weight > 0
             assert line_break not in pattern[1:-1], f"{pattern!r} reaches over a line break"
             if pattern[-1] == line_break:

@@ -1,0 +1,24 @@
+"""The commands by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omcli.cli.options import Command
+
+COMMANDS = ("observe", "context", "compact", "log", "show", "sessions", "status", "tokens", "note")
+"""In the order of `om --help`. Each is in a module of its name beside this one, with its `EXAMPLES`."""
+
+
+def command(name: str) -> Command:
+    """The command of this name; nothing is imported for any other."""
+    found: Command = getattr(import_module(f"omcli.cli.{name}"), name)
+    return found
+
+
+def examples(name: str) -> str:
+    """How it is used, for its help."""
+    text: str = import_module(f"omcli.cli.{name}").EXAMPLES
+    return text

@@ -1,0 +1,94 @@
+"""`om compact`: shorten a transcript to what an agent needs to go on from it."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import argument, option
+from omcli.cli.completion import format_names, session_ids
+from omcli.cli.diagnostics import Ended
+from omcli.cli.options import LARGEST, Run, with_shared
+from omcli.memory.errors import BadUsage
+from omcli.memory.layouts import To
+
+if TYPE_CHECKING:
+    from omcli.operations.compact import Compacted
+
+EXAMPLES = """\b
+om compact < long.jsonl > short.md
+om compact session.jsonl --target-tokens 2000 --to markdown
+om compact session.jsonl --json | jq .tokens.total
+"""
+
+_TARGET = 4000
+
+
+@with_shared()
+def compact(
+    run: Run,
+    file: Annotated[str | None, argument(metavar="[FILE]", help="The transcript; `-` is stdin.")] = None,
+    *,
+    format_: Annotated[
+        str | None,
+        option(
+            "--format",
+            metavar="NAME",
+            help="What it is: claude-code, codex, … Recognised by content.",
+            autocompletion=format_names,
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        option(
+            "--session", metavar="ID", help="The session it belongs to, whatever it says.", autocompletion=session_ids
+        ),
+    ] = None,
+    target_tokens: Annotated[
+        int, option("--target-tokens", metavar="TOKENS", min=0, help="The most to print.")
+    ] = _TARGET,
+    to: Annotated[To, option("--to", help="How to print it.")] = To.TEXT,
+) -> None:
+    """Shorten a transcript to what an agent needs to go on from it.
+
+    The transcript is taken in as by `om observe`: its messages are kept, and what was shortened can be looked up with
+    `om show`. Printed is what was asked, decided, changed and found, and the last messages as they were said; never
+    more than the target.
+    """
+    from omcli.operations.compact import compact as shortened
+    from omcli.operations.observe import Input
+    from omcli.wiring import STDIN, check_format
+
+    if file is None and sys.stdin is not None and sys.stdin.isatty():
+        raise BadUsage("no transcript given", hint="`om compact FILE`, or `om compact < FILE`")
+    if session is not None and not session.strip():
+        raise BadUsage("`--session` is empty")
+    if run.json and to not in (To.TEXT, To.JSON):
+        raise BadUsage(f"`--json` and `--to {to}` exclude each other")
+    if format_:
+        check_format(format_)
+    if run.settings.disabled:
+        run.talk.note("disabled by `OM_DISABLED`: nothing was taken in, and nothing can be shortened")
+        return
+    name = file or STDIN
+    compacted = shortened(
+        Input(name=name, open=partial(run.wiring.transcript, name, format_name=format_, session=session)),
+        run.wiring.workshop(run.counter, run.show_progress),
+        target_tokens=min(target_tokens, LARGEST),
+        session=session,
+        to=To.JSON if run.json else to,
+    )
+    _tell(run, name, compacted)
+
+
+def _tell(run: Run, name: str, compacted: Compacted) -> None:
+    report = compacted.report
+    if compacted.pack is not None:
+        run.output.text(compacted.pack.printed)
+        run.talk.report(f"{name}: {report.counts.messages} messages in {sum(compacted.pack.tokens.values())} tokens")
+    elif report.error is None:
+        run.talk.report(f"{name}: no messages")
+    if report.error is not None:
+        run.talk.error(report.error, about=name)
+        raise Ended(report.error.exit_code)

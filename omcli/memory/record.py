@@ -1,0 +1,138 @@
+"""Records: what `dataclass(frozen=True, slots=True, kw_only=True)` makes of a class, without what that costs to start.
+
+Importing `dataclasses` takes as long as starting Python, and every class it makes another half millisecond: of
+`om context` that was a third. A record costs what a class costs, and its `__init__` is compiled when the first one is
+made. `dataclasses.replace`, `asdict` and `fields` take records as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, dataclass_transform
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+T = TypeVar("T")
+
+
+class _Factory:
+    """A default that is made anew for every record."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.make = make
+
+
+def field(*, default_factory: Callable[[], T]) -> T:
+    """The default of a field whose value every record makes for itself."""
+    return cast("T", _Factory(default_factory))
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """The class as a record: its annotations are its fields, given by keyword and never changed."""
+    return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def mutable_record(cls: type[T]) -> type[T]:
+    """The class as a record whose fields may be changed."""
+    return _made(cls, {"__hash__": None})
+
+
+def replace(of: T, **changes: object) -> T:
+    """The record with some fields changed."""
+    return type(of)(**{**{name: getattr(of, name) for name in _names(of)}, **changes})
+
+
+def _made(cls: type[T], methods: Mapping[str, object]) -> type[T]:
+    """The class again, with slots, which can only be had from the beginning."""
+    names = tuple(cls.__annotations__)
+    defaults = {name: value for name, value in vars(cls).items() if name in names}
+    own = {name: value for name, value in vars(cls).items() if name not in {*names, "__dict__", "__weakref__"}}
+    common = {
+        "__slots__": names,
+        "__qualname__": cls.__qualname__,
+        "__init__": _init_compiled_at_first_use(names, defaults),
+        "__eq__": _equal,
+        "__repr__": _repr,
+        "__dataclass_fields__": _Fields(defaults),
+    }
+    made: type[T] = type(cls.__name__, cls.__bases__, {**own, **common, **methods})
+    return made
+
+
+def _init_compiled_at_first_use(names: tuple[str, ...], defaults: Mapping[str, object]) -> Callable[..., None]:
+    def __init__(self: object, **given: object) -> None:  # noqa: N807
+        cls: Any = type(self)
+        cls.__init__ = _compiled_init(cls, names, defaults)
+        cls.__init__(self, **given)
+
+    return __init__
+
+
+def _compiled_init(cls: type, names: tuple[str, ...], defaults: Mapping[str, object]) -> Callable[..., None]:
+    parameters, body = ["self", "*"], []
+    scope: dict[str, Any] = {}
+    for name in names:
+        scope[f"set_{name}"] = vars(cls)[name].__set__
+        value = name
+        if name in defaults:
+            scope[f"default_{name}"] = default = defaults[name]
+            parameters.append(f"{name}=default_{name}")
+            if isinstance(default, _Factory):
+                value = f"default_{name}.make() if {name} is default_{name} else {name}"
+        else:
+            parameters.append(name)
+        body.append(f" set_{name}(self, {value})")
+    exec("\n".join([f"def __init__({', '.join(parameters)}):", *body]), scope)  # noqa: S102 - of names in our own source
+    init: Callable[..., None] = scope["__init__"]
+    return init
+
+
+class _Fields:
+    """`__dataclass_fields__`, made when somebody asks."""
+
+    def __init__(self, defaults: Mapping[str, object]) -> None:
+        self._defaults = defaults
+
+    def __get__(self, _record: object, cls: type) -> dict[str, Field[Any]]:
+        import dataclasses  # noqa: PLC0415
+
+        fields: list[tuple[str, Any, Any]] = []
+        for name, kind in cls.__annotations__.items():
+            default: Any = self._defaults.get(name, dataclasses.MISSING)
+            if isinstance(default, _Factory):
+                fields.append((name, kind, dataclasses.field(default_factory=default.make)))
+            else:
+                fields.append((name, kind, dataclasses.field(default=default)))
+        made: Any = dataclasses.make_dataclass(cls.__name__, fields, kw_only=True)
+        found: dict[str, Field[Any]] = made.__dataclass_fields__
+        cls.__dataclass_fields__ = found  # type: ignore[attr-defined]
+        return found
+
+
+def _names(of: object) -> tuple[str, ...]:
+    names: tuple[str, ...] = vars(type(of))["__slots__"]
+    return names
+
+
+def _values(of: object) -> tuple[object, ...]:
+    return tuple(getattr(of, name) for name in _names(of))
+
+
+def _refuse(self: object, name: str, *_value: object) -> NoReturn:
+    raise AttributeError(f"`{name}` of a {type(self).__name__} cannot be changed")
+
+
+def _equal(self: object, other: object) -> bool:
+    return _values(self) == _values(other) if type(self) is type(other) else NotImplemented
+
+
+def _hash(self: object) -> int:
+    return hash(_values(self))
+
+
+def _repr(self: object) -> str:
+    shown = (f"{name}={value!r}" for name, value in zip(_names(self), _values(self), strict=True))
+    return f"{type(self).__name__}({', '.join(shown)})"

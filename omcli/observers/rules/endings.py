@@ -1,0 +1,111 @@
+"""How turns end: which text of an agent closes what was asked, and when a person takes up what was said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from omcli.memory.message import Aside, KeptMessage, Role
+from omcli.memory.observation import Type
+from omcli.memory.patterns import lazily
+from omcli.observers.rules import cues
+from omcli.observers.rules.sentences import segments
+from omcli.observers.rules.settling import Ended, Moment, Replied, Resumed
+
+# Words of a report that leave something open. "0 failed" does not.
+_UNDONE = lazily(
+    r"\bi (?:can'?t|cannot|haven'?t|did(?:n'?t| not) (?:manage|finish|get to)|(?:wasn'?t|was not) able)\b"
+    r"|\bunable to\b|\bcould(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
+    r"|\bstill (?:broken|missing|open|to do|need)|\bnot (?:yet|done|finished|complete|implemented|fixed|working)\b"
+    r"|\b(?:incomplete|partial(?:ly)?|left to do|remain(?:s|ing)|in progress|underway|waiting (?:for|on)|blocked)\b"
+    r"|\bi(?:'ll| will) (?:now|next|continue)\b",
+    re.IGNORECASE,
+)
+# A person who is not content, or who only lets the agent go on: what was asked before is not done.
+_NOT_CONTENT = lazily(
+    r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
+    r"try (?:it )?again|retry|once more|again|finish)\b"
+    r"|\b(?:does|did|is|do)(?: not|n'?t) work|\bsame (?:error|problem|issue)\b"
+    r"|\b(?:still|not working|fail(?:s|ed|ing)?|broken|wrong|error)\b",
+    re.IGNORECASE,
+)
+
+
+def moments_of(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[Moment]:
+    """Where the turns of the main thread end, are answered or taken up again. `last_said` came before them."""
+    said, since = last_said, None
+    for turn, after in zip(turns, [*turns[1:], None], strict=True):
+        opening = turn[0]
+        if begins_turn(opening):
+            if said is not None and opening.message.role is Role.USER:
+                yield Replied(seq=opening.seq, asked=said.seq)
+            since = opening.seq
+        if turn is turns[0] and last_said is not None:
+            yield from _since_before(opening, last_said)
+        ended = _ended(_closing(turn), since=since, after=after)
+        if ended is not None:
+            yield ended
+        said = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), said)
+
+
+def begins_turn(kept: KeptMessage) -> bool:
+    """Whether a message is a prompt, or a slash command that asks for something."""
+    message = kept.message
+    if message.role is Role.USER:
+        return message.aside is None
+    return message.aside is Aside.COMMAND and " " in message.text.strip()
+
+
+def _since_before(opening: KeptMessage, last_said: KeptMessage) -> Iterator[Moment]:
+    """What the first message of a batch tells of the text before it: that it ended a turn, or did not."""
+    if begins_turn(opening):
+        ended = _ended([last_said], since=None, after=[opening])
+        if ended is not None:
+            yield ended
+        elif not _is_content(opening):
+            yield Resumed(seq=last_said.seq)
+    elif opening.message.role in (Role.CALL, Role.ASSISTANT):
+        yield Resumed(seq=last_said.seq)
+
+
+def _closing(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
+    """The agent's text that a turn ends with, in all its parts; none where it ends with something else."""
+    closing: list[KeptMessage] = []
+    for kept in reversed(turn):
+        if kept.message.role is Role.EVENT and kept.message.aside is not Aside.INTERRUPT and not closing:
+            continue
+        if kept.message.role is not Role.ASSISTANT:
+            break
+        closing.append(kept)
+        if kept.message.aside is not Aside.CONTINUED:
+            break
+    return closing[::-1]
+
+
+def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None) -> Ended | None:
+    """The end of a turn; None where it goes on, says nothing, says what stops it, or is objected to."""
+    goes_on = after is not None and not begins_turn(after[0])
+    if not closing or goes_on or (after is not None and not _is_content(after[0])):
+        return None
+    parts = [part.text for kept in closing for part in segments(kept.message.text)]
+    told = [part for part in parts if not cues.is_talk(part)]
+    kinds = {cues.agent_type(part) for part in told}
+    announces = (
+        bool(parts) and cues.is_talk(parts[-1]) and not (cues.offers(parts[-1]) or cues.is_pleasantry(parts[-1]))
+    )
+    if all(map(cues.asks, told)) or Type.BLOCKER in kinds or (announces and after is None):
+        return None
+    return Ended(
+        seq=closing[-1].seq,
+        at=closing[-1].message.at,
+        since=since,
+        closes=not any(cues.asks(part) or _UNDONE.search(part) for part in told),
+        reports=Type.OUTCOME in kinds,
+        accepted=after is not None,
+    )
+
+
+def _is_content(prompt: KeptMessage) -> bool:
+    """Whether a person goes on to something else: neither corrects, nor complains, nor only says to go on."""
+    text = prompt.message.text[:300]
+    return cues.user_type(text) is not Type.CORRECTION and not _NOT_CONTENT.search(text)

@@ -1,0 +1,91 @@
+"""Which sentences of a text go on one row: one fact each, with its reason, or what a pronoun stands for, beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from omcli.memory.observation import Type
+from omcli.memory.patterns import lazily
+from omcli.observers.rules import cues
+from omcli.observers.rules.sentences import Segment, counted_words
+
+ROW_WORDS = 45
+"""Words beyond which nothing is added to a row."""
+_QUESTION_BEGINS_WITHIN = 60
+"""Characters in which a question shows that it is one."""
+_FRAGMENT = 3
+"""Words up to which a sentence says nothing alone."""
+_SHORT = 8
+"""Words up to which a sentence joins another of its kind: "Fixed. All tests pass."."""
+_BEGINS_ROW = frozenset(
+    {Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER}
+)
+"""Kinds that are looked for as such: each has a row of its own."""
+_SEPARATE = frozenset({Type.FACT, Type.OUTCOME})
+"""Kinds of which a row holds one."""
+
+_JOINT = lazily(r",\s+(?:and |but |so )?(?=\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What goes on one row."""
+
+    text: str
+    kind: Type | None
+    """That of its first sentence that is of a kind."""
+
+
+def passages(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator[Passage]:
+    """The rows of a text. A sentence joins the one before where it leans on it or neither is of a kind."""
+    row: list[Segment] = []
+    kind: Type | None = None
+    words = 0
+    for part, its in zip(parts, kinds, strict=True):
+        size = counted_words(part.text)
+        if row and words + size <= ROW_WORDS and _joins(row[-1], kind, part, its, size):
+            kind = kind or its
+        else:
+            if row:
+                yield Passage(joined(row), kind)
+            row, kind, words = [], its, 0
+        row.append(part)
+        words += size
+    if row:
+        yield Passage(joined(row), kind)
+
+
+def _joins(last: Segment, kind: Type | None, part: Segment, its: Type | None, size: int) -> bool:
+    if last.is_heading:
+        return True
+    if its in _BEGINS_ROW or part.is_heading:
+        return False
+    if last.is_item and not part.is_item and last.text[-1] not in ".!?。！？:":
+        return False
+    if not part.is_item and (cues.leans(part.text) or (size <= _FRAGMENT and kind not in _BEGINS_ROW)):
+        return True
+    if part.is_item != last.is_item:
+        return last.text.endswith(":")
+    return (its not in _SEPARATE or size <= _SHORT) and (kind is None or kind is its)
+
+
+def joined(parts: Sequence[Segment]) -> str:
+    """Segments on one line: items have dots between, and a colon follows a heading."""
+    text = ""
+    for at, part in enumerate(parts):
+        joint = "" if not text else ": " if parts[at - 1].is_heading else " · " if part.is_item else " "
+        text += joint + part.text
+    return text.rstrip(",")
+
+
+def asked_apart(part: Segment) -> Iterator[Segment]:
+    """A sentence, with the question that follows a comma as one of its own: "I use SQLite, how do I index it?"."""
+    start = 0
+    for joint in _JOINT.finditer(part.text):
+        told = part.text[start : joint.start() + 1]
+        asked = part.text[joint.end() : joint.end() + _QUESTION_BEGINS_WITHIN]
+        if counted_words(told) > _FRAGMENT and cues.begins_question(asked):
+            yield Segment(told, is_item=part.is_item)
+            start = joint.end()
+    yield Segment(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)

@@ -1,0 +1,2 @@
+-- Rows of a new type: `excerpt`, lines of files and outputs as they stand there. Nothing else changes; the step keeps
+-- programs that do not know the word from reading such rows.

@@ -1,0 +1,173 @@
+"""Whether `om` is as quick and as small as it should be: one table of what was measured and what was aimed at.
+
+Run as `python -m tests.benchmarks [--quick] [--only NAME]`. Everything is a ratio between whole processes that run in
+turns on the same machine, so that the table says the same on a fast one, a slow one and a busy one. A benchmark makes
+its own transcripts and stores in a temporary folder. `--quick` leaves out what takes minutes: the largest store and the
+largest transcript.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.benchmarks import stores, transcripts
+from tests.benchmarks.measuring import OM, Compared, Cost, compared, peak, run
+
+_NOTHING = (sys.executable, "-c", "pass")
+_PARSE = "import json, sys\nfor line in open(sys.argv[1], 'rb'): json.loads(line)"
+_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the table: a ratio, and what it should be at most; None where it is there to compare with."""
+
+    what: str
+    measured: float
+    aim: float | None
+    detail: str
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the aim was reached."""
+        return self.aim is None or self.measured <= self.aim
+
+    def __str__(self) -> str:
+        aim, met = ("", "") if self.aim is None else (f"{self.aim:.2f}", "met" if self.is_met else "NOT MET")
+        return f"{self.what:62} {self.measured:6.2f} {aim:>6}  {met:8} {self.detail}"
+
+
+class Bench:
+    """The inputs, made when they are first asked for, and what is measured on them."""
+
+    def __init__(self, folder: Path, *, is_quick: bool) -> None:
+        self._folder = folder
+        self._is_quick = is_quick
+        self._pairs = 5 if is_quick else 15
+        self._new = count()
+
+    def start(self) -> Iterator[Row]:
+        """What a command costs that does nothing: for reading the other lines."""
+        done = compared(lambda: run(*OM, "--version"), lambda: run(*_NOTHING), pairs=self._pairs)
+        yield _row("om --version / python -c pass", done, aim=None)
+
+    def context(self) -> Iterator[Row]:
+        """`om context` on stores of different size."""
+        small, large, huge = (self._store(rows) for rows in (10_000, 100_000, 10_000 if self._is_quick else 1_000_000))
+        done = compared(lambda: self._context(large), lambda: run(*_NOTHING), pairs=self._pairs)
+        yield _row("om context, 100k rows / python -c pass", done, aim=7)
+        if not self._is_quick:
+            done = compared(lambda: self._context(huge), lambda: self._context(small), pairs=self._pairs)
+            yield _row("om context, 1M rows / 10k rows", done, aim=1.3)
+
+    def observe(self) -> Iterator[Row]:
+        """`om observe` of a transcript that is new."""
+        path = self._transcript(4)
+        done = compared(lambda: self._observe(path), lambda: run(sys.executable, "-c", _PARSE, path), pairs=self._pairs)
+        yield _row("om observe, 4 MB / json.loads of its lines", done, aim=8)
+
+    def memory(self) -> Iterator[Row]:
+        """What `om observe` holds in memory at once."""
+        if self._is_quick:
+            return
+        small, large = self._transcript(4), self._transcript(200)
+        held, model = (peak(*OM, "observe", "--quiet", "--db", self._db(), path) for path in (large, small))
+        detail = f"{held / _MB:.0f} MB / {model / _MB:.0f} MB"
+        yield Row(what="peak memory of om observe, 200 MB / 4 MB", measured=held / model, aim=1.5, detail=detail)
+
+    def again(self) -> Iterator[Row]:
+        """`om observe` of a transcript that was taken in before, and of one that has grown since by one turn."""
+        path = self._transcript(20)
+        db = self._db()
+        self._observe(path, db)
+        done = compared(lambda: self._observe(path, db), lambda: run(*OM, "--version"), pairs=self._pairs)
+        yield _row("om observe, 20 MB again / om --version", done, aim=2)
+        seeds = count(2)
+
+        def grown() -> Cost:
+            transcripts.grow(path, seed=next(seeds))
+            return self._observe(path, db)
+
+        done = compared(grown, lambda: run(*OM, "--version"), pairs=self._pairs)
+        yield _row("om observe, 20 MB grown by a turn / om --version", done, aim=2)
+
+    def size(self) -> Iterator[Row]:
+        """What a store takes on disk for what it keeps."""
+        db = self._db()
+        self._observe(self._transcript(20), db)
+        kept = 0
+        with closing(sqlite3.connect(db)) as connection:
+            for table in ("messages", "observations"):
+                (sum_,) = connection.execute(f"SELECT sum(length(CAST(text AS BLOB))) FROM {table}").fetchone()
+                kept += sum_
+        size = db.stat().st_size
+        detail = f"{size / _MB:.1f} MB for {kept / _MB:.1f} MB of text"
+        yield Row(what="store of a 20 MB transcript / text kept in it", measured=size / kept, aim=1.6, detail=detail)
+
+    def _context(self, db: Path) -> Cost:
+        return run(*OM, "context", "--db", db, "--session", stores.SESSION)
+
+    def _observe(self, path: Path, db: Path | None = None) -> Cost:
+        return run(*OM, "observe", "--quiet", "--db", db or self._db(), path)
+
+    def _db(self) -> Path:
+        """Where a new store may be."""
+        folder = self._folder / f"store-{next(self._new)}"
+        folder.mkdir()
+        return folder / "memory.db"
+
+    def _store(self, rows: int) -> Path:
+        path = self._folder / f"{rows}.db"
+        if not path.exists():
+            stores.fill(path, rows)
+        return path
+
+    def _transcript(self, megabytes: int) -> Path:
+        path = self._folder / f"{megabytes}.jsonl"
+        if not path.exists():
+            transcripts.write(path, megabytes * _MB)
+        return path
+
+    @classmethod
+    def names(cls) -> dict[str, Callable[[Bench], Iterator[Row]]]:
+        """The benchmarks by name, in the order of the table."""
+        return {each.__name__: each for each in (cls.start, cls.context, cls.observe, cls.memory, cls.again, cls.size)}
+
+
+def _row(what: str, done: Compared, *, aim: float | None) -> Row:
+    detail = (
+        f"{done.cost.cpu * 1000:.0f} ms / {done.other.cpu * 1000:.0f} ms of processor time,"
+        f" half of the pairs {done.lowest:.2f} to {done.highest:.2f}; by the clock {done.wall:.2f}"
+    )
+    return Row(what=what, measured=done.cpu, aim=aim, detail=detail)
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the table; the exit code says whether every aim was met."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", choices=list(Bench.names()), action="append", help="only this benchmark")
+    parser.add_argument("--quick", action="store_true", help="few runs, and nothing that takes minutes")
+    asked = parser.parse_args(arguments)
+    print(f"{'what':62} {'ratio':>6} {'aim':>6}")
+    met = True
+    with TemporaryDirectory(prefix="om-bench-") as folder:
+        bench = Bench(Path(folder), is_quick=asked.quick)
+        for name, benchmark in Bench.names().items():
+            if asked.only and name not in asked.only:
+                continue
+            for row in benchmark(bench):
+                print(row, flush=True)
+                met = met and row.is_met
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

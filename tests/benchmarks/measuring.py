@@ -1,0 +1,113 @@
+"""What a process costs, and how many times what another one costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Self
+
+OM = (sys.executable, "-c", "from omcli.__main__ import main; main()")
+"""What the `om` of an installation runs, of this checkout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one process took from start to end."""
+
+    cpu: float
+    """Seconds, user and system."""
+    wall: float
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two commands run in turns: the middle of their costs, and of the ratios of each pair."""
+
+    cpu: float
+    """How many times the processor time of the other."""
+    lowest: float
+    """The ratio below which a quarter of the pairs lie …"""
+    highest: float
+    """… and above which another quarter does."""
+    wall: float
+    cost: Cost
+    other: Cost
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Cost, Cost]]) -> Self:
+        """What a number of pairs come to."""
+        ratios = sorted(one.cpu / other.cpu for one, other in pairs)
+        return cls(
+            cpu=median(ratios),
+            lowest=ratios[len(ratios) // 4],
+            highest=ratios[-1 - len(ratios) // 4],
+            wall=median(one.wall / other.wall for one, other in pairs),
+            cost=_middle([one for one, _ in pairs]),
+            other=_middle([other for _, other in pairs]),
+        )
+
+
+def compared(one: Callable[[], Cost], other: Callable[[], Cost], *, pairs: int) -> Compared:
+    """Runs two commands in turns, so that what else the machine does meets both; the first pair only warms up."""
+    measured = [(one(), other()) for _ in range(pairs + 1)]
+    return Compared.of(measured[1:] or measured)
+
+
+def run(*command: str | Path) -> Cost:
+    """Runs a command to its end, its output going nowhere. Raises RuntimeError where it fails."""
+    arguments = list(map(str, command))
+    nowhere = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
+    begin = time.perf_counter()
+    pid = os.posix_spawn(arguments[0], arguments, _environment(), file_actions=nowhere)
+    _, status, used = os.wait4(pid, 0)
+    wall = time.perf_counter() - begin
+    if status:
+        raise RuntimeError(f"ended with {os.waitstatus_to_exitcode(status)}: {' '.join(arguments)}")
+    return Cost(cpu=used.ru_utime + used.ru_stime, wall=wall)
+
+
+_PEAK = """
+import os, resource, sys
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, used = os.wait4(pid, 0)
+print(used.ru_maxrss, file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def peak(*command: str | Path) -> int:
+    """The most bytes of memory that a command holds at once. Raises subprocess.CalledProcessError where it fails.
+
+    It is started by a process of its own: one that has just been started counts as large as the one that started it.
+    """
+    watched = [sys.executable, "-S", "-c", _PEAK, *map(str, command)]
+    ended = subprocess.run(
+        watched,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        check=True,
+    )
+    return int(ended.stderr.split()[-1]) * (1 if sys.platform == "darwin" else 1024)
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what would change a run; `om` is the one of this checkout."""
+    changing = ("OM_", "CLAUDE", "PYTHONDONTWRITEBYTECODE", "PYTHONPROFILE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(changing)}
+    return {**kept, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def _middle(costs: Sequence[Cost]) -> Cost:
+    return Cost(
+        cpu=median(cost.cpu for cost in costs),
+        wall=median(cost.wall for cost in costs),
+    )

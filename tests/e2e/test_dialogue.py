@@ -1,0 +1,78 @@
+"""What `om observe` makes of conversations: rows for what was said, from chats and from work, in any language."""
+
+from __future__ import annotations
+
+import json
+
+from tests.conftest import Om
+
+IDA = (
+    "I'm Ida, a cabinet maker in Bergen. I've decided on oak over ash because it takes the stain better. The delivery "
+    "moved from 3 May to 9 May, so there is a week less. Always give lengths in millimetres. How do I keep the boards "
+    "from warping until they arrive?"
+)
+
+
+def _chat(*turns: tuple[str, str, str]) -> str:
+    """Messages of role, name and text, as JSON Lines."""
+    told = [{"role": role, "name": name, "content": text} for role, name, text in turns]
+    return "".join(json.dumps(turn, ensure_ascii=False) + "\n" for turn in told)
+
+
+def _rows(om: Om) -> list[tuple[str, str]]:
+    return [(row["type"], row["text"]) for row in om("log", "--jsonl").lines]
+
+
+def test_a_long_prompt_becomes_a_row_for_each_thing_it_says(om: Om) -> None:
+    """S0.24, S0.26, O6: who somebody is, what was decided and why, what changed and what is preferred."""
+    om(
+        "observe",
+        "--format",
+        "openai",
+        stdin=_chat(
+            (
+                "user",
+                "user",
+                IDA,
+            ),
+            ("assistant", "assistant", "Sure! Stack them flat, with a lath every 400 mm. I recommend a dry room."),
+        ),
+    )
+    assert _rows(om) == [
+        ("fact", "User: I'm Ida, a cabinet maker in Bergen."),
+        ("decision", "User: I've decided on oak over ash because it takes the stain better."),
+        ("fact", "User: The delivery moved from 3 May to 9 May, so there is a week less."),
+        ("instruction", "User: Always give lengths in millimetres."),
+        ("fact", "Agent: Stack them flat, with a lath every 400 mm."),
+        ("decision", "Agent: I recommend a dry room."),
+        ("question", "User: How do I keep the boards from warping until they arrive?"),
+    ]
+
+
+def test_rules_in_any_language_are_high_and_found_in_the_pack(om: Om) -> None:
+    """S1.20, O24, T24: word for word."""
+    rules = ("Bitte schreib ab jetzt immer auf Deutsch.", "Réponds toujours avec un exemple.", "以后请都用中文回答。")
+    turns = [turn for rule in rules for turn in (("user", "user", rule), ("assistant", "assistant", "OK."))]
+    om("observe", "--format", "openai", "--session", "s", stdin=_chat(*turns))
+    assert _rows(om) == [("instruction", f"User: {rule}") for rule in rules]
+    pack = om("context", "--session", "s").stdout
+    assert all(rule in pack for rule in rules)
+
+
+def test_a_chat_of_people_keeps_who_did_what_and_no_courtesies(om: Om) -> None:
+    """S1.2, O6: an answer names its question."""
+    om(
+        "observe",
+        "--format",
+        "openai",
+        stdin=_chat(
+            ("user", "Ada", "Hey Bea! Long time no see! How long have you had the boat?"),
+            ("user", "Bea", "Four years already!"),
+            ("user", "Bea", "Last May we sailed it to Tromsø, which took nine days."),
+            ("user", "Ada", "Wow, that's amazing!"),
+        ),
+    )
+    assert [text for _, text in _rows(om)] == [
+        "Bea: Four years already! (answering: How long have you had the boat?)",
+        "Bea: Last May we sailed it to Tromsø, which took nine days.",
+    ]

@@ -1,0 +1,82 @@
+"""What a later run of `om observe` learns of what an earlier one wrote down, as a person sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conftest import Om
+from tests.e2e.transcripts import PROJECT, Talk
+
+
+def log_of(om: Om, *arguments: str) -> list[dict[str, Any]]:
+    return om("log", "--jsonl", *arguments).lines
+
+
+def test_a_command_that_failed_in_one_run_and_passes_in_the_next_is_resolved(om: Om) -> None:
+    """S4.16, T35: on a file that grows; the log shows the resolved row alone, and by what the open one was replaced."""
+    talk = Talk().user("Fix the tide table").call("Bash", {"command": "bun test"})
+    talk.result("Exit code 1\nerror: expected 4.2 m", is_error=True)
+    transcript = om.write("tide.jsonl", talk.text())
+    om("observe", transcript)
+    (failure,) = log_of(om, "--type", "command_error")
+    assert failure["status"] == "open"
+
+    talk.call("Edit", {"file_path": f"{PROJECT}/tides.ts", "old_string": "4", "new_string": "4.2"}).result("ok")
+    talk.call("Bash", {"command": "bun test"}).result("12 pass\n0 fail")
+    talk.assistant("Done: fixed the rounding in tides.ts, all 12 tests pass.")
+    om.write("tide.jsonl", talk.text())
+    printed = om("observe", transcript).stdout
+
+    (resolved,) = log_of(om, "--type", "command_error")
+    assert (resolved["status"], resolved["priority"], resolved["text"]) == ("resolved", "medium", failure["text"])
+    assert set(failure["message_ids"]) < set(resolved["message_ids"])
+    assert "command_error resolved: Ran: bun test → " in printed
+    assert "request done: User: Fix the tide table" in printed
+
+    hidden = next(row for row in log_of(om, "--all") if row["id"] == failure["id"])
+    assert (hidden["superseded_by"], hidden["reason"]) == (resolved["id"], "resolved")
+    shown = om("show", failure["id"]).stdout
+    assert resolved["id"] in shown
+    assert "reason        resolved" in shown
+    assert om("show", resolved["id"]).stdout.count("\n---") == len(resolved["message_ids"]), "with all its messages"
+
+
+def test_three_runs_of_a_failing_command_are_one_row(om: Om) -> None:
+    """F33, T22: across processes."""
+    talk = Talk().user("Fix the tide table")
+    for number in range(3):
+        talk.call("Bash", {"command": "bun test"}).result(f"error: expected {number}.5 m", is_error=True)
+        om("observe", om.write("tide.jsonl", talk.text()))
+    (row,) = log_of(om, "--type", "command_error")
+    assert row["text"] == "Ran: bun test → failed: error: expected 2.5 m (× 3)"
+    assert len(row["message_ids"]) == 6
+    assert len(log_of(om, "--all", "--type", "command_error")) == 3
+
+
+def test_a_background_command_is_told_by_its_end_in_a_later_run(om: Om) -> None:
+    """T28."""
+    talk = Talk().user("Serve it").call("Bash", {"command": "npm run dev", "run_in_background": True})
+    talk.result("Command running in background with ID: ab12")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    assert [row["text"] for row in log_of(om, "--type", "command_run")] == ["Ran: npm run dev (still running)"]
+    talk.call("BashOutput", {"bash_id": "ab12"})
+    talk.result("<status>failed</status>\n<exit_code>1</exit_code>\nError: port 8443 is taken", is_error=True)
+    om("observe", om.write("tide.jsonl", talk.text()))
+    assert log_of(om, "--type", "command_run") == []
+    (failed,) = log_of(om, "--type", "command_error")
+    assert failed["text"].startswith("Ran: npm run dev → exit 1: ")
+
+
+def test_a_decision_that_is_changed_days_later_holds_no_longer(om: Om) -> None:
+    """The pack of `om context` names what holds now, and what held before beside it."""
+    talk = Talk().user("Let's use Postgres for the queue").assistant("The queue is on Postgres.")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    talk.user("Let's use SQLite instead of Postgres").assistant("Moved the queue to SQLite.")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    (decision,) = log_of(om, "--type", "decision")
+    assert decision["text"] == (
+        "User: Let's use SQLite instead of Postgres (earlier: Let's use Postgres for the queue)"
+    )
+    pack = om("context", "--session", talk.session).stdout
+    assert decision["text"] in pack
+    assert pack.count("Let's use Postgres") == 2, "in the decision, and as it was said among the last messages"

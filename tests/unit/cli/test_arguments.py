@@ -1,0 +1,137 @@
+"""A plain command line means the same read here and read by Typer."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from omcli.cli.app import with_signature
+from omcli.cli.arguments import Parameter, Values, argument, option, parameters, plain
+from omcli.cli.commands import COMMANDS, command
+from omcli.memory.layouts import To
+from omcli.memory.tier import Tier
+
+VALUES = st.sampled_from(
+    [
+        "0", "7", "800", "1.5", "-1", "1e3", "٣", "0x10", "1_000", "9" * 20, "text", "TEXT", "json", "session", "cross",
+        "decision", "high", "note", "auto", "never", "a b", "a=b", "=", "", "-", "--", "-q", "--json", "--no-json", "ü",
+        "/tmp/x.db", "2026-01-28", "--js", "-n5", "-n", "5", "-Cdir", "-qC", "--to=json", "--tier=tail", "--json=1",
+    ]
+)  # fmt: skip
+UNKNOWN = ["--help", "-h", "--version", "--unknown", "-x", "--bud", "--budge"]
+
+
+def words_for(name: str) -> st.SearchStrategy[list[str]]:
+    """Words after a command: its options, some that it has not, and values that suit them or don't."""
+    names = [spelt for parameter in command(name).parameters for spelt in parameter.declared.names]
+    known = st.sampled_from([*names, *names, *UNKNOWN])
+    piece = known | VALUES | st.tuples(known, VALUES).map("=".join)
+    pairs = st.tuples(st.sampled_from(names), VALUES).map(list)
+    return st.lists(pairs | piece.map(lambda word: [word]), max_size=5).map(lambda parts: list(chain(*parts)))
+
+
+LINES = st.sampled_from(COMMANDS).flatmap(lambda name: st.tuples(st.just(name), words_for(name)))
+
+
+def read_by_typer(name: str, wanted: tuple[Parameter, ...], words: list[str]) -> Values | None:
+    """What Typer makes of the words, or None where it takes them for wrong or prints help."""
+    received: list[Values] = []
+    app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    app.callback()(lambda: None)
+    app.command(name)(with_signature(wanted, received.append))
+    try:
+        typer.main.get_command(app).main(args=[name, *words], prog_name="om", standalone_mode=False)
+    except Exception:  # noqa: BLE001 - Typer's errors are private to it
+        return None
+    return received[0] if received else None
+
+
+@given(LINES)
+@example(("context", ["--session", "a", "--budget=800", "--to", "text", "--tier", "session", "--tier=tail", "-q"]))
+@example(("observe", ["a", "--db", "x", "-", "b"]))
+@example(("log", ["-n", "5", "--jsonl"]))
+@example(("log", ["-n=5", "7"]))
+@example(("show", ["a", "b"]))
+def test_a_line_that_is_plain_says_what_typer_says(line: tuple[str, list[str]]) -> None:
+    name, words = line
+    wanted = command(name).parameters
+    said = plain(wanted, words)
+    if said is not None:
+        assert said == read_by_typer(name, wanted, words)
+        assert [type(value) for value in said.values()] == [
+            type(value) for value in (read_by_typer(name, wanted, words) or {}).values()
+        ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "context", "context --session a --budget 800 --to text", "context --tier session --tier=tail --json -C .",
+        "context --db /x/y.db --counter chars-4 --wait 2.5 --now 2026-01-28 --strict --color never --quiet",
+        "context --cross-budget 0 --session-budget 1 --tail-budget=2", "observe", "observe -",
+        "observe a b --format pi",
+        "log -n 5 --since 7d --type decision --priority high --jsonl -f", "show 3f9a1c2e", "sessions --last=3",
+        "status", "tokens README.md --as text", "note text --type decision --tag pinned",
+    ],
+)  # fmt: skip
+def test_plain_lines_are_read_without_typer(line: str) -> None:
+    """What an agent's hooks run must not wait for Typer."""
+    name, *words = line.split()
+    wanted = command(name).parameters
+    said = plain(wanted, words)
+    assert said is not None
+    assert said == read_by_typer(name, wanted, words)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--budget"], ["--budget", "x"], ["--budg", "3"], ["x"], ["--"]])
+def test_all_else_is_left_to_typer(words: list[str]) -> None:
+    assert plain(command("context").parameters, words) is None
+
+
+def sample(
+    _run: object,
+    one: Annotated[str, argument(metavar="ONE")],
+    more: Annotated[list[str] | None, argument()] = None,
+    *,
+    to: Annotated[To, option("--to")] = To.TEXT,
+    tiers: Annotated[list[Tier] | None, option("--tier")] = None,
+    db: Annotated[Path | None, option("--db")] = None,
+    least: Annotated[int, option("--least", "-l", min=3)] = 4,
+) -> None:
+    """Everything a parameter can be."""
+
+
+def test_parameters_are_read_from_the_annotations() -> None:
+    names = [parameter.name for parameter in parameters(sample)]
+    assert names == ["one", "more", "to", "tiers", "db", "least"]
+    assert [parameter.default for parameter in parameters(sample)] == [..., None, To.TEXT, None, None, 4]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a"], {"one": "a"}),
+        (["a", "b", "-", "c"], {"one": "a", "more": ["b", "-", "c"]}),
+        (["--to", "xml", "a", "--db=x=y"], {"one": "a", "to": To.XML, "db": Path("x=y")}),
+        (["a", "--tier", "tail", "--tier", "cross"], {"one": "a", "tiers": [Tier.TAIL, Tier.CROSS]}),
+        (["a", "-l", "3"], {"one": "a", "least": 3}),
+        (["a", "--least", "3", "--least", "9"], {"one": "a", "least": 9}),
+    ],
+)
+def test_words_become_values(words: list[str], said: Values) -> None:
+    default = {"more": None, "to": To.TEXT, "tiers": None, "db": None, "least": 4}
+    assert plain(parameters(sample), words) == {**default, **said}
+    assert read_by_typer("sample", parameters(sample), words) == {**default, **said}
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["a", "--least", "2"], ["a", "--to", "XML"], ["a", "-l3"], ["a", "-l=3"], ["a", ""]]
+)
+def test_what_is_missing_or_odd_is_not_plain(words: list[str]) -> None:
+    assert plain(parameters(sample), words) is None

@@ -1,0 +1,84 @@
+"""Excerpts: of what was read and written, the lines that name what the work comes back to."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.observation import Draft, Type
+from omcli.memory.text import one_line
+from tests.batches import Talk
+
+SOURCE = """\
+     1→import os
+     2→
+     3→def load_station(path):
+     4→    return parse_table(os.path.join(path, "stations.json"))
+     5→
+     6→def unrelated_thing(value):
+     7→    return value + 1
+"""
+
+
+def excerpts(talk: Talk) -> list[Draft]:
+    return [row for row in talk.observed() if row.type is Type.EXCERPT]
+
+
+def asked(about: str) -> Talk:
+    return Talk().user(about)
+
+
+def test_a_line_is_kept_where_the_work_comes_back_to_what_it_names() -> None:
+    """S4.4, S4.6: what was read matters by what is done with it later."""
+    talk = asked("Why does load_station fail on Windows?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
+    (row,) = excerpts(talk.agent("load_station joins the path twice."))
+    assert row.text == "In tides.py: def load_station(path):"
+    assert (row.importance, row.sources) == (3, (2, 3))
+
+
+def test_a_file_that_nobody_comes_back_to_gives_no_excerpt() -> None:
+    """S0.26: search and read noise stays folded."""
+    assert excerpts(asked("Look around.").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)) == []
+
+
+def test_new_lines_of_an_edit_stand_with_what_was_changed() -> None:
+    """S4.3, T27."""
+    old, new = (
+        "def load_station(path):\n",
+        "def load_station(path, retry_count=3):\n    for attempt in range(retry_count):\n",
+    )
+    talk = asked("load_station should try again; use a retry_count.")
+    talk.tool("Edit", {"file_path": "/src/app/tides.py", "old_string": old, "new_string": new}, "ok")
+    (row,) = [row for row in talk.observed() if row.type is Type.FILE_MODIFIED]
+    assert row.text.startswith("Modified tides.py: ")
+    assert "def load_station(path, retry_count=3):" in row.text
+    assert excerpts(talk) == [], "told once"
+
+
+def test_the_same_lines_seen_twice_in_a_turn_are_told_of_the_later_sight() -> None:
+    talk = asked("What calls load_station?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
+    talk.tool("Bash", {"command": "cat tides.py"}, SOURCE).agent("Only load_station itself.")
+    assert [row.text for row in excerpts(talk)] == ["In `cat tides.py`: def load_station(path):"]
+
+
+def test_an_excerpt_holds_a_few_lines_however_much_was_read() -> None:
+    names = [f"load_station_{number}" for number in range(200)]
+    output = "\n".join(f"def {name}(path, table, options):" for name in names)
+    talk = asked(f"Rename all of {' '.join(names)}.").tool("Read", {"file_path": "/src/app/tides.py"}, output)
+    (row,) = excerpts(talk.agent(f"Renamed {' '.join(names)}."))
+    assert row.text.count(" · ") == 5
+    assert len(row.text) < 1000
+
+
+@given(
+    lines=st.lists(
+        st.sampled_from(["def load_station(path):", "x = load_station(1)", "retry_count = 3", "", "ünïcode_näme"])
+    )
+)
+def test_every_part_of_an_excerpt_is_a_line_of_its_source(lines: list[str]) -> None:
+    """O7, O8: nothing is worded anew."""
+    talk = asked("See load_station and retry_count.").tool("Read", {"file_path": "/src/app/tides.py"}, "\n".join(lines))
+    for row in excerpts(talk):
+        shown = row.text.removeprefix("In tides.py: ").split(" · ")
+        assert set(shown) <= {one_line(line) for line in lines}
+        assert len(shown) == len(set(shown)) <= 6

@@ -1,0 +1,478 @@
+"""What becomes of rows when more is said and done: whether in the same batch, a later one or a later run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omcli.memory.anchors import searchable, unsupported
+from omcli.memory.message import Aside, Message, Role
+from omcli.memory.observation import Observation, Priority, Status, Type
+from tests.batches import Talk, in_sight, remembered
+
+FAILURES = (Type.COMMAND_ERROR, Type.TOOL_ERROR)
+ASKED = (Type.REQUEST, Type.QUESTION)
+
+Told = list[tuple[Status | None, str]]
+
+
+def told(rows: list[Observation]) -> Told:
+    return [(row.status, row.text) for row in rows]
+
+
+def both_ways(talk: Talk, *ends: int, types: tuple[Type, ...]) -> Told:
+    """What is in sight after one run, which has to be what is in sight after several."""
+    at_once = told(in_sight(remembered(talk), *types))
+    assert told(in_sight(remembered(talk, *ends), *types)) == at_once
+    return at_once
+
+
+class TestFailures:
+    def fails(self, talk: Talk, why: str = "FAIL a.test.ts") -> Talk:
+        return talk.tool("Bash", {"command": "bun test"}, why, failed=True, exit_code=1)
+
+    def passes(self, talk: Talk) -> Talk:
+        return talk.tool("Bash", {"command": "bun test 2>&1 | tail -5"}, "12 pass", failed=False, exit_code=0)
+
+    @pytest.mark.parametrize("end", [2, 3, 4])
+    def test_a_failure_is_resolved_when_the_same_command_passes_in_a_later_run(self, end: int) -> None:
+        """S4.16, T35."""
+        talk = self.passes(self.fails(Talk()).agent("Let me fix this."))
+        rows = both_ways(talk, end, types=FAILURES)
+        assert rows == [(Status.RESOLVED, "Ran: bun test → exit 1: FAIL a.test.ts")]
+
+    def test_the_row_that_resolves_a_failure_has_both_as_sources_and_says_what_it_replaces(self) -> None:
+        """S4.16: superseded by a row of its own; nothing is edited."""
+        store = remembered(self.passes(self.fails(Talk())), 2)
+        failure, resolved = in_sight(store, *FAILURES, hidden=True)
+        assert (failure.status, failure.superseded_by, failure.reason) == (Status.OPEN, resolved.id, "resolved")
+        assert (resolved.status, resolved.priority, resolved.sources) == (
+            Status.RESOLVED,
+            Priority.MEDIUM,
+            (1, 2, 3, 4),
+        )
+        assert resolved.message_ids == ("m1", "m2", "m3", "m4")
+        assert resolved.event_at == "2026-03-02T10:03:00.000Z"
+
+    def test_a_failed_edit_is_resolved_when_the_file_is_edited(self) -> None:
+        """S4.16, T31."""
+        talk = Talk().tool("Edit", {"file_path": "a.py", "old_string": "x"}, "String not found", failed=True)
+        talk.tool("Edit", {"file_path": "a.py", "old_string": "y = 1", "new_string": "y = 2"}, "ok")
+        assert both_ways(talk, 2, types=FAILURES) == [(Status.RESOLVED, "Edit a.py failed: String not found")]
+
+    @pytest.mark.parametrize("ends", [(2,), (4,), (2, 4)])
+    def test_a_failure_that_happens_again_is_one_row_with_a_count(self, ends: tuple[int, ...]) -> None:
+        """F33, T22: all sources, and what went wrong the last time."""
+        talk = self.fails(self.fails(self.fails(Talk()), "FAIL b.test.ts"), "FAIL c.test.ts")
+        assert both_ways(talk, *ends, types=FAILURES) == [(Status.OPEN, "Ran: bun test → exit 1: FAIL c.test.ts (× 3)")]
+        assert in_sight(remembered(talk, *ends), *FAILURES)[0].sources == (1, 2, 3, 4, 5, 6)
+
+    @pytest.mark.parametrize("ends", [(2,), (4,), (2, 4)])
+    def test_a_failure_that_comes_back_is_open_again(self, ends: tuple[int, ...]) -> None:
+        talk = self.fails(self.passes(self.fails(Talk())))
+        assert both_ways(talk, *ends, types=FAILURES) == [(Status.OPEN, "Ran: bun test → exit 1: FAIL a.test.ts (× 2)")]
+
+    def test_another_failure_of_a_command_that_was_mended_leaves_the_mended_one_alone(self) -> None:
+        talk = self.fails(self.passes(self.fails(Talk())), "FAIL b.test.ts")
+        assert both_ways(talk, 4, types=FAILURES) == [
+            (Status.RESOLVED, "Ran: bun test → exit 1: FAIL a.test.ts"),
+            (Status.OPEN, "Ran: bun test → exit 1: FAIL b.test.ts"),
+        ]
+
+    def test_another_command_that_passes_resolves_nothing(self) -> None:
+        talk = self.fails(Talk()).tool("Bash", {"command": "bun lint"}, "ok", exit_code=0)
+        assert [status for status, _ in both_ways(talk, 2, types=FAILURES)] == [Status.OPEN]
+
+    @pytest.mark.parametrize("end", [2, 4])
+    def test_equal_outcomes_are_counted_in_one_row(self, end: int) -> None:
+        """T22, F33: forty times `all passed` is one fact."""
+        talk = Talk()
+        for _ in range(3):
+            talk.tool("Bash", {"command": "pytest -q"}, "3 passed", exit_code=0)
+        assert both_ways(talk, end, types=(Type.COMMAND_RUN,)) == [
+            (Status.DONE, "Ran: pytest -q → exit 0: 3 passed (× 3)")
+        ]
+
+    def test_the_same_words_in_a_later_run_are_one_row_with_both_sources(self) -> None:
+        """T22: the same observation, and again next run."""
+        (row,) = in_sight(remembered(Talk().user("Always use tabs").user("Always use tabs"), 1))
+        assert row.sources == (1, 2)
+
+
+class TestWhatGoesOn:
+    def test_a_command_polled_in_a_later_run_gives_its_outcome(self) -> None:
+        """T28: `(still running)` makes way for how it ended."""
+        talk = Talk().tool("exec_command", {"cmd": "bun run test"}, "Process running with session ID 7", failed=None)
+        assert told(in_sight(remembered(talk))) == [(Status.OPEN, "Ran: bun run test (still running)")]
+        talk.agent("Let me wait.")
+        talk.tool("write_stdin", {"session_id": 7, "chars": ""}, "FAIL a.test.ts", failed=True, exit_code=1)
+        for ends in ((), (2,), (3,)):
+            rows = in_sight(remembered(talk, *ends))
+            assert told(rows) == [(Status.OPEN, "Ran: bun run test → exit 1: FAIL a.test.ts")]
+            assert {1, 5} <= set(rows[0].sources)
+
+    def test_a_background_command_that_ends_well_mends_a_failure_before(self) -> None:
+        """S4.16."""
+        talk = Talk().tool("Bash", {"command": "npm test"}, "3 failed", failed=True, exit_code=1)
+        talk.tool("Bash", {"command": "npm test"}, "Command running in background with ID: ab12")
+        talk.tool("BashOutput", {"bash_id": "ab12"}, "<status>completed</status>\n<exit_code>0</exit_code>\n9 passed")
+        for ends in ((), (2,), (4,), (2, 4)):
+            rows = told(in_sight(remembered(talk, *ends)))
+            assert sorted(rows, key=str) == [
+                (Status.DONE, "Ran: npm test → exit 0: 9 passed"),
+                (Status.RESOLVED, "Ran: npm test → exit 1: 3 failed"),
+            ]
+
+    def test_a_delegation_in_the_background_says_what_came_of_it_when_it_is_asked(self) -> None:
+        """S4.8."""
+        launched = "Async agent launched successfully.\nagentId: a96 (internal)\nThe agent is currently working."
+        talk = Talk().tool("Task", {"description": "Find the timeout", "prompt": "…"}, launched)
+        answer = "<status>completed</status>\n<output>\nThe timeout is in `net/client.py`.\n</output>"
+        talk.tool("TaskOutput", {"task_id": "a96"}, answer)
+        assert both_ways(talk, 2, types=(Type.TASK_DELEGATED,)) == [
+            (Status.DONE, "Delegated: Find the timeout → The timeout is in `net/client.py`.")
+        ]
+        assert told(in_sight(remembered(Talk(kept=talk.kept[:2])))) == [
+            (Status.OPEN, "Delegated: Find the timeout (still running)")
+        ]
+
+
+class TestQuestions:
+    def asked(self) -> Talk:
+        return Talk().user("Set up the database").agent("The schema is ready. Which timezone should reports use?")
+
+    def test_a_short_answer_takes_the_place_of_its_question_and_holds_it(self) -> None:
+        talk = self.asked().user("UTC everywhere")
+        assert both_ways(talk, 2, types=ASKED)[-1] == (
+            Status.OPEN,
+            "User: UTC everywhere (answering: Which timezone should reports use?)",
+        )
+        question = next(row for row in in_sight(remembered(talk, 2), hidden=True) if row.reason == "answered")
+        assert question.text == "Agent: Which timezone should reports use?"
+
+    def test_a_long_answer_that_takes_up_the_question_holds_it_too(self) -> None:
+        long = "For now I would like the reports to be in UTC, whatever the customers have chosen in their settings"
+        rows = both_ways(self.asked().user(long), 2, types=ASKED)
+        assert rows[-1][1] == f"User: {long} (answering: Which timezone should reports use?)"
+        assert not any(text.startswith("Agent: Which") for _, text in rows)
+
+    def test_a_question_that_nobody_takes_up_stays_open(self) -> None:
+        other = "Please add a changelog entry for the last release and tag it as v1.2.0, then push the branch"
+        rows = both_ways(self.asked().user(other), 2, types=ASKED)
+        assert (Status.OPEN, "Agent: Which timezone should reports use?") in rows
+
+    def test_a_bare_yes_closes_the_question_it_agrees_to(self) -> None:
+        """O9."""
+        talk = Talk().user("Clean up").agent("The cache is stale. Is it fine to drop the `sessions` table?").user("yes")
+        assert in_sight(remembered(talk, 2), Type.QUESTION) == []
+
+    def test_a_persons_question_is_answered_by_the_turns_closing_text(self) -> None:
+        talk = Talk().user("What does the --strict flag do?").agent("It makes every warning an error.")
+        assert both_ways(talk, 1, types=ASKED) == [(Status.DONE, "User: What does the --strict flag do?")]
+
+    def test_a_persons_question_that_gets_no_answer_stays_open(self) -> None:
+        talk = Talk().user("What does the --strict flag do?").tool("Read", {"file_path": "a.py"}, "…")
+        assert both_ways(talk, 1, types=ASKED) == [(Status.OPEN, "User: What does the --strict flag do?")]
+
+
+def edits(talk: Talk) -> Talk:
+    return talk.tool("Edit", {"file_path": "auth.py", "old_string": "a", "new_string": "b"}, "ok")
+
+
+class TestRequests:
+    REQUEST = "User: Fix the login redirect"
+
+    def start(self) -> Talk:
+        return edits(Talk().user("Fix the login redirect"))
+
+    def test_every_request_is_open_at_first(self) -> None:
+        """Prompts and slash commands alike."""
+        assert told(in_sight(remembered(Talk().user("Fix the login redirect")))) == [(Status.OPEN, self.REQUEST)]
+        command = Talk().event("/review the login", Aside.COMMAND)
+        assert told(in_sight(remembered(command))) == [(Status.OPEN, "User ran: /review the login")]
+
+    @pytest.mark.parametrize("ends", [(1,), (3,), (1, 3)])
+    def test_a_report_that_says_so_makes_it_done(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().agent("Done. Fixed the redirect in `auth.py`: `next_url` was dropped.")
+        assert both_ways(talk, *ends, types=ASKED) == [(Status.DONE, self.REQUEST)]
+
+    @pytest.mark.parametrize("ends", [(1,), (3,), (4,), (1, 4)])
+    def test_a_report_that_is_accepted_makes_it_done(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().agent("The redirect keeps `next_url` this way.").user("Rename the module to login")
+        assert both_ways(talk, *ends, types=ASKED) == [
+            (Status.DONE, self.REQUEST),
+            (Status.OPEN, "User: Rename the module to login"),
+        ]
+
+    @pytest.mark.parametrize(
+        "report",
+        [
+            "I fixed the redirect, but I couldn't run the tests.",
+            "I changed `auth.py`; the login test is still failing.",
+            "I changed `auth.py`. Which of the two redirects did you mean?",
+            "I changed `auth.py`. The second redirect is not done yet.",
+            "Updated `auth.py`. I cannot push: the registry requires your credentials.",
+            "Now let me run the tests.",
+        ],
+    )
+    def test_a_report_that_leaves_something_open_leaves_the_request_open(self, report: str) -> None:
+        talk = self.start().agent(report)
+        for end in (1, 3, 4):
+            rows = told(in_sight(remembered(talk, end), Type.REQUEST))
+            assert rows == [(Status.OPEN, self.REQUEST)]
+
+    @pytest.mark.parametrize(
+        "objection",
+        [
+            "No, that's the wrong file",
+            "It still redirects to /",
+            "continue",
+            "you forgot the tests",
+            "same error as before",
+        ],
+    )
+    @pytest.mark.parametrize("ends", [(), (1,), (4,)])
+    def test_a_person_who_objects_takes_it_up_again(self, objection: str, ends: tuple[int, ...]) -> None:
+        talk = self.start().agent("Fixed the redirect in `auth.py`.").user(objection)
+        assert (Status.OPEN, self.REQUEST) in told(in_sight(remembered(talk, *ends)))
+
+    @pytest.mark.parametrize("ends", [(), (1,), (4,), (5,)])
+    def test_what_was_interrupted_stays_open(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().agent("The redirect drops `next_url` here.").event("[Request interrupted]", Aside.INTERRUPT)
+        talk.user("Rename the module to login")
+        assert (Status.OPEN, self.REQUEST) in told(in_sight(remembered(talk, *ends)))
+
+    @pytest.mark.parametrize("ends", [(), (3,), (5,), (6,)])
+    def test_what_ended_with_a_failure_stays_open(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().tool("Bash", {"command": "bun test"}, "FAIL login.test.ts", failed=True, exit_code=1)
+        talk.agent("Fixed the redirect in `auth.py`.").user("Rename the module to login")
+        assert (Status.OPEN, self.REQUEST) in told(in_sight(remembered(talk, *ends)))
+
+    def test_an_agent_that_goes_on_after_a_report_takes_it_up_again(self) -> None:
+        """A run in the middle of a turn may take a text for its last."""
+        talk = self.start().agent("Updated `auth.py`.")
+        assert told(in_sight(remembered(talk), *ASKED)) == [(Status.DONE, self.REQUEST)]
+        talk.tool("Bash", {"command": "bun test"}, "FAIL login.test.ts", failed=True, exit_code=1)
+        assert both_ways(talk, 4, types=ASKED) == [(Status.OPEN, self.REQUEST)]
+
+    def test_an_answer_in_parts_is_read_as_a_whole(self) -> None:
+        talk = self.start().agent("I couldn't find the second redirect.")
+        talk.add(Message(role=Role.ASSISTANT, text="Fixed the first one in `auth.py`.", aside=Aside.CONTINUED))
+        assert both_ways(talk, 1, 3, types=ASKED) == [(Status.OPEN, self.REQUEST)]
+
+    def test_a_correction_belongs_to_the_request_before_it(self) -> None:
+        talk = self.start().agent("Fixed the redirect in `auth.py`.").user("No, keep the query string")
+        edits(talk).agent("Done: the query string is kept now.")
+        assert both_ways(talk, 1, 4, 5, types=ASKED) == [(Status.DONE, self.REQUEST)]
+
+    def test_what_is_done_is_asked_for_again(self) -> None:
+        talk = self.start().agent("Fixed the redirect in `auth.py`.").user("Fix the login redirect")
+        assert both_ways(talk, 4, types=ASKED) == [(Status.OPEN, self.REQUEST)]
+
+
+class TestTodosAndBlockers:
+    def test_a_list_of_todos_takes_the_place_of_its_earlier_state(self) -> None:
+        """T32: of several updates the latest only, also when they came in several runs."""
+        talk = Talk()
+        for state in ("pending", "in_progress", "completed"):
+            talk.tool("TodoWrite", {"todos": [{"content": "write the parser", "status": state}]}, "ok")
+            talk.agent("Let me go on.")
+        assert both_ways(talk, 3, 6, types=(Type.TODO_UPDATED,)) == [(Status.DONE, "Todos: 1 completed")]
+
+    def test_another_list_leaves_it_alone(self) -> None:
+        talk = Talk().tool("TodoWrite", {"todos": [{"content": "write the parser", "status": "completed"}]}, "ok")
+        talk.user("Now the docs")
+        talk.tool("TodoWrite", {"todos": [{"content": "write the docs", "status": "pending"}]}, "ok")
+        assert len(both_ways(talk, 2, types=(Type.TODO_UPDATED,))) == 2
+
+    @pytest.mark.parametrize("ends", [(), (1,), (3,), (6,)])
+    def test_a_blocker_is_resolved_when_what_it_stood_in_the_way_of_is_done(self, ends: tuple[int, ...]) -> None:
+        talk = edits(Talk().user("Push the login fix").agent("I cannot push: the registry requires your credentials."))
+        edits(talk).agent("Done. Fixed the login and pushed it to main.")
+        rows = told(in_sight(remembered(talk, *ends), Type.BLOCKER))
+        assert rows == [(Status.RESOLVED, "Agent: I cannot push: the registry requires your credentials.")]
+
+    def test_a_blocker_that_the_report_ends_with_stays_open(self) -> None:
+        talk = edits(Talk().user("Push the login fix")).agent("Fixed it. I cannot push: it requires your credentials.")
+        assert [status for status, _ in both_ways(talk, 1, 3, types=(Type.BLOCKER,))] == [Status.OPEN]
+
+
+class TestOverruling:
+    @pytest.mark.parametrize(
+        ("before", "after", "now"),
+        [
+            ("Let's use Postgres for the queue", "use SQLite instead of Postgres",
+             "User: use SQLite instead of Postgres (earlier: Let's use Postgres for the queue)"),
+            ("Let's use npm", "Let's switch from npm to pnpm", "User: Let's switch from npm to pnpm"),
+            ("We use Redis for sessions", "We no longer use Redis",
+             "User: We no longer use Redis (earlier: We use Redis for sessions)"),
+            ("We have 10 rows per page", "Actually, make it 20 instead of 10",
+             "User: Actually, make it 20 instead of 10 (earlier: We have 10 rows per page)"),
+            ("I prefer tabs", "forget what I said about tabs", "User: forget what I said about tabs"),
+            ("Let's call it `harbor`", "Scrap that, let's call it `quay`",
+             "User: Scrap that, let's call it `quay` (earlier: Let's call it `harbor`)"),
+            ("Our deadline is March 3", "Our deadline is March 10",
+             "User: Our deadline is March 10 (earlier: March 3)"),
+            ("My manager is Ada", "My manager is Bea", "User: My manager is Bea (earlier: Ada)"),
+            ("I live in Lisbon", "I live in Porto", "User: I live in Porto (earlier: Lisbon)"),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("ends", [(), (1,)])
+    def test_what_a_later_message_changes_is_overruled(
+        self, before: str, after: str, now: str, ends: tuple[int, ...]
+    ) -> None:
+        """The earlier row goes out of sight; what it alone said stays in the row that overrules it."""
+        assert [row.text for row in in_sight(remembered(Talk().user(before).user(after), *ends))] == [now]
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("I have a friend called Bea who sails", "I have a friend called Ada who dives"),
+            ("I bought 3 boats in spring", "I bought 5 boats in spring"),
+            ("We use Postgres for the queue", "use SQLite instead of Postgres in the unit tests"),
+            ("Let's use Postgres", "Let's use Redis"),
+            ("My sister works at Acme", "We no longer use Postgres"),
+            ("Step 1 is in src/one.py", "Step 2 is in src/one.py"),
+            ("Never use npm", "use pnpm instead of yarn"),
+            ("use pnpm instead of npm", "We no longer use npm"),
+            ("We ran it with all 10 workers", "We ran it with all 12 workers"),
+        ],
+    )
+    def test_what_may_both_be_true_stays(self, before: str, after: str) -> None:
+        """Superseding hides a row: where in doubt, both stay."""
+        assert len(in_sight(remembered(Talk().user(before).user(after)))) == 2
+
+    def test_a_long_row_is_not_hidden_for_one_of_its_words(self) -> None:
+        long = "We use Postgres for the queue, Redis for the sessions, " + "and a service of its own for mail, " * 5
+        assert len(in_sight(remembered(Talk().user(long).user("use SQLite instead of Postgres")))) == 2
+
+    def test_nobody_overrules_somebody_else(self) -> None:
+        talk = (
+            Talk().user("I live in Lisbon, near the river", name="Bea").user("I no longer live in Lisbon", name="Ada")
+        )
+        assert len(in_sight(remembered(talk, 1))) == 2
+
+    def test_an_agent_does_not_overrule_a_person(self) -> None:
+        talk = Talk().user("Let's use Postgres").agent("I decided to use SQLite instead of Postgres for the prototype.")
+        assert "User: Let's use Postgres" in [row.text for row in in_sight(remembered(talk, 1))]
+
+    def test_a_person_overrules_an_agents_decision(self) -> None:
+        talk = Talk().user("Pick a database").agent("I decided on Postgres for the queue, since it is there already.")
+        talk.user("No, use SQLite instead of Postgres")
+        texts = [row.text for row in in_sight(remembered(talk, 2), Type.DECISION, Type.CORRECTION)]
+        assert len(texts) == 1
+        assert "use SQLite instead of Postgres (earlier: I decided on Postgres" in texts[0]
+
+    def test_a_chain_of_changes_names_only_the_last_before(self) -> None:
+        talk = Talk().user("Let's use Postgres for the queue").user("use SQLite instead of Postgres")
+        talk.user("Let's use Redis instead of SQLite")
+        (row,) = in_sight(remembered(talk, 1, 2))
+        assert row.text == "User: Let's use Redis instead of SQLite (earlier: use SQLite instead of Postgres)"
+
+    @pytest.mark.parametrize(
+        "run", ["instead of ", "not a, but ", "from ", " (earlier: ", "1 is ", "Scrap that ", ", not "]
+    )
+    def test_hostile_statements_cost_no_more_than_their_length(self, run: str) -> None:
+        long = run * (300_000 // len(run))
+        in_sight(remembered(Talk().user("Let's use a").user(long).user(f"Let's use {run * 30}").agent(long), 1))
+
+
+# ---- whatever is said, wherever it is cut
+
+_COMMANDS = st.sampled_from(["bun test", "make lint", "make lint && bun test"])
+_SAID = st.sampled_from([
+    "Fix the parser", "Add a flag", "What is slow?", "no, revert it", "continue", "Let's use Postgres",
+    "use SQLite instead of Postgres", "Always use tabs", "yes", "The limit is 10", "The limit is 20",
+])  # fmt: skip
+_ANSWERED = st.sampled_from([
+    "Done. Fixed the parser.", "It is the loader.", "I couldn't find it.", "Which flag should it be?",
+    "Let me look.", "Updated a.py; 3 tests pass.",
+])  # fmt: skip
+
+
+def _user(talk: Talk, text: str) -> None:
+    talk.user(text)
+
+
+def _agent(talk: Talk, text: str) -> None:
+    talk.agent(text)
+
+
+def _fails(talk: Talk, command: str) -> None:
+    talk.tool("Bash", {"command": command}, f"error: {command} broke", failed=True, exit_code=1)
+
+
+def _passes(talk: Talk, command: str) -> None:
+    talk.tool("Bash", {"command": command}, "4 passed", failed=False, exit_code=0)
+
+
+Step = tuple[Callable[[Talk, str], None], str]
+STEPS: st.SearchStrategy[list[Step]] = st.lists(
+    st.one_of(
+        st.tuples(st.just(_user), _SAID),
+        st.tuples(st.just(_agent), _ANSWERED),
+        st.tuples(st.just(_fails), _COMMANDS),
+        st.tuples(st.just(_passes), _COMMANDS),
+    ),
+    max_size=10,
+)
+
+
+def _talk_of(steps: list[Step]) -> Talk:
+    talk = Talk()
+    for add, text in steps:
+        add(talk, text)
+    return talk
+
+
+def _told_by(talk: Talk, ends: list[int], *types: Type) -> list[tuple[str, str | None, str]]:
+    return sorted((row.type, row.status, row.text) for row in in_sight(remembered(talk, *ends), *types))
+
+
+@given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
+@settings(deadline=None)
+def test_wherever_messages_are_cut_failures_and_commands_come_out_alike(steps: list[Step], ends: list[int]) -> None:
+    """S4.16, T35, T22: one batch or several, the same rows are in sight."""
+    talk = _talk_of(steps)
+    types = (*FAILURES, Type.COMMAND_RUN)
+    assert _told_by(talk, ends, *types) == _told_by(talk, [], *types)
+
+
+@given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
+@settings(deadline=None)
+def test_wherever_messages_are_cut_requests_come_out_alike(steps: list[Step], ends: list[int]) -> None:
+    talk = _talk_of(steps)
+    assert _told_by(talk, ends, Type.REQUEST) == _told_by(talk, [], Type.REQUEST)
+
+
+@given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
+@settings(deadline=None)
+def test_nothing_in_sight_is_doubled_or_open_though_mended(steps: list[Step], ends: list[int]) -> None:
+    """T22, T35; and every row names only what its sources say (invariant 8)."""
+    talk = _talk_of(steps)
+    rows = in_sight(remembered(talk, *ends))
+    assert len({(row.type, row.text) for row in rows}) == len(rows)
+    passed = {text for add, text in steps if add is _passes}
+    for row in rows:
+        if row.type is Type.COMMAND_ERROR and row.status is Status.OPEN and row.metadata["command"] in passed:
+            last = max(i for i, step in enumerate(steps) if step == (_passes, row.metadata["command"]))
+            assert (_fails, row.metadata["command"]) in steps[last:]
+    known = {
+        kept.seq: searchable(f"{kept.message.tool or ''} {kept.message.exit_code} {kept.message.text}")
+        for kept in talk.kept
+    }
+    assert all(unsupported(row.text, [known[seq] for seq in row.sources]) == () for row in rows)
+
+
+@given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
+@settings(deadline=None)
+def test_what_is_replaced_is_replaced_by_a_row_that_is_there(steps: list[Step], ends: list[int]) -> None:
+    """Invariant 5: nothing is destroyed in passing."""
+    rows = {row.id: row for row in in_sight(remembered(_talk_of(steps), *ends), hidden=True)}
+    for row in rows.values():
+        if row.superseded_by:
+            assert set(row.sources) <= set(rows[row.superseded_by].sources)
+            assert row.reason
