@@ -66,11 +66,16 @@ def what_remains(
     """
     tail = int(target_tokens * _TAIL_SHARE)
     messages = store.tail(session_id, max_tokens=_REACH * target_tokens)
+    said = [kept for kept in messages if kept.message.role in _SAID]
+    spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
     rows = [logged.observation for logged in store.log(LogQuery(session=session_id))]
+    kept_rows = [row for row in rows if not (row.sources and spoken.issuperset(row.sources))]
+    to_quote = [kept for kept in said[: len(said) - _last_shown(said, tail)] if kept.seq in spoken]
+    quotes = [quote for kept in to_quote for quote in _quotes(kept, session_id, counter, now)]
     return pack(
         session=store.session(session_id),
-        observations=_with_quotes(rows, messages, session_id, counter, now),
-        messages=tuple(kept for kept in messages if kept.message.role in _SAID),
+        observations=sorted([*kept_rows, *quotes], key=lambda row: row.sources[-1] if row.sources else 0),
+        messages=said,
         budgets=Budgets(total=target_tokens, cross=0, session=target_tokens, tail=tail),
         counter=counter,
         now=now,
@@ -78,14 +83,13 @@ def what_remains(
     )
 
 
-def _with_quotes(
-    rows: Sequence[Observation], messages: Sequence[KeptMessage], session_id: str, counter: TokenCounter, now: str
-) -> list[Observation]:
-    """Rows and quotes in the order in which they came true; a row that only says what a quote does goes."""
-    said = {kept.seq: kept for kept in messages if kept.message.role is Role.ASSISTANT}
-    kept_rows = [row for row in rows if not (row.sources and said.keys() >= set(row.sources))]
-    quotes = [quote for kept in said.values() for quote in _quotes(kept, session_id, counter, now)]
-    return sorted([*kept_rows, *quotes], key=lambda row: row.sources[-1] if row.sources else 0)
+def _last_shown(messages: Sequence[KeptMessage], tokens: int) -> int:
+    """How many of the last messages will be shown as they were said, and need no quoting."""
+    for shown, kept in enumerate(reversed(messages)):
+        tokens -= kept.tokens
+        if tokens < 0:
+            return shown
+    return len(messages)
 
 
 def _quotes(kept: KeptMessage, session_id: str, counter: TokenCounter, now: str) -> Iterator[Observation]:
