@@ -16,7 +16,7 @@ from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.edits import Change
 from omcli.observers.rules.tools import ToolEvent, ToolKind, subject
 
-_LINES = 6
+_LINES = 4
 """Lines in an excerpt."""
 _SHORTEST, _LONGEST = 10, 200
 """Characters of a line that is looked at: shorter ones say nothing, longer ones are data."""
