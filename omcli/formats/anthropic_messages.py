@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from omcli.formats import blocks
@@ -15,6 +14,7 @@ from omcli.formats.values import compact_json, objects, record, string, text, wi
 from omcli.memory.dates import instant, utc_offset
 from omcli.memory.message import Aside, Image, Message, Role
 from omcli.memory.patterns import lazily
+from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
@@ -44,7 +44,7 @@ def sniff(sample: Sample) -> bool:
     return any(map(_is_peculiar_body, sample.records)) or any(map(_is_peculiar_turn, turns))
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Conversation:
     """What earlier turns say about later ones: the calls that wait for their results, and the session's facts."""
 
@@ -59,7 +59,7 @@ class _Conversation:
 
     def carried(self) -> Carried:
         """What later turns need to know of those so far."""
-        return {"waiting": dict(self.waiting), "known": asdict(self.known)}
+        return {"waiting": dict(self.waiting), "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
         """What a request body says beside its turns."""
@@ -145,7 +145,7 @@ class _Conversation:
             yield Message(role=Role.USER, text=remark, aside=Aside.REMARK, at=at, call_id=call_id)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Shown:
     """Blocks as text and images."""
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Self
 
 from omcli.formats.blocks import attachment, image_of_base64, placeholder
@@ -16,6 +15,7 @@ from omcli.formats.values import record, string, text
 from omcli.memory.hashes import hashed, packed_counts, unpacked_counts
 from omcli.memory.message import Aside, Image
 from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
 from omcli.memory.transcript import Carried
 
 _EDITOR_TAGS = ("<ide_opened_file>", "<ide_selection>")
@@ -31,7 +31,7 @@ _COMMAND = lazily(r"/[\w:.-]+(?:\s|$)")
 _LONGEST_QUEUE = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@positional_record
 class Heard:
     """What one record of the user's role says: a prompt, or events, or nothing of a person at all."""
 
@@ -127,7 +127,7 @@ def _joined(answer: object) -> str:
     return text(answer).strip()
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Queued:
     """A prompt typed while the agent worked: a text or blocks, and when, as the record has it."""
 

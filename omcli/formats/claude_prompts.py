@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from omcli.formats.values import without_injected
 from omcli.memory.message import Aside
 from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
 
 # How texts begin that a client wrote, not a person.
 _WRITTEN_BY_CLIENT = (
@@ -36,7 +36,7 @@ _REMARK = lazily(
 _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Said:
     """A text of the user's role, cleaned. Without `aside` it is a prompt."""
 

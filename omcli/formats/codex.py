@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Self
 
 from omcli.formats.codex_items import (
@@ -27,7 +26,7 @@ from omcli.formats.values import record, string, text
 from omcli.formats.zones import offset_at
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.record import replace
+from omcli.memory.record import fields_of, replace
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _RECORDS = frozenset(
@@ -134,7 +133,7 @@ class _Rollout:
         """What it knows, as JSON; None while a prompt is undecided."""
         prompts = self._prompts.carried()
         return prompts and {
-            "facts": asdict(self._facts),
+            "facts": fields_of(self._facts),
             "away": self._away,
             "delegated": self._delegated is not None,
             "wrapped": self._wrapped,

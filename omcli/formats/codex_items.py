@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 from omcli.formats.blocks import image_of_url, placeholder
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
 from omcli.memory.message import Aside, Image, Message, Role
 from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
 
 # The types of calls, with the key of their arguments. Those without a name are called by their type.
 CALLS = {
@@ -64,7 +64,7 @@ _FAILURES = (
 _CONNECTOR_FAILURE = '{"error":'
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Content:
     """The text of a message, images noted in it, and the images."""
 
@@ -72,7 +72,7 @@ class Content:
     images: tuple[Image, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Outcome:
     """What a tool answered, and how it went as far as that is told."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from omcli.formats.source import Record, Sample, Source
+from omcli.memory.record import record, replace
 from omcli.memory.transcript import Carried, Item, Pause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Format:
     """One kind of transcript: a row of the table in `formats.table`."""
 

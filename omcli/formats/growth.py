@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from omcli.memory.bookmark import Bookmark, Extent
+from omcli.memory.record import record
 
 _BLOCK = 1 << 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Known:
     """The part of a file that need not be read again."""
 

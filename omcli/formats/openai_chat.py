@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 
 from omcli.formats import blocks
 from omcli.formats.conversations import in_turns
@@ -15,6 +14,7 @@ from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant, utc_offset
 from omcli.memory.message import Image, Message, Role
+from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -39,7 +39,7 @@ def sniff(sample: Sample) -> bool:
     return sum(map(_is_chat, sample.records)) >= _ENOUGH * len(sample.records)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Conversation:
     """What earlier messages say about later ones: the calls that wait for their results, and the session's facts."""
 
@@ -58,7 +58,7 @@ class _Conversation:
 
     def carried(self) -> Carried:
         """What later messages need to know of those so far."""
-        return {"waiting": list(self.waiting), "calls": self.calls, "known": asdict(self.known)}
+        return {"waiting": list(self.waiting), "calls": self.calls, "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
         """What a row says beside its messages."""
@@ -164,7 +164,7 @@ class _Conversation:
         return call_id, tool
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Content:
     """The content of a message, taken apart."""
 

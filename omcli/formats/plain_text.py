@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 
 from omcli.formats.format import Format
@@ -14,6 +13,7 @@ from omcli.formats.values import INJECTED_TAGS, without_injected
 from omcli.memory.dates import instant
 from omcli.memory.message import Message, Role
 from omcli.memory.patterns import lazily
+from omcli.memory.record import field, mutable_record
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
 
 _SPEAKERS = {
@@ -88,7 +88,7 @@ def read(source: Source) -> Iterator[Item]:
 FORMAT = Format(name="text", title="plain text", sniff=sniff, read=read)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Turn:
     """What one speaker said until the next one spoke. The opening, before anybody did, has no speaker."""
 
@@ -154,7 +154,7 @@ class _Ahead:
 def _turns(lines: Iterator[str]) -> Iterator[_Turn]:
     """The opening, empty where somebody speaks on the first line, and then the turns."""
     ahead = _Ahead(lines)
-    turn = _Turn("")
+    turn = _Turn(speaker="")
     forms, mark = _FORMS, None
     after_blank = True
     for line in ahead:
@@ -164,7 +164,7 @@ def _turns(lines: Iterator[str]) -> Iterator[_Turn]:
         if head is not None and (after_blank or (mark is not None and head["name"].casefold() != "system")):
             yield turn
             forms, mark = (head.re,), head["mark"]
-            turn = _Turn(head["name"], instant(head.groupdict().get("time")))
+            turn = _Turn(speaker=head["name"], at=instant(head.groupdict().get("time")))
             content = head["rest"] or ""
         turn.lines.append(content)
         if (end := _block_end(content)) is not None:

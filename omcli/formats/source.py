@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import BinaryIO
 
 from omcli.memory.bookmark import Extent
+from omcli.memory.record import record
 from omcli.memory.transcript import Carried, Pause, Reason, Skipped
 
 _HEAD = 1 << 20
@@ -53,7 +53,7 @@ class Shape(Enum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sample:
     """What a format is recognised by."""
 

@@ -7,8 +7,9 @@ import hashlib
 import struct
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from omcli.memory.record import positional_record
 
 
 def hashed(*parts: str) -> int:
@@ -17,7 +18,7 @@ def hashed(*parts: str) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Packed:
     """Hashes as one text, which is what JSON has of them. Nothing that anybody said is in it."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from omcli.memory.assigned_secrets import NAME_TRIGGERS, assigned_secret
 from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Secret:
     """A secret's place in a text, and the rule that knows it; the lower the rank, the surer."""
 

@@ -2,7 +2,10 @@
 
 Importing `dataclasses` takes as long as starting Python, and every class it makes another half millisecond: of
 `om context` that was a third. A record costs what a class costs, and its `__init__` is compiled when the first one is
-made. `dataclasses.replace`, `asdict` and `fields` take records as well.
+made. `dataclasses.replace`, `asdict` and `fields` take records as well; copying and pickling make them anew.
+
+Every annotation of the class is a field. A record is made of a class of its own: it takes no fields from another one,
+and no other takes its fields.
 """
 
 from __future__ import annotations
@@ -34,6 +37,12 @@ def record(cls: type[T]) -> type[T]:
     return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash})
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def positional_record(cls: type[T]) -> type[T]:
+    """The class as a record whose fields may be given in their order: for few, which go without saying."""
+    return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash}, in_order=True)
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def mutable_record(cls: type[T]) -> type[T]:
     """The class as a record whose fields may be changed."""
@@ -42,37 +51,51 @@ def mutable_record(cls: type[T]) -> type[T]:
 
 def replace(of: T, **changes: object) -> T:
     """The record with some fields changed."""
-    return type(of)(**{**{name: getattr(of, name) for name in _names(of)}, **changes})
+    return type(of)(**{**fields_of(of), **changes})
 
 
-def _made(cls: type[T], methods: Mapping[str, object]) -> type[T]:
+def fields_of(of: object) -> dict[str, Any]:
+    """The fields of a record by name, as they are."""
+    return {name: getattr(of, name) for name in _names(of)}
+
+
+def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False) -> type[T]:
     """The class again, with slots, which can only be had from the beginning."""
     names = tuple(cls.__annotations__)
     defaults = {name: value for name, value in vars(cls).items() if name in names}
+    for name, default in defaults.items():
+        if type(default).__hash__ is None:
+            raise ValueError(f"`{name}` of {cls.__name__}: all records would share its default; use `field`")
     own = {name: value for name, value in vars(cls).items() if name not in {*names, "__dict__", "__weakref__"}}
     common = {
         "__slots__": names,
         "__qualname__": cls.__qualname__,
-        "__init__": _init_compiled_at_first_use(names, defaults),
+        "__init__": _init_compiled_at_first_use(names, defaults, in_order=in_order),
         "__eq__": _equal,
         "__repr__": _repr,
+        "__reduce__": _reduce,
+        "__init_subclass__": _have_no_subclass,
         "__dataclass_fields__": _Fields(defaults),
     }
     made: type[T] = type(cls.__name__, cls.__bases__, {**own, **common, **methods})
     return made
 
 
-def _init_compiled_at_first_use(names: tuple[str, ...], defaults: Mapping[str, object]) -> Callable[..., None]:
-    def __init__(self: object, **given: object) -> None:  # noqa: N807
+def _init_compiled_at_first_use(
+    names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
+) -> Callable[..., None]:
+    def __init__(self: object, *first: object, **given: object) -> None:  # noqa: N807
         cls: Any = type(self)
-        cls.__init__ = _compiled_init(cls, names, defaults)
-        cls.__init__(self, **given)
+        cls.__init__ = _compiled_init(cls, names, defaults, in_order=in_order)
+        cls.__init__(self, *first, **given)
 
     return __init__
 
 
-def _compiled_init(cls: type, names: tuple[str, ...], defaults: Mapping[str, object]) -> Callable[..., None]:
-    parameters, body = ["self", "*"], []
+def _compiled_init(
+    cls: type, names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
+) -> Callable[..., None]:
+    parameters, body = ["self"] if in_order or not names else ["self", "*"], [] if names else [" pass"]
     scope: dict[str, Any] = {}
     for name in names:
         scope[f"set_{name}"] = vars(cls)[name].__set__
@@ -87,6 +110,7 @@ def _compiled_init(cls: type, names: tuple[str, ...], defaults: Mapping[str, obj
         body.append(f" set_{name}(self, {value})")
     exec("\n".join([f"def __init__({', '.join(parameters)}):", *body]), scope)  # noqa: S102 - of names in our own source
     init: Callable[..., None] = scope["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"  # which is what a TypeError names
     return init
 
 
@@ -123,6 +147,18 @@ def _values(of: object) -> tuple[object, ...]:
 
 def _refuse(self: object, name: str, *_value: object) -> NoReturn:
     raise AttributeError(f"`{name}` of a {type(self).__name__} cannot be changed")
+
+
+def _have_no_subclass(cls: type) -> NoReturn:
+    raise TypeError(f"{cls.__name__} cannot be made of a record: it would not have its fields")
+
+
+def _reduce(self: object) -> tuple[Callable[..., object], tuple[type, dict[str, Any]]]:
+    return _again, (type(self), fields_of(self))
+
+
+def _again(cls: Callable[..., T], fields: Mapping[str, Any]) -> T:
+    return cls(**fields)
 
 
 def _equal(self: object, other: object) -> bool:

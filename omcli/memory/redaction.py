@@ -6,13 +6,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from omcli.memory.known_secrets import Secret, secrets
 from omcli.memory.patterns import lazily
+from omcli.memory.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Redacted:
     """A text without its secrets, and how many were taken out by which rule (`private` for <private> blocks)."""
 

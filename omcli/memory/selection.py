@@ -40,7 +40,7 @@ class Scales:
 
     def lines(self, lines: Iterable[str]) -> int:
         """Tokens of lines, each with its line end."""
-        return sum(self.count(line) + 1 for line in lines)
+        return sum([self.count(line) + 1 for line in lines])
 
     def turn(self, turn: Turn, *, room: int) -> int:
         """Tokens of a message; where the stored count tells that it does not fit into `room`, that will do."""
@@ -68,6 +68,7 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
     chosen: list[Price] = []
     shelf = _Shelf(scales=scales)
     misses = 0
+    least = min((row.tokens if row.counter == scales.counter.name else 0 for row in rows), default=0)
     for place in order:
         row = rows[place]
         if row.counter == scales.counter.name and row.tokens > room:
@@ -79,6 +80,8 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
             shelf.put(place, headings)
             room -= cost
             misses = 0
+            if room < least:
+                break
         elif misses == _MISSES:
             break
         else:
@@ -110,4 +113,4 @@ class _Shelf:
         self.headings.insert(at, headings)
 
     def _cost(self, above: Sequence[str], headings: Sequence[str]) -> int:
-        return self.scales.lines(uncovered(above, headings))
+        return 0 if above == headings else self.scales.lines(uncovered(above, headings))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
@@ -33,6 +32,7 @@ from omcli.memory.date_words import (
     weekday,
 )
 from omcli.memory.patterns import lazily
+from omcli.memory.record import record
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
@@ -53,7 +53,7 @@ def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> 
     return spoken_today
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Said:
     """What was said: the text, where a match is of its lower case, and the day."""
 

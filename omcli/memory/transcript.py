@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from omcli.memory.bookmark import Earlier, Notes, Origin
 from omcli.memory.message import Message
+from omcli.memory.record import positional_record, record
 
 
 class Reason(StrEnum):
@@ -37,7 +37,7 @@ class Reason(StrEnum):
 _FAULTS = frozenset({Reason.NOT_JSON, Reason.TOO_DEEP, Reason.NOT_AN_OBJECT, Reason.UNKNOWN_TYPE, Reason.MALFORMED})
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Skipped:
     """A record that gave no message. `detail` names what was found (an unknown type's name), never its content."""
 
@@ -45,7 +45,7 @@ class Skipped:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Facts:
     """What a record says about the session; None where it is silent. `session` routes the messages that follow."""
 
@@ -57,7 +57,7 @@ class Facts:
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class NewConversation:
     """The input holds several conversations, and here the next one begins. What was known of the session is void."""
 
@@ -66,7 +66,7 @@ Carried = Notes
 """What a reader knows at some place of an input and needs to go on from there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Pause:
     """A place in the input that all items so far come from before, and all others after."""
 
@@ -81,7 +81,7 @@ class Pause:
 Item = Message | Facts | Skipped | NewConversation | Pause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Transcript:
     """An opened transcript."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from heapq import heapify, heappop, heappushpop
+from itertools import chain
 from math import fsum, log
 
 from omcli.memory.common_words import COMMON_WORDS, FUNCTION_WORDS
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.memory.record import record
 
 PINNED = "pinned"
 """A row with this tag goes before all others."""
@@ -38,11 +38,12 @@ _LASTING = frozenset(
     | {Type.FILE_MODIFIED, Type.FILE_CREATED}
 )
 
-_WIDE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"  # scripts without spaces
-_WORD = r"\w+(?:[-./:#@]+\w+)*"
-_TERM = re.compile(f"{_WIDE}|{_WORD}")
-# Inside a sentence a capital means a name.
-_CAPITAL_INSIDE = re.compile(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_WORD})")
+_TERM = r"\w+(?:[-./:#@]+\w+)*"
+_TERMS = re.compile(_TERM)
+_CAPITAL_INSIDE = re.compile(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_TERM})")
+_WIDE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+"""Scripts without spaces. Compiled when the first of them comes up: that takes as long as a hundred rows."""
+_FIRST_WIDE = "\u3040"
 # Digits, a sign between letters, or capitals inside: paths, identifiers, versions, amounts.
 _NAME_LIKE = re.compile(r"[\d_./:#@]|[^\W\d_]-\w+-|[a-z][A-Z]")
 _SUFFIXES = ("ing", "ed", "es", "s", "ly")
@@ -60,9 +61,9 @@ def most_telling(rows: Sequence[Observation]) -> Iterator[int]:
     Such a sum has diminishing returns, so the greedy choice is near the best one, and a heap of stale values finds it
     without looking at every row each time (Minoux 1978).
     """
-    found = [terms_of(row.text) for row in rows]
-    terms = [each.names | each.words for each in found]
-    untold = _weights(found)
+    texts = [row.text for row in rows]
+    terms = terms_of(texts)
+    untold = _weights(terms, capitals=capitals_of(texts))
     merits = [_merit(row, (place + 1) / len(rows)) / (row.tokens + _LINE_TOKENS) for place, row in enumerate(rows)]
 
     def worth(place: int) -> float:
@@ -84,42 +85,29 @@ def most_telling(rows: Sequence[Observation]) -> Iterator[int]:
         yield say(-best[1])
 
 
-@record
-class Terms:
-    """What a text is about: its words but for those that tell nothing, folded to one form each."""
-
-    names: frozenset[str]
-    """Identifiers, paths, numbers as they are written; capitalised words, folded."""
-    words: frozenset[str]
+def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
+    """What each text is about: identifiers, paths and numbers as they are written; words folded to one form each, but
+    for those that tell nothing; of a script without spaces the pairs of characters."""
+    forms = cache(_forms)  # words come again and again
+    return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
 
 
-def terms_of(text: str) -> Terms:
-    """The terms of a text. A script without spaces gives its pairs of characters."""
-    names: set[str] = set()
-    words: set[str] = set()
-    for token in set(_TERM.findall(text)):
-        is_name, forms = _forms(token)
-        (names if is_name else words).update(forms)
-    for token in _CAPITAL_INSIDE.findall(text):
-        if token[0].isupper():
-            names.update(_forms(token)[1])
-    return Terms(names=frozenset(names), words=frozenset(words - names))
+def capitals_of(texts: Sequence[str]) -> frozenset[str]:
+    """Terms that one of the texts has with a capital inside a sentence, which makes them names."""
+    tokens = set(_CAPITAL_INSIDE.findall("\n.".join(texts)))  # no token goes on, no sentence either
+    return frozenset().union(*(_forms(token) for token in tokens if token[0].isupper()))
 
 
-@lru_cache(maxsize=1 << 14)
-def _forms(token: str) -> tuple[bool, tuple[str, ...]]:
-    """Whether a token is a name wherever it stands, and the terms it comes to."""
+def _forms(token: str) -> tuple[str, ...]:
+    """The terms that a word, a path or a run of characters comes to."""
+    if token[0] >= _FIRST_WIDE and (wide := re.match(_WIDE, token)):
+        run, rest = wide[0], token[wide.end() :]
+        pairs = [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+        return (*pairs, *chain.from_iterable(map(_forms, _TERMS.findall(rest))))
     if _NAME_LIKE.search(token):
-        return True, (token,)
-    if _is_wide(token[0]):
-        return False, tuple(token[at : at + 2] for at in range(max(1, len(token) - 1)))
+        return (token,)
     word = token.lower()
-    return False, (folded(word),) if word not in FUNCTION_WORDS and len(word) > 1 else ()
-
-
-def _is_wide(character: str) -> bool:
-    """Whether it is of a script without spaces, as `_WIDE` has them."""
-    return "\u3040" <= character <= "\u30ff" or "\u3400" <= character <= "\u9fff" or "\uac00" <= character <= "\ud7af"
+    return (folded(word),) if word not in FUNCTION_WORDS and len(word) > 1 else ()
 
 
 def folded(word: str) -> str:
@@ -134,17 +122,15 @@ def folded(word: str) -> str:
 _COMMON_FOLDED = frozenset(map(folded, COMMON_WORDS))
 
 
-def _weights(terms: Sequence[Terms]) -> dict[str, float]:
+def _weights(terms: Sequence[frozenset[str]], *, capitals: frozenset[str]) -> dict[str, float]:
     """What each term weighs; one that is a name somewhere is a name everywhere."""
-    names = frozenset().union(*(each.names for each in terms))
     used: Counter[str] = Counter()
     for each in terms:
-        used.update(each.names)
-        used.update(each.words)
+        used.update(each)
     weights = {}
     for term, count in used.items():
         rarity = log(len(terms) / count + 1)
-        if term in names:
+        if term in capitals or _NAME_LIKE.search(term):
             weights[term] = _NAME * count**_NAME_POWER * rarity
         else:
             weights[term] = (_COMMON if term in _COMMON_FOLDED else 1.0) * count**_WORD_POWER * rarity

@@ -131,7 +131,7 @@ class Intake:
     def _redacted(self, message: Message) -> Message:
         redacted = redact(clean(message.text))
         self.redactions.update(redacted.counts)
-        return replace(message, text=redacted.text)
+        return message if redacted.text == message.text else replace(message, text=redacted.text)
 
 
 def _may_be_kept(notes: Notes) -> bool:

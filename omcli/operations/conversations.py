@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from itertools import count
 
 from omcli.memory.bookmark import Earlier, Notes
 from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
-from omcli.memory.record import replace
+from omcli.memory.record import fields_of, replace
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, NewConversation, Pause, Transcript
 from omcli.operations.tally import Tally
@@ -71,9 +70,9 @@ class Conversations:
     def carried(self) -> Notes:
         """What another one needs to go on as this one would; where no message waits for its session."""
         return {
-            "sessions": {session_id: asdict(session) for session_id, session in self.sessions.items()},
+            "sessions": {session_id: fields_of(session) for session_id, session in self.sessions.items()},
             "current": self._current and self._current.id,
-            "known": asdict(self._known),
+            "known": fields_of(self._known),
             "taken": self._taken,
         }
 

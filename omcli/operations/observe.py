@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
 
 from omcli.memory.errors import BadInput, InputOutput, LaneTaken, OmError, TryAgain
 from omcli.memory.observation import Draft, Kind, Observation, Priority
 from omcli.memory.ports import Batch, Lane, Outcome, Replacement
+from omcli.memory.record import field, record
 from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
@@ -24,7 +24,7 @@ LEASE_SECONDS = 600
 _POLL_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Input:
     """Something to take in: its name in reports, and how to open it. Opening raises OmError for what can't be read."""
 
@@ -32,7 +32,7 @@ class Input:
     open: Callable[[], AbstractContextManager[Transcript]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FileReport:
     """What became of one input. Where `error` is set, the rest tells how far it came; kept messages stay kept."""
 

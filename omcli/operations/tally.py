@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Self
 
 from omcli.memory.bookmark import Notes
 from omcli.memory.message import Aside, Message, Role
+from omcli.memory.record import field, fields_of, mutable_record, record
 from omcli.memory.transcript import Item, NewConversation, Skipped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Counts:
     """Messages of one reading, by what they are."""
 
@@ -31,7 +31,7 @@ class Counts:
         return self.human_messages + self.assistant_messages + self.tool_calls + self.tool_results
 
 
-@dataclass(slots=True)
+@mutable_record
 class Tally:
     """A running count, of the main thread and of side chains."""
 
@@ -54,7 +54,7 @@ class Tally:
 
     def notes(self) -> Notes:
         """The counts, as JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields_of(self)
 
     def add(self, item: Item) -> None:
         """Counts one item."""
@@ -113,4 +113,4 @@ def _what(message: Message) -> str:
 
 
 def _counts(seen: Counter[str]) -> Counts:
-    return Counts(**{name: seen[name] for name in Counts.__dataclass_fields__})
+    return Counts(**{name: seen[name] for name in fields_of(Counts())})

@@ -104,10 +104,10 @@ class Layout(Protocol):
 
 def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
     """The headings that have to be printed under a line that stands under `above`."""
-    same = 0
-    while same < min(len(above), len(headings)) and above[same] == headings[same]:
-        same += 1
-    return headings[same:]
+    for same, (over, own) in enumerate(zip(above, headings, strict=False)):
+        if over != own:
+            return headings[same:]
+    return headings[len(above) :]
 
 
 def outcome(turn: Turn) -> str | None:

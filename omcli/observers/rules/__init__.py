@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch
+from omcli.memory.record import field, mutable_record, positional_record
 from omcli.observers.rules.actions import drafts_of, passes
 from omcli.observers.rules.dialogue import (
     asides_of_person,
@@ -30,7 +30,7 @@ _MOST_EVENTS = 40
 """Tool events folded together at most: a turn of an agent left alone may run for hours."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class RuleObserver:
     """Observations by rules: pure, deterministic, without a model."""
 
@@ -155,10 +155,10 @@ def _ground(batch: Batch, calls: Calls) -> _Ground:
     for row in batch.standing:
         for seq in row.sources:
             before[seq] = f"{before.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
-    return _Ground({kept.seq: kept for kept in told}, before)
+    return _Ground(told={kept.seq: kept for kept in told}, before=before)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Ground:
     """What rows may name: everything that their messages say. Each message is made searchable once."""
 

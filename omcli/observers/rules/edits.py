@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from omcli.memory.patterns import lazily
+from omcli.memory.record import record
 from omcli.memory.text import one_line
 
 _DEFINES = lazily(
@@ -27,7 +27,7 @@ _NAMES_SHOWN = 6
 _LINE_CHARACTERS = 90
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Change:
     """One file's part of an edit: `old` was replaced by `new`; creating has no old, deleting no new."""
 

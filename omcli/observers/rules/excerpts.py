@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum, sqrt
 
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Draft, Type
 from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
 from omcli.memory.text import one_line
 from omcli.observers.rules import shell
 from omcli.observers.rules.drafting import Paths, draft_of
@@ -37,7 +37,7 @@ _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
 _NUMBERED = lazily(r"^\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Interest:
     """How often the messages of a batch come back to each identifier."""
 
@@ -75,7 +75,8 @@ class Interest:
 
 def identifiers(text: str) -> set[str]:
     """The identifiers in a text that look like it: camelCase, PascalCase of two parts, snake_case."""
-    return {word for word in set(_WORD.findall(text)) if _IDENTIFIER.search(word)}
+    words = set(_WORD.findall(text))
+    return {word for word in words if not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word)}
 
 
 def new_lines(changes: Iterable[Change]) -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from omcli.memory.observation import Draft, Type
+from omcli.memory.record import replace
 from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.edits import Change, changes_of, what_changed
 from omcli.observers.rules.excerpts import Interest, new_lines

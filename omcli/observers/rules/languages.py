@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from omcli.memory.patterns import lazily
+from omcli.memory.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Language:
     """What gives a sentence away, as alternatives of regular expressions, in lower case."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from itertools import islice
 
 from omcli.memory.observation import OVERRULED, Draft, Type
 from omcli.memory.patterns import lazily
+from omcli.memory.record import record
 
 _LONGEST_OLD = 160
 """Characters of a row beyond which it says more than what is overruled, and stays."""
@@ -67,7 +68,7 @@ _ONE_NAME = lazily(
 _FEWEST_WORDS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Claim:
     """What a row holds to be so, as far as a later one may overrule it."""
 
@@ -82,7 +83,7 @@ class Claim:
     """Without who said it, and what it took the place of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Change:
     """What a new row says of earlier ones."""
 
@@ -182,7 +183,7 @@ def _given_up(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 def _around_value(said: str, speaker: str) -> tuple[str, str, str] | None:
     """A statement as what stands before its only value, the value, and the rest; None where it has none or several,
     where it need not be the only one, and where it is of something past."""
-    values = list(_VALUE.finditer(said))
+    values = list(islice(_VALUE.finditer(said), 2))
     if len(values) != 1:
         return None
     before, value, after = said[: values[0].start()], values[0][0], said[values[0].end() :]

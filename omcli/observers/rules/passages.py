@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from omcli.memory.observation import Type
 from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
 from omcli.observers.rules import cues
 from omcli.observers.rules.sentences import Segment, counted_words
 
@@ -28,7 +28,7 @@ _SEPARATE = frozenset({Type.FACT, Type.OUTCOME})
 _JOINT = lazily(r",\s+(?:and |but |so )?(?=\w)")
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Passage:
     """What goes on one row."""
 

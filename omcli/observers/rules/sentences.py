@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
 from omcli.memory.text import one_line
 from omcli.observers.rules.shell import counted
 
@@ -37,7 +37,7 @@ _ABBREVIATION = lazily(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@positional_record
 class Segment:
     """One sentence, list item, heading or table row, on one line."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from omcli.memory.observation import Draft, Observation, Priority, Status, Type
 from omcli.memory.patterns import lazily
+from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.text import one_line
 from omcli.observers.rules import overruling
 from omcli.observers.rules.tools import ToolKind, tool_kind
@@ -31,7 +31,7 @@ _SHARED_LETTERS = 5
 """Letters in which the words of a question and of its answer agree: report, reports, reporting."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Passed:
     """Something worked that may have failed before."""
 
@@ -46,7 +46,7 @@ class Passed:
         return self.sources[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Replied:
     """A person spoke next after a text of the agent, which may have asked something."""
 
@@ -55,7 +55,7 @@ class Replied:
     """`seq` of the agent's text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Ended:
     """An agent's turn ended with a text that says something, and the person did not object."""
 
@@ -72,7 +72,7 @@ class Ended:
     """Whether the person went on to something else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Resumed:
     """What seemed to be the end of a turn was not: the agent went on, or the person was not content."""
 
@@ -141,7 +141,7 @@ def _as_draft(row: Observation) -> Draft:
     )
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Ledger:
     """Rows by number, in the order they were written; a row that changes gets a new number."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from omcli.memory.observation import Draft, Status, Type
 from omcli.memory.patterns import lazily
+from omcli.memory.record import record
 from omcli.memory.text import one_line
 from omcli.observers.rules import shell
 from omcli.observers.rules.drafting import draft_of, folded
@@ -31,7 +31,7 @@ _GONE = "deleted"
 _NUMBERED = lazily(r"\btask #(\w{1,40})", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class _Todo:
     """An entry of a list: its text where known, and its id where it has one."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
 from omcli.memory.message import KeptMessage
 from omcli.memory.patterns import lazily
+from omcli.memory.record import field, record
 from omcli.observers.rules.edits import PATCH, changes_of
 from omcli.observers.rules.shell import command_of
 
@@ -97,7 +97,7 @@ _ACKNOWLEDGES = frozenset({ToolKind.EDIT, ToolKind.WRITE, ToolKind.TODO})
 """Tools that say nothing but whether it worked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ToolEvent:
     """A call with its result: what an extractor sees. `result` is None where the transcript has none for it."""
 
@@ -114,6 +114,8 @@ class ToolEvent:
     """The output's JSON object; empty where it is none."""
     exit_code: int | None = None
     """The exit code the transcript gives, if any."""
+    process: str | None = None
+    """The id of the process or subagent that the call left at work, where it did not end."""
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -138,17 +140,6 @@ class ToolEvent:
             return False  # what they found speaks, not they
         says_failed = _SAYS_FAILED if self.kind in _ACKNOWLEDGES else _SAYS_RUN_FAILED
         return bool(self.reply.get("error") or says_failed.match(self.output))
-
-    @property
-    def process(self) -> str | None:
-        """The id of the process or subagent that the call left at work, where it did not end."""
-        if self.exit_code is not None:
-            return None
-        if self.kind is ToolKind.RUN:
-            going_on = _RUNNING.search(self.output[:2000])
-        else:
-            going_on = _LAUNCHED.match(self.output) if self.kind is ToolKind.DELEGATE else None
-        return going_on[1] if going_on else None
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is a text, or the empty text."""
@@ -193,8 +184,10 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
     if kind is ToolKind.RUN and PATCH in raw:
         # A patch handed to a shell is an edit all the same.
         kind, raw, arguments = ToolKind.EDIT, command_of(arguments, raw), {}
-    output = result.message.text if result else ""
-    reply = _json_object(output)
+    answer = result.message.text if result else ""
+    reply = _json_object(answer)
+    output = _printed(reply, answer, kind)
+    exit_code = _exit_code(result, reply)
     return ToolEvent(
         kind=kind,
         name=name,
@@ -202,9 +195,10 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
         result=result,
         arguments=arguments,
         raw=raw,
-        output=_printed(reply, output, kind),
+        output=output,
         reply=reply,
-        exit_code=_exit_code(result, reply),
+        exit_code=exit_code,
+        process=_process(kind, output) if exit_code is None else None,
     )
 
 
@@ -217,6 +211,14 @@ def _printed(reply: Mapping[str, object], output: str, kind: ToolKind) -> str:
         _, _, told = report[1].rpartition("--- RESULT ---\n")
         return "\n".join(line for line in told.splitlines() if not line.startswith("[Tool: "))
     return output
+
+
+def _process(kind: ToolKind, output: str) -> str | None:
+    if kind is ToolKind.RUN:
+        going_on = _RUNNING.search(output[:2000])
+    else:
+        going_on = _LAUNCHED.match(output) if kind is ToolKind.DELEGATE else None
+    return going_on[1] if going_on else None
 
 
 def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int | None:

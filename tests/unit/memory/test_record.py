@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from omcli.memory.record import field, mutable_record, record, replace
+from omcli.memory.record import field, fields_of, mutable_record, positional_record, record, replace
 
 
 @record
@@ -23,6 +25,19 @@ class Place:
     def is_deep(self) -> bool:
         """Whether a ship can lie there."""
         return self.depth > 5
+
+
+@positional_record
+class Cause:
+    """Why something is, and since when."""
+
+    reason: str
+    since: int = 0
+
+
+@positional_record
+class Nothing:
+    """A record without fields."""
 
 
 @mutable_record
@@ -120,3 +135,80 @@ def test_methods_and_the_docstring_stay() -> None:
     assert Place(name="a", depth=6).is_deep
     assert (Place.__doc__, Place.__name__, Place.__qualname__) == ("Where something is.", "Place", "Place")
     assert [each.name for each in dataclasses.fields(Place)] == ["name", "depth", "notes"]
+
+
+def test_a_positional_record_takes_its_fields_in_their_order_or_by_name() -> None:
+    assert Cause("fog", 3) == Cause("fog", since=3) == Cause(since=3, reason="fog") == Cause("fog", 3)
+    assert Cause("fog").since == 0
+    assert Nothing() == Nothing()
+    with pytest.raises(TypeError):
+        Cause("fog", 3, 4)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        Cause("fog").since = 1  # type: ignore[misc]
+
+
+def test_the_fields_of_a_record_are_had_by_name() -> None:
+    assert fields_of(Place(name="a", notes=["x"])) == {"name": "a", "depth": 3, "notes": ["x"]}
+    assert fields_of(Nothing()) == {}
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+@pytest.mark.parametrize("each", [Place(name="a", notes=["x"]), Cause("fog", 3), Nothing(), Tally(number=2)])
+def test_a_record_can_be_copied_and_pickled(again: Callable[[object], object], each: object) -> None:
+    assert again(each) == each
+    assert type(again(each)) is type(each)
+
+
+def test_a_deep_copy_shares_nothing() -> None:
+    place = Place(name="a", notes=["x"])
+    copy.deepcopy(place).notes.append("y")
+    assert place.notes == ["x"]
+
+
+def test_records_of_different_classes_are_never_equal() -> None:
+    @record
+    class Harbour:
+        """Holds what `Place` holds."""
+
+        name: str
+        depth: int = 3
+        notes: list[str] = field(default_factory=list)
+
+    place: object = Place(name="a")
+    assert Harbour(name="a") != place
+
+
+def test_nothing_is_made_of_a_record() -> None:
+    """Its fields would be missing in silence."""
+    with pytest.raises(TypeError, match="Deeper cannot be made of a record"):
+
+        class Deeper(Place):
+            """A place with one more field."""
+
+            more: int = 0
+
+
+def test_a_default_that_all_records_would_share_is_refused() -> None:
+    with pytest.raises(ValueError, match="`notes` of Pier"):
+
+        @record
+        class Pier:
+            """Where ships lie."""
+
+            notes: list[str] = []  # noqa: RUF012
+
+
+def test_a_wrong_call_names_the_record() -> None:
+    """The first call, which compiles the `__init__`, as well as those after it."""
+
+    @record
+    class Quay:
+        """Where ships lie."""
+
+        name: str
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"Quay\.__init__\(\) takes 1 positional argument but 2 were given"):
+            Quay("a")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"Quay\.__init__\(\) missing 1 required keyword-only argument: 'name'"):
+            Quay()  # type: ignore[call-arg]
