@@ -1,7 +1,7 @@
 """Records: what `dataclass(frozen=True, slots=True, kw_only=True)` makes of a class, without what that costs to start.
 
 Importing `dataclasses` takes as long as starting Python, and every class it makes another half millisecond: of
-`om context` that was a third. A record costs what a class costs, and its `__init__` is compiled when the first one is
+`om context` that was a third. A record costs what a class costs, and its `__init__` is compiled when some have been
 made. `dataclasses.replace`, `asdict` and `fields` take records as well; copying and pickling make them anew.
 
 Every annotation of the class is a field. A record is made of a class of its own: it takes no fields from another one,
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dataclasses import Field
 
 T = TypeVar("T")
+_FEW = 40
+"""Records of a class that are made before its `__init__` is compiled."""
 
 
 class _Factory:
@@ -70,7 +72,7 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
     common = {
         "__slots__": names,
         "__qualname__": cls.__qualname__,
-        "__init__": _init_compiled_at_first_use(names, defaults, in_order=in_order),
+        "__init__": _init_compiled_when_it_pays(names, defaults, in_order=in_order),
         "__eq__": _equal,
         "__repr__": _repr,
         "__reduce__": _reduce,
@@ -81,13 +83,25 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
     return made
 
 
-def _init_compiled_at_first_use(
+def _init_compiled_when_it_pays(
     names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
 ) -> Callable[..., None]:
+    """Compiling takes as long as setting a hundred records field by field, and most classes make but a few."""
+    all_names = frozenset(names)
+    required = {name for name in names if name not in defaults}
+    made = 0
+
     def __init__(self: object, *first: object, **given: object) -> None:  # noqa: N807
-        cls: Any = type(self)
-        cls.__init__ = _compiled_init(cls, names, defaults, in_order=in_order)
-        cls.__init__(self, *first, **given)
+        nonlocal made
+        made += 1
+        if made > _FEW or first or not required <= given.keys() <= all_names:
+            cls: Any = type(self)
+            cls.__init__ = _compiled_init(cls, names, defaults, in_order=in_order)
+            cls.__init__(self, *first, **given)
+            return
+        for name in names:
+            value = given[name] if name in given else defaults[name]
+            object.__setattr__(self, name, value.make() if isinstance(value, _Factory) else value)
 
     return __init__
 

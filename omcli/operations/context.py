@@ -12,9 +12,9 @@ from omcli.memory.ranking import SHARED_TYPES
 from omcli.memory.record import record, replace
 from omcli.memory.session import Session
 
-_CANDIDATES = 1000
+_CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
-_SHARED_CANDIDATES = 500
+_SHARED_CANDIDATES = 200
 """The same for rows of other sessions, written by hand and observed ones apart: fewer are shown."""
 _EXCERPTS = 10
 """Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
