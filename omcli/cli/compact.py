@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import format_names, session_ids
 from omcli.cli.diagnostics import Ended
-from omcli.cli.options import LARGEST, Run, with_shared
-from omcli.memory.errors import BadUsage
+from omcli.cli.options import LARGEST, Run, check_transcript, named_format, named_session, with_shared
 from omcli.memory.layouts import To
 
 if TYPE_CHECKING:
@@ -32,18 +29,11 @@ def compact(
     *,
     format_: Annotated[
         str | None,
-        option(
-            "--format",
-            metavar="NAME",
-            help="What it is: claude-code, codex, … Recognised by content.",
-            autocompletion=format_names,
-        ),
+        named_format("What it is: claude-code, codex, … Recognised by content."),
     ] = None,
     session: Annotated[
         str | None,
-        option(
-            "--session", metavar="ID", help="The session it belongs to, whatever it says.", autocompletion=session_ids
-        ),
+        named_session("The session it belongs to, whatever it says."),
     ] = None,
     target_tokens: Annotated[
         int, option("--target-tokens", metavar="TOKENS", min=0, help="The most to print.")
@@ -58,16 +48,10 @@ def compact(
     """
     from omcli.operations.compact import compact as shortened
     from omcli.operations.observe import Input
-    from omcli.wiring import STDIN, check_format
+    from omcli.wiring import STDIN
 
-    if file is None and sys.stdin is not None and sys.stdin.isatty():
-        raise BadUsage("no transcript given", hint="`om compact FILE`, or `om compact < FILE`")
-    if session is not None and not session.strip():
-        raise BadUsage("`--session` is empty")
-    if run.json and to not in (To.TEXT, To.JSON):
-        raise BadUsage(f"`--json` and `--to {to}` exclude each other")
-    if format_:
-        check_format(format_)
+    check_transcript("compact", given=file is not None, format_name=format_, session=session)
+    layout = run.layout(to)
     if run.settings.disabled:
         run.talk.note("disabled by `OM_DISABLED`: nothing was taken in, and nothing can be shortened")
         return
@@ -77,7 +61,7 @@ def compact(
         run.wiring.workshop(run.counter, run.show_progress),
         target_tokens=min(target_tokens, LARGEST),
         session=session,
-        to=To.JSON if run.json else to,
+        to=layout,
     )
     _tell(run, name, compacted)
 

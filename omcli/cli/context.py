@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.completion import session_ids
-from omcli.cli.options import LARGEST, Run, with_shared
+from omcli.cli.options import LARGEST, Run, named_session, with_shared
 from omcli.memory.budget import budgets
 from omcli.memory.errors import BadUsage
 from omcli.memory.layouts import To
@@ -40,9 +39,7 @@ def context(
     *,
     session: Annotated[
         str | None,
-        option(
-            "--session", metavar="ID", help="Whose context. The last one's if left out.", autocompletion=session_ids
-        ),
+        named_session("Whose context. The last one's if left out."),
     ] = None,
     budget: Annotated[
         int | None,
@@ -88,15 +85,14 @@ def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None]
     """The pack, within a budget for each tier and for the whole."""
     from omcli.operations.context import context as pack
 
-    if run.json and to not in (To.TEXT, To.JSON):
-        raise BadUsage(f"`--json` and `--to {to}` exclude each other")
+    layout = run.layout(to)
     contexted = pack(
         run.wiring.reading,
         _place(run, session),
         budgets=budgets(**{name: tokens if tokens is None else min(tokens, LARGEST) for name, tokens in most.items()}),
         counter=run.counter,
         now=run.wiring.clock.now(),
-        to=To.JSON if run.json else to,
+        to=layout,
     )
     if contexted.note:
         run.talk.note(contexted.note)

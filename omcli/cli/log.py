@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.completion import session_ids
-from omcli.cli.options import LARGEST, Run, with_shared
+from omcli.cli.options import LARGEST, Run, named_session, with_shared
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.rows import full_row
@@ -28,9 +27,7 @@ om log --all --jsonl | jq -r 'select(.superseded_by) | .text'
 def log(
     run: Run,
     *,
-    session: Annotated[
-        str | None, option("--session", metavar="ID", help="Rows of this session.", autocompletion=session_ids)
-    ] = None,
+    session: Annotated[str | None, named_session("Rows of this session.")] = None,
     project: Annotated[str | None, option("--project", metavar="DIR", help="Rows of this project.")] = None,
     priority: Annotated[
         list[Priority] | None, option("--priority", help="Rows of this priority. Repeat it for several.")

@@ -6,8 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import session_ids
-from omcli.cli.options import Run, with_shared
+from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.errors import BadUsage, InputOutput
 from omcli.memory.observation import Priority, Type
 from omcli.memory.rows import row
@@ -32,12 +31,7 @@ def note(
     tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Repeat it for several.")] = None,
     session: Annotated[
         str | None,
-        option(
-            "--session",
-            metavar="ID",
-            help="The session it belongs to, if not to the project.",
-            autocompletion=session_ids,
-        ),
+        named_session("The session it belongs to, if not to the project."),
     ] = None,
 ) -> None:
     """Write something down by hand.

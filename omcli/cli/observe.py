@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import argument, option
-from omcli.cli.completion import format_names, session_ids
+from omcli.cli.arguments import argument
 from omcli.cli.diagnostics import Ended, as_dict
-from omcli.cli.options import Run, with_shared
-from omcli.memory.errors import BadInput, BadUsage, NoInput, OmError, TryAgain
+from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
+from omcli.memory.errors import BadInput, NoInput, OmError, TryAgain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,18 +35,11 @@ def observe(
     *,
     format_: Annotated[
         str | None,
-        option(
-            "--format",
-            metavar="NAME",
-            help="What they are: claude-code, codex, … Recognised by content.",
-            autocompletion=format_names,
-        ),
+        named_format("What they are: claude-code, codex, … Recognised by content."),
     ] = None,
     session: Annotated[
         str | None,
-        option(
-            "--session", metavar="ID", help="The session they belong to, whatever they say.", autocompletion=session_ids
-        ),
+        named_session("The session they belong to, whatever they say."),
     ] = None,
 ) -> None:
     """Take transcripts in and print what is worth remembering.
@@ -58,14 +49,9 @@ def observe(
     stop the others; a store that fails ends the run.
     """
     from omcli.operations.observe import Input
-    from omcli.wiring import STDIN, check_format
+    from omcli.wiring import STDIN
 
-    if not files and sys.stdin is not None and sys.stdin.isatty():
-        raise BadUsage("no transcript given", hint="`om observe FILE`, or `om observe < FILE`")
-    if session is not None and not session.strip():
-        raise BadUsage("`--session` is empty")
-    if format_:
-        check_format(format_)
+    check_transcript("observe", given=bool(files), format_name=format_, session=session)
     if run.settings.disabled:
         run.talk.note("disabled by `OM_DISABLED`: nothing was taken in")
         files = []

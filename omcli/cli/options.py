@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Collection
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import Parameter, Values, option, parameters
-from omcli.cli.completion import counter_names
+from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
+from omcli.cli.completion import counter_names, format_names, session_ids
 from omcli.cli.diagnostics import Talk
 from omcli.cli.output import Colour, Output
 from omcli.memory.dates import instant
 from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
 
 if TYPE_CHECKING:
+    from omcli.memory.layouts import To
     from omcli.memory.ports import TokenCounter
     from omcli.operations.tally import Tally
     from omcli.settings.settings import Settings
@@ -114,6 +116,14 @@ class Run:
         except FileNotFoundError:
             raise NoInput("the current directory does not exist any more") from None
 
+    def layout(self, to: To) -> To:
+        """How a pack is printed, by `--to` and `--json`. Raises BadUsage where they exclude each other."""
+        from omcli.memory.layouts import To
+
+        if self.json and to not in (To.TEXT, To.JSON):
+            raise BadUsage(f"`--json` and `--to {to}` exclude each other")
+        return To.JSON if self.json else to
+
     def show_progress(self, name: str, tally: Tally) -> None:
         """Says how far a transcript has been read."""
         self.talk.progress(f"{name}: {tally.counts.messages} messages")
@@ -156,6 +166,33 @@ def with_shared(*, without: Collection[str] = ()) -> Callable[[Callable[..., Non
         return Command(function, without=without)
 
     return decorate
+
+
+def named_format(about: str) -> Declared:
+    """`--format NAME`; the text says of what."""
+    return option("--format", metavar="NAME", help=about, autocompletion=format_names)
+
+
+def named_session(about: str) -> Declared:
+    """`--session ID`; the text says what for."""
+    return option("--session", metavar="ID", help=about, autocompletion=session_ids)
+
+
+def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
+    """Raises BadUsage where none is named or piped in, for an unknown format and for an empty session."""
+    from omcli.wiring import check_format
+
+    if not given and is_typed():
+        raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
+    if session is not None and not session.strip():
+        raise BadUsage("`--session` is empty")
+    if format_name:
+        check_format(format_name)
+
+
+def is_typed() -> bool:
+    """Whether standard input is a terminal, where nothing waits to be read."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _pinned(now: str | None) -> str | None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import format_names
 from omcli.cli.diagnostics import named
-from omcli.cli.options import Run, with_shared
+from omcli.cli.options import Run, is_typed, named_format, with_shared
 from omcli.memory.errors import BadUsage, UnknownFormat
 from omcli.operations.tokens import Unit
 
@@ -33,9 +31,7 @@ def tokens(
     ] = None,
     format_: Annotated[
         str | None,
-        option(
-            "--format", metavar="NAME", help="The transcript's format, if not recognised.", autocompletion=format_names
-        ),
+        named_format("The transcript's format, if not recognised."),
     ] = None,
 ) -> None:
     """Count the tokens of a text or a transcript.
@@ -44,7 +40,7 @@ def tokens(
     """
     from omcli.wiring import STDIN, check_format, content
 
-    if file == STDIN and sys.stdin is not None and sys.stdin.isatty():
+    if file == STDIN and is_typed():
         raise BadUsage("nothing to count", hint="`om tokens FILE`, or `om tokens < FILE`")
     if format_:
         check_format(format_)

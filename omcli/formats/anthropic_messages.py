@@ -7,17 +7,15 @@ from functools import partial
 
 from omcli.formats import blocks
 from omcli.formats.claude_prompts import rejection_remark, said
-from omcli.formats.conversations import in_turns
+from omcli.formats.conversations import in_turns, instant_of, utc_offset_of
 from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
-from omcli.memory.dates import instant, utc_offset
 from omcli.memory.message import Aside, Image, Message, Role
 from omcli.memory.patterns import lazily
 from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
-_TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
 # Keys that turns of other programs have beside role and content.
 _FOREIGN = frozenset({"name", "message", "parts", "uuid", "sessionId"})
 # Keys of OpenAI chat messages: where one is, the whole is a chat.
@@ -97,9 +95,9 @@ class _Conversation:
             yield from items or [Skipped(Reason.NOISE)]
 
     def _items(self, entry: Record, role: Role, parts: list[Record]) -> Iterator[Item]:
-        at = _instant(entry)
+        at = instant_of(entry)
         spoken = _prompt if role is Role.USER else _answer
-        message = partial(Message, at=at, utc_offset=_utc_offset(entry))
+        message = partial(Message, at=at, utc_offset=utc_offset_of(entry))
         words = spoken([part for part in parts if not _is_tool(part)], message, turn_id=string(entry.get("id")))
         if role is Role.ASSISTANT:
             yield from words
@@ -241,14 +239,6 @@ def _part(part: object) -> Record:
 
 def _is_tool(part: Record) -> bool:
     return text(part.get("type")).endswith(("tool_use", "tool_result"))
-
-
-def _instant(entry: Record) -> str | None:
-    return next((at for key in _TIMES if (at := instant(entry.get(key)))), None)
-
-
-def _utc_offset(entry: Record) -> int | None:
-    return next((utc_offset(entry[key]) for key in _TIMES if instant(entry.get(key))), None)
 
 
 def _is_turn(entry: object) -> bool:

@@ -7,7 +7,11 @@ from typing import Protocol
 
 from omcli.formats.format import by_record
 from omcli.formats.source import Record, Source
+from omcli.memory.dates import instant, utc_offset
 from omcli.memory.transcript import Carried, Item, NewConversation, Reason, Skipped
+
+_TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
+"""Where turns say when they were said; no interface has a place for it, and programs choose their own."""
 
 
 class Conversation(Protocol):
@@ -62,3 +66,13 @@ class _Turns:
 
     def carried(self) -> Carried | None:
         return self._conversation.carried() if self._begun else None
+
+
+def instant_of(turn: Record) -> str | None:
+    """When a turn was said, where it tells."""
+    return next((at for key in _TIMES if (at := instant(turn.get(key)))), None)
+
+
+def utc_offset_of(turn: Record) -> int | None:
+    """In which zone it was said, in minutes east of UTC, where its time tells."""
+    return next((utc_offset(turn[key]) for key in _TIMES if instant(turn.get(key))), None)

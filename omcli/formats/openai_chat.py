@@ -7,19 +7,17 @@ from collections import deque
 from collections.abc import Iterator
 
 from omcli.formats import blocks
-from omcli.formats.conversations import in_turns
+from omcli.formats.conversations import in_turns, instant_of, utc_offset_of
 from omcli.formats.format import Format
 from omcli.formats.own_output import is_pack
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
-from omcli.memory.dates import instant, utc_offset
 from omcli.memory.message import Image, Message, Role
 from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _LISTS = ("messages", "traj", "conversation", "conversations")
-_TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
 # Keys that messages of other programs have beside a role: they mean something else, or need another reader.
 _FOREIGN = frozenset({"type", "message", "parts", "payload", "uuid", "parentUuid", "sessionId", "sessionID"})
 _TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
@@ -110,13 +108,13 @@ class _Conversation:
                     role=role,
                     text=said,
                     id=_identifier(entry, "id", "message_id"),
-                    at=_instant(entry),
-                    utc_offset=_utc_offset(entry),
+                    at=instant_of(entry),
+                    utc_offset=utc_offset_of(entry),
                     name=name if name and name.casefold() != role else None,
                     images=content.images,
                 )
             )
-        items += [self._call(call, _instant(entry)) for call in (*_calls(entry), *content.calls)]
+        items += [self._call(call, instant_of(entry)) for call in (*_calls(entry), *content.calls)]
         if not items and content.text.strip():
             items.append(Skipped(Reason.INJECTED))
         elif not items:
@@ -148,7 +146,7 @@ class _Conversation:
             role=Role.RESULT,
             text=said,
             id=_identifier(entry, "id", "message_id"),
-            at=_instant(entry),
+            at=instant_of(entry),
             tool=tool,
             call_id=call_id,
             failed=True if said.startswith("Error") else None,
@@ -254,14 +252,6 @@ def _identifier(entry: Record, *keys: str) -> str | None:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
     return None
-
-
-def _instant(entry: Record) -> str | None:
-    return next((at for key in _TIMES if (at := instant(entry.get(key)))), None)
-
-
-def _utc_offset(entry: Record) -> int | None:
-    return next((utc_offset(entry[key]) for key in _TIMES if instant(entry.get(key))), None)
 
 
 def _is_chat(entry: Record) -> bool:

@@ -85,7 +85,7 @@ def unit(word: str) -> str:
 # ---- around a date
 
 # What goes on after a date that is no part of a name or a quantity: "in 2024 we moved", but "in 2024 lines".
-_FOLLOWS = (
+_FOLLOWS = lazily(
     r"\s*(?:$|[,.;:!?)\]\"'»”—–-]|(?:a|after|an|and|are|as|at|because|before|but|by|can|due|for|from|he|her|his|how|i|i'\w+|if|"
     r"in|instead|is|it|it's|last|let's|my|next|not|on|or|our|please|she|should|since|so|than|that|the|their|then|there|"
     r"they|this|to|too|until|was|we|we'\w+|were|what|when|where|which|while|who|will|with|you|your)\b)"
@@ -94,18 +94,20 @@ _BOUNDARY = lazily(r"[.;!?,:()\n]")
 _CLAUSE = 160
 """Characters before and after a date that are looked at."""
 
-_WAS = r"\b(?:was|were|did|had|wasn't|weren't|didn't|hadn't|(?:should|could|would|might|must) have)\b"
-_WILL = (
+_WAS = lazily(r"\b(?:was|were|did|had|wasn't|weren't|didn't|hadn't|(?:should|could|would|might|must) have)\b")
+_WILL = lazily(
     r"\b(?:will|won't|shall|should|let's|gonna|going to|plan(?:s|ned|ning)? (?:to|for|on)|scheduled|due|deadline|"
     r"upcoming|need(?:s)? to|(?:have|has) to|want(?:s)? to)\b|'ll\b"
 )
-_PAST = (
+_PAST = lazily(
     r"\b(?:ago|became|began|bought|broke|brought|built|came|done|drove|fell|felt|found|gave|got|grew|held|kept|knew|left|"
     r"lost|made|met|paid|ran|said|sat|saw|sent|sold|spent|spoke|stood|taught|thought|told|took|went|won|wrote|yesterday|"
     r"(?!(?:need|speed|feed|seed|indeed|embed|proceed|exceed|succeed)\b)\w{2,30}ed)\b"
 )
-_COULD = r"\b(?:can|could|would|takes?|only|once|twice|times?|first|ever|every|each|per|most|best|worst|all|within)\b"
-_STARTS = (
+_COULD = lazily(
+    r"\b(?:can|could|would|takes?|only|once|twice|times?|first|ever|every|each|per|most|best|worst|all|within)\b"
+)
+_STARTS = lazily(
     r"(?:\b(?:is|are|be|it's|that's|back|again|you|me|us|starts?|begins?|ends?|expires?|leaves?|opens?|launch(?:es)?|"
     r"arrives?|due|off|meet|ships?)) $"
 )
@@ -121,17 +123,17 @@ class Tense(StrEnum):
 
 def goes_on(found: re.Match[str]) -> bool:
     """Whether a text goes on after a date as after a date: with punctuation, or a word that starts something else."""
-    return bool(re.match(_FOLLOWS, found.string[found.end() : found.end() + _CLAUSE]))
+    return bool(_FOLLOWS.match(found.string[found.end() : found.end() + _CLAUSE]))
 
 
 def tense(found: re.Match[str]) -> Tense:
     """Whether the clause around a date is about what is over or to come, by its verbs."""
     clause = _clause(found)
-    if re.search(_WAS, clause):
+    if _WAS.search(clause):
         return Tense.OVER
-    if re.search(_WILL, clause):
+    if _WILL.search(clause):
         return Tense.COMING
-    return Tense.OVER if re.search(_PAST, clause) else Tense.UNTOLD
+    return Tense.OVER if _PAST.search(clause) else Tense.UNTOLD
 
 
 def is_ahead(found: re.Match[str]) -> bool:
@@ -141,9 +143,9 @@ def is_ahead(found: re.Match[str]) -> bool:
     of a thing there is ("three calls in a week"): not where the clause has words of that.
     """
     told = tense(found)
-    if told is Tense.OVER or re.search(_COULD, _clause(found)):
+    if told is Tense.OVER or _COULD.search(_clause(found)):
         return False
-    return told is Tense.COMING or opens_clause(found) or bool(re.search(_STARTS, _before(found)))
+    return told is Tense.COMING or opens_clause(found) or bool(_STARTS.search(_before(found)))
 
 
 def opens_clause(found: re.Match[str]) -> bool:

@@ -16,19 +16,20 @@ from collections.abc import Callable, Mapping
 from omcli.memory.dates import minute
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Observation, Priority, Status
+from omcli.memory.patterns import lazily
 from omcli.memory.record import record
 from omcli.memory.text import printable
 
 TAG = "om-memory"
 """What encloses a pack; `formats.values` leaves out what stands in it."""
 
-# Compiled when they are used: most rows have nothing of it, and most runs read none back.
-_BREAKS = "[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+"
-_TAG_LIKE = rf"<(\\*/?{TAG})"
-_GUARDED_TAG = rf"<\\(\\*/?{TAG})"
-_SETTLED = r"(done|resolved): "
-_MARK_LIKE = re.compile(rf"\\*(?:{_SETTLED}|(?:CRITICAL|IMPORTANT|NOTE) )")
-_GUARDED_MARK = rf"\\+(?:{_SETTLED}|(?:CRITICAL|IMPORTANT|NOTE) )"
+_BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+_TAG_LIKE = lazily(rf"<(\\*/?{TAG})", re.IGNORECASE)
+_GUARDED_TAG = lazily(rf"<\\(\\*/?{TAG})", re.IGNORECASE)
+_MARK = r"(?:(?:done|resolved): |(?:CRITICAL|IMPORTANT|NOTE) )"
+# Every row that is printed is looked at for one.
+_MARK_LIKE = re.compile(rf"\\*{_MARK}")
+_GUARDED_MARK = lazily(rf"\\+{_MARK}")
 
 
 @record
@@ -62,17 +63,17 @@ def line(row: Observation) -> Line:
 
 def as_line(text: str) -> str:
     """A row's text as it is printed: on one line, with all its spaces."""
-    return text if text.isprintable() else printable(re.sub(_BREAKS, " ", text))
+    return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
 def fenced(text: str) -> str:
     r"""Text in which nothing opens or closes a pack: `</om-memory` is `<\/om-memory`."""
-    return re.sub(_TAG_LIKE, r"<\\\1", text, flags=re.IGNORECASE) if "<" in text else text
+    return _TAG_LIKE.sub(r"<\\\1", text) if "<" in text else text
 
 
 def unfenced(text: str) -> str:
     """Text that was `fenced`, as it was."""
-    return re.sub(_GUARDED_TAG, r"<\1", text, flags=re.IGNORECASE)
+    return _GUARDED_TAG.sub(r"<\1", text)
 
 
 _WORDS: Mapping[Priority, str] = {Priority.HIGH: "CRITICAL", Priority.MEDIUM: "IMPORTANT", Priority.LOW: "NOTE"}
@@ -80,8 +81,8 @@ _PRIORITIES = {word: priority for priority, word in _WORDS.items()}
 _DATED = r"\[(?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\] "
 _MARKED = rf"(?P<word>{'|'.join(_PRIORITIES)}) "
 _SAID = r"(?:(?P<status>done|resolved): )?(?P<text>.*)"
-_WRITTEN = _DATED + _MARKED + _SAID
-_WRITTEN_UNDER = f"(?:{_MARKED})?{_SAID}"
+_WRITTEN = lazily(_DATED + _MARKED + _SAID, re.DOTALL)
+_WRITTEN_UNDER = lazily(f"(?:{_MARKED})?{_SAID}", re.DOTALL)
 
 
 def _said(said: Line) -> str:
@@ -101,7 +102,7 @@ def _words_under(said: Line) -> str:
 
 
 def _parse_words(written: str, minute: str = "") -> Line | None:
-    found = re.fullmatch(_WRITTEN_UNDER if minute else _WRITTEN, written, re.DOTALL)
+    found = (_WRITTEN_UNDER if minute else _WRITTEN).fullmatch(written)
     if found is None:
         return None
     text = unfenced(found["text"])
@@ -109,7 +110,7 @@ def _parse_words(written: str, minute: str = "") -> Line | None:
         dated=minute or found["dated"],
         priority=_PRIORITIES[found["word"] or "IMPORTANT"],
         status=Status(found["status"]) if found["status"] else None,
-        text=text[1:] if re.match(_GUARDED_MARK, text) else text,
+        text=text[1:] if _GUARDED_MARK.match(text) else text,
     )
 
 

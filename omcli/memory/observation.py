@@ -55,6 +55,8 @@ class Type(StrEnum):
 
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
 """Types whose rows hold until somebody says otherwise."""
+FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
+FILE_CHANGES = frozenset({Type.FILE_MODIFIED, Type.FILE_CREATED})
 
 
 class Priority(StrEnum):
@@ -79,6 +81,9 @@ class Status(StrEnum):
     OPEN = "open"
     DONE = "done"
     RESOLVED = "resolved"
+
+
+SETTLED = frozenset({Status.DONE, Status.RESOLVED})
 
 
 class Source(StrEnum):

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import exp2
 
-from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.memory.worth import PINNED
+from omcli.memory.observation import SETTLED, Kind, Observation, Priority, Type
+from omcli.memory.worth import BIAS, PINNED
 
-HALF_LIFE_DAYS = 7.0
+_HALF_LIFE_DAYS = 7.0
 WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priority.LOW: 1}
-# A note is medium unless its author says otherwise, a reflection high: 2 x 2.0 puts a note of the same day ahead.
-BIAS: Mapping[Kind, float] = {Kind.REFLECTION: 1.3, Kind.NOTE: 2.0}
-_SETTLED = frozenset({Status.DONE, Status.RESOLVED})
 # What is being done in one session is no business of another, however it was written down.
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
 _LASTING = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT})
@@ -33,14 +30,14 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
     if row.kind is not Kind.OBSERVATION or row.type in _LASTING:
         return True
     if row.type is Type.BLOCKER:
-        return row.status not in _SETTLED
+        return row.status not in SETTLED
     return row.type in _LASTING_IF_HIGH and row.priority is Priority.HIGH
 
 
 def score(row: Observation, *, now: str) -> float:
     """`weight x bias x 2^(-age / 7 days)`: the worth of a row halves every week it was neither written nor used."""
     age = max(0.0, _days(now) - _days(row.last_used_at or row.dated))
-    return WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * exp2(-age / HALF_LIFE_DAYS)
+    return WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * exp2(-age / _HALF_LIFE_DAYS)
 
 
 def ranked(rows: Sequence[Observation], *, now: str) -> list[int]:

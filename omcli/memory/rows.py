@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
+from omcli.memory.patterns import lazily
 
 # Valid in JSON as they are, but they move a terminal's cursor, turn its text around, end lines or can't be encoded.
-_RAW = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+_RAW = lazily("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def json_line(value: object) -> str:
@@ -16,7 +15,7 @@ def json_line(value: object) -> str:
     import json  # noqa: PLC0415 - a pack as text is printed without
 
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return re.sub(_RAW, lambda found: f"\\u{ord(found[0]):04x}", written)
+    return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def row(observation: Observation) -> dict[str, object]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
-REPLACEMENT = "\ufffd"
+from omcli.memory.patterns import lazily
 
-# Only what every run needs is compiled here; the others are compiled, and remembered by `re`, when they are used.
-_UNSTORABLE = "[\0\ud800-\udfff]"
+_REPLACEMENT = "\ufffd"
+
+_UNSTORABLE = lazily("[\0\ud800-\udfff]")
 # Terminal control: CSI (colours, cursor), OSC and its like up to their end on the same line, two-character sequences.
-_ANSI = (
+_ANSI = lazily(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
 # Marks that reorder what is shown after them, so that it reads as something else.
-_BIDI = "[\u202a-\u202e\u2066-\u2069]"
-_CONTROL = "[\0-\x1f\x7f-\x9f\ud800-\udfff]"
+_BIDI = lazily("[\u202a-\u202e\u2066-\u2069]")
+_CONTROL = lazily("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+# Every run needs this one.
 _UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 
 
@@ -24,13 +26,13 @@ def clean(text: str) -> str:
     """The text as it can be stored: lone surrogates and NUL become U+FFFD."""
     if "\0" not in text and _is_unicode(text):
         return text
-    return re.sub(_UNSTORABLE, REPLACEMENT, text)
+    return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
 def one_line(text: str) -> str:
     """The text on one line: runs of white space and control characters are one space, terminal control is gone."""
     if not text.isprintable():
-        text = re.sub(_CONTROL, " ", re.sub(_BIDI, "", re.sub(_ANSI, "", text)))
+        text = _CONTROL.sub(" ", _BIDI.sub("", _ANSI.sub("", text)))
     return " ".join(text.split())
 
 
@@ -42,7 +44,13 @@ def printable(text: str) -> str:
     if not _UNPRINTABLE.search(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _UNPRINTABLE.sub(REPLACEMENT, re.sub(_BIDI, "", re.sub(_ANSI, "", text)))
+    return _UNPRINTABLE.sub(_REPLACEMENT, _BIDI.sub("", _ANSI.sub("", text)))
+
+
+def below(directory: str | None, path: str) -> str:
+    """A path as rows name it: below a directory without that."""
+    base = (directory or "").rstrip("/")
+    return path.removeprefix(f"{base}/") if base else path
 
 
 def _is_unicode(text: str) -> bool:

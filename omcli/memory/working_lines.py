@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from omcli.memory.notation import as_line, fenced
-from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Kind, Observation, Priority, Status, Type
 from omcli.memory.ranking import WEIGHTS
 from omcli.memory.record import field, mutable_record, record
+from omcli.memory.text import below
 from omcli.memory.worth import PINNED
 
 MAIN = ("Current Task", "Modified Files", "Recent Errors", "Key Decisions")
@@ -18,9 +19,6 @@ HEADINGS = (*MAIN, "Blockers", "Open Questions", "Notes", "Outcomes", "Commands"
 _LINE_CHARACTERS = 300
 """A longer line is cut between words; `om show` prints the whole row."""
 _CHANGE_CHARACTERS = 120
-_SETTLED = frozenset({Status.DONE, Status.RESOLVED})
-_FILES = frozenset({Type.FILE_CREATED, Type.FILE_MODIFIED})
-_FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
 _DECISIONS = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
 _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
@@ -114,9 +112,9 @@ def _standing(rows: Sequence[Observation]) -> Iterator[_Fact]:
         if row.id not in own:
             continue
         successor = own.get(row.superseded_by or "")
-        answered = successor is not None and row.type in _FAILURES and successor.type not in _FAILURES
+        answered = successor is not None and row.type in FAILURES and successor.type not in FAILURES
         if successor is None or answered:
-            yield _Fact(place=place, row=row, is_settled=answered or row.status in _SETTLED)
+            yield _Fact(place=place, row=row, is_settled=answered or row.status in SETTLED)
 
 
 def _entry(line: _Line) -> Entry:
@@ -253,15 +251,15 @@ def _files(facts: Iterable[_Fact], *, cwd: str | None) -> Iterator[_Line]:
     """A line per file: what became of it in the session, and what the last change was."""
     files: dict[str, _File] = {}
     for fact in facts:
-        if fact.row.type not in _FILES:
+        if fact.row.type not in FILE_CHANGES:
             continue
-        path = _below(cwd, fact.known("path"))
+        path = below(cwd, fact.known("path"))
         if not path:
             yield _Line(facts=[fact], text=fact.row.text)
             continue
         file = files.setdefault(path, _File())
         _change(file, fact)
-        if moved_to := _below(cwd, fact.known("moved_to")):
+        if moved_to := below(cwd, fact.known("moved_to")):
             files[moved_to] = files.pop(path)
             files[moved_to].moved_from = path
     for path, file in files.items():
@@ -283,12 +281,6 @@ def _change(file: _File, fact: _Fact) -> None:
     file.edits += again + fact.number("edits", 0 if created else 1)
 
 
-def _below(cwd: str | None, path: str) -> str:
-    """A path as lines name it: below the session's directory without it."""
-    base = (cwd or "").rstrip("/")
-    return path.removeprefix(f"{base}/") if base else path
-
-
 # ---- failures and commands
 
 
@@ -297,7 +289,7 @@ def _failures(facts: Iterable[_Fact], *, cwd: str | None) -> dict[str, _Line]:
     lines: dict[str, _Line] = {}
     times: dict[str, int] = {}
     for fact in facts:
-        if fact.row.type in _FAILURES:
+        if fact.row.type in FAILURES:
             key = _failed_at(fact, cwd=cwd)
             if key in lines and fact.is_settled and _is_earlier(fact, lines[key].facts[-1]):
                 continue  # that it works was known before it failed again
@@ -322,14 +314,14 @@ def _is_earlier(fact: _Fact, other: _Fact) -> bool:
 def _failed_at(fact: _Fact, *, cwd: str | None) -> str:
     if command := fact.known("command"):
         return f"run {command}"
-    target = _below(cwd, fact.known("target"))
+    target = below(cwd, fact.known("target"))
     return f"use {target}" if target else fact.row.text
 
 
 def _worked(fact: _Fact, *, cwd: str | None) -> Iterator[str]:
     """What a row says to have worked: a command, `a && b` with its parts, or a change of a file."""
-    if fact.row.type in _FILES:
-        yield f"use {_below(cwd, fact.known('path'))}"
+    if fact.row.type in FILE_CHANGES:
+        yield f"use {below(cwd, fact.known('path'))}"
     if fact.row.status is not Status.DONE:
         return
     commands = fact.row.metadata.get("commands")

@@ -9,9 +9,10 @@ from functools import cache
 from heapq import heapify, heappop, heappushpop
 from itertools import chain
 from math import fsum, log
+from types import MappingProxyType
 
 from omcli.memory.common_words import COMMON_WORDS, FUNCTION_WORDS
-from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+from omcli.memory.observation import FILE_CHANGES, Kind, Observation, Priority, Status, Type
 
 PINNED = "pinned"
 """A row with this tag goes before all others."""
@@ -31,11 +32,13 @@ _LINE_TOKENS = 15
 """Added to the length of a row: very short rows say little, however dense they are."""
 
 _IMPORTANCE = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
-_BIAS = {Kind.NOTE: 2.0, Kind.REFLECTION: 1.3}
+# A note is medium unless its author says otherwise, a reflection high: 2 × 2.0 puts a note of the same day ahead.
+BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
+"""How many times a row of the same importance is worth that was not merely observed."""
 # What holds until somebody says otherwise. Everything else matters less the more has been done since.
 _LASTING = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
-    | {Type.FILE_MODIFIED, Type.FILE_CREATED}
+    | FILE_CHANGES
 )
 
 _TERM = r"\w+(?:[-./:#@]+\w+)*"
@@ -146,4 +149,4 @@ def _merit(row: Observation, age: float) -> float:
         if row.type in _LASTING or row.status is Status.OPEN
         else _FRESHNESS_FLOOR + (1 - _FRESHNESS_FLOOR) * age * age
     )
-    return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * _BIAS.get(row.kind, 1.0))
+    return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * BIAS.get(row.kind, 1.0))

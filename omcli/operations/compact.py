@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from omcli.memory.budget import Budgets
 from omcli.memory.context_pack import ContextPack, pack
@@ -11,6 +10,7 @@ from omcli.memory.layouts import To
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import LogQuery, Store, TokenCounter
+from omcli.memory.record import record
 from omcli.observers.rules.sentences import segments
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.workshop import Workshop
@@ -24,7 +24,7 @@ _QUOTE_IMPORTANCE = 6
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Compacted:
     """What became of a transcript."""
 

@@ -62,8 +62,8 @@ def standing(
             {"session": session, "limit": limit},
         )
     ]
-    missing = ",".join(str(position) for position in positions if position not in known)
-    read = _select(connection, f"WHERE o.position IN ({missing})", ())
+    missing = rows.compact_json([position for position in positions if position not in known])
+    read = _select(connection, "WHERE o.position IN (SELECT value FROM json_each(?))", (missing,))
     rows_at = {**known, **{logged.position: logged.observation for logged in read}}
     return {position: rows_at[position] for position in positions}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -10,6 +9,7 @@ from typing import Any
 
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.patterns import lazily
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 
@@ -24,7 +24,7 @@ _SOURCES = {str(member): member for member in Source}
 Columns = dict[str, object]
 Values = Mapping[str, object] | Sequence[object]
 
-_LONE_SURROGATE = "[\ud800-\udfff]"
+_LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _LARGEST_INTEGER = (1 << 63) - 1
 
 MESSAGE = (
@@ -55,13 +55,13 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
     """Adds a row and gives its number."""
-    number = execute(connection, insertion(table, tuple(columns)), tuple(columns.values())).lastrowid
+    number = execute(connection, _insertion(table, tuple(columns)), tuple(columns.values())).lastrowid
     assert number is not None
     return number
 
 
 @cache
-def insertion(table: str, columns: tuple[str, ...]) -> str:
+def _insertion(table: str, columns: tuple[str, ...]) -> str:
     """The statement that adds a row."""
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
@@ -239,7 +239,7 @@ def _parsed(text: str) -> Any:
 
 def _well_formed(value: object) -> object:
     """The value; in text, halves of surrogate pairs, which are no Unicode by themselves, become U+FFFD."""
-    return re.sub(_LONE_SURROGATE, "\ufffd", value) if isinstance(value, str) else value
+    return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def _storable(number: int | None) -> int | None:

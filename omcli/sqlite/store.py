@@ -146,17 +146,17 @@ class SqliteStore:
         with self._writing() as connection:
             observation_table.add(connection, [observation])
 
+    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        """Keeps the bookmarks of a file."""
+        with self._writing() as connection:
+            bookmark_table.put(connection, origin, bookmarks)
+
     # What comes out.
 
     def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
         """How far a file was taken in."""
         with self._reading() as connection:
             return bookmark_table.find(connection, origin)
-
-    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        """Keeps the bookmarks of a file."""
-        with self._writing() as connection:
-            bookmark_table.put(connection, origin, bookmarks)
 
     def unobserved(self, session: str, *, max_tokens: int, standing: int = 0) -> Batch | None:
         """The next batch of a session."""

@@ -6,13 +6,11 @@ in their units mean what they meant.
 
 from __future__ import annotations
 
-import re
-
+from omcli.memory.patterns import lazily
 from omcli.tokenizers.counter import Counter, CountText
 
 # Chinese characters and Hangul syllables; kana count as other characters, as they did upstream.
-# Not compiled here: that takes 2 ms, and every command imports this module.
-_CJK = "[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]"
+_CJK = lazily("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 
 def _up(characters_in_ten_tokens: int) -> CountText:
@@ -20,7 +18,7 @@ def _up(characters_in_ten_tokens: int) -> CountText:
 
 
 def _four_or_two(text: str) -> int:
-    cjk = 0 if text.isascii() else len(re.findall(_CJK, text))
+    cjk = 0 if text.isascii() else len(_CJK.findall(text))
     return (len(text) - cjk) // 4 + cjk // 2
 
 

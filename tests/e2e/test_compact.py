@@ -38,8 +38,12 @@ def test_the_target_is_never_exceeded(om: Om, to: str) -> None:
 def test_the_agent_is_quoted_and_every_quote_leads_to_its_message(om: Om) -> None:
     """S4.14: nothing is worded anew, and what was shortened is still there."""
     said = "The parser reads the station table twice. The second pass drops ids with capitals, so Cuxhaven is missing."
-    om("observe", "-q", stdin=tide_story().assistant(said).text())
-    rows = om("compact", "--json", stdin=tide_story().assistant(said).text()).document["observations"]
+    talk = Talk().user("Why is Cuxhaven missing?").assistant(said)
+    for number in range(40):
+        talk.user(f"Look at station {number} as well.").assistant(
+            f"Station {number} is in the table, in small letters."
+        )
+    rows = om("compact", "--json", stdin=talk.text()).document["observations"]
     (quote,) = [row for row in rows if row["text"] == f"Agent: {said}"]
     assert said in om("show", quote["id"]).stdout
     assert not [row for row in om("log", "--jsonl").lines if row["id"] == quote["id"]], "a quote is no row"

@@ -24,7 +24,7 @@ def _rows(om: Om) -> list[tuple[str, str]]:
 
 
 def test_a_long_prompt_becomes_a_row_for_each_thing_it_says(om: Om) -> None:
-    """S0.24, S0.26, O6: who somebody is, what was decided and why, what changed and what is preferred."""
+    """S0.24, S0.26, S3.9, O6: who somebody is, what was decided and why, what changed and what is preferred."""
     om(
         "observe",
         "--format",

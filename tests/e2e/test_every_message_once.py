@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import random
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from omcli.sqlite.migrate import steps
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of, opened
 from tests.e2e.transcripts import Talk, long_talk, tide_story
@@ -35,6 +38,12 @@ def kept(om: Om) -> list[str]:
     """What was said, in the order of arrival."""
     with opened(om.db) as connection:
         return [text for (text,) in connection.execute("SELECT text FROM messages ORDER BY seq")]
+
+
+def stretches(om: Om) -> list[tuple[int, int]]:
+    """What the batches cover, in order: the `seq` that each follows, and its last one."""
+    with opened(om.db) as connection:
+        return list(connection.execute("SELECT after, through FROM batches ORDER BY number"))
 
 
 def rows(om: Om) -> list[str]:
@@ -200,6 +209,69 @@ class TestImports:
         assert om("status", "--json").document["pending"] == 0
         assert om("sessions", "--jsonl").lines[0]["seen_at"] == "2026-03-02T10:00:00.000Z"
         assert_covered_once(om.db)
+
+
+class TestTheCursor:
+    def test_a_batch_begins_behind_what_is_covered_and_nothing_new_is_no_batch(self, om: Om) -> None:
+        """T8, T15: all four messages, then the two that follow; none, and the cursor stays, where nothing is new."""
+        talk = Talk().user("We decided to use PNG.").assistant("Noted.").user("Thanks.").assistant("Sure.")
+        om("observe", "-q", stdin=talk.text())
+        om("observe", "-q", stdin=talk.text())
+        assert stretches(om) == [(0, 4)]
+        om("observe", "-q", stdin=talk.user("We decided to ship on Monday.").assistant("Noted.").text())
+        om("observe", "-q", stdin="")
+        assert stretches(om) == [(0, 4), (4, 6)]
+
+    def test_earlier_messages_that_come_later_do_not_take_the_cursor_back(self, om: Om) -> None:
+        """T16, F12: it stands at the highest place that was covered."""
+        talk = long_talk("one", 40)
+        om("observe", "-q", stdin=lines(talk.lines[20:]))
+        om("observe", "-q", stdin=lines(talk.lines[:20]))
+        assert stretches(om) == [(0, 20), (20, 40)]
+        om("observe", "-q", stdin=talk.text())
+        assert stretches(om) == [(0, 20), (20, 40)]
+
+    def test_rows_that_are_gone_do_not_bring_their_messages_back(self, om: Om) -> None:
+        """F16: how far a session is observed is not derived from rows."""
+        om("observe", "-q", stdin=tide_story().text())
+        assert rows(om)
+        with closing(sqlite3.connect(om.db)) as connection, connection:
+            connection.execute("DELETE FROM observations")
+        assert observed(om, stdin=tide_story().text())["observations"] == 0
+        assert rows(om) == []
+        assert_covered_once(om.db)
+
+
+class TestRecords:
+    def test_two_records_on_one_line_are_both_taken(self, om: Om) -> None:
+        """F63: the program crashed while it appended."""
+        first, second = Talk().user("We decided to use PNG.").user("We decided to ship on Monday.").lines
+        assert observed(om, stdin=f"{first}{second}\n")["new_messages"] == 2
+        assert kept(om) == ["We decided to use PNG.", "We decided to ship on Monday."]
+
+    def test_pieces_of_a_stream_are_one_message(self, om: Om) -> None:
+        """F69: "Hel", "lo"."""
+        talk = Talk().user("Say hello.")
+        for piece in ("Hel", "lo"):
+            event = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": piece}}
+            talk.raw(json.dumps({"type": "stream_event", "session_id": talk.session, "event": event}))
+        assert observed(om, stdin=talk.assistant("Hello").text())["new_messages"] == 2
+        assert kept(om) == ["Say hello.", "Hello"]
+
+
+def test_runs_that_find_an_old_store_at_once_all_work_on_the_new_one(om: Om) -> None:
+    """F29: one brings it up to date, the others wait."""
+    om.db.parent.mkdir()
+    with closing(sqlite3.connect(om.db)) as connection:
+        connection.executescript(f"{steps()[0]}\nPRAGMA user_version = 1;")
+    runs = [
+        om.start("observe", "-q", om.write(f"{name}.jsonl", Talk(session=name).user(f"We decided on {name}.").text()))
+        for name in "abcd"
+    ]
+    ended = [run.communicate(timeout=60)[1] for run in runs]
+    assert ([run.returncode for run in runs], ended) == ([0] * 4, [b""] * 4)
+    assert sorted(rows(om)) == [f"User: We decided on {name}." for name in "abcd"]
+    assert_covered_once(om.db)
 
 
 class TestSizes:

@@ -243,7 +243,7 @@ def crowded(om: Om) -> Om:
 
 
 def test_the_lowest_section_gives_way_and_the_cap_holds(crowded: Om) -> None:
-    """T34, S4.10: 800 tokens at most, by the counter of the run; a smaller budget lowers it."""
+    """T34, S4.10, S4.13: 800 tokens at most, by the counter of the run; a smaller budget lowers it."""
     printed = crowded("context", "-q", "--working-memory").stdout
     assert counter().text(printed) <= 800
     at = [

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.observers.rules import shell
-from omcli.observers.rules.drafting import Paths, draft_of, first_lines, folded
+from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.excerpts import Interest, excerpts
 from omcli.observers.rules.files import file_changes
 from omcli.observers.rules.looks import looks
@@ -20,6 +20,7 @@ from omcli.observers.rules.running import started
 from omcli.observers.rules.settling import Passed, failed_run, failed_use
 from omcli.observers.rules.tasks import SINGLE, todos
 from omcli.observers.rules.tools import ToolEvent, ToolKind, subject
+from omcli.observers.rules.wording import cut, first_lines, folded
 
 _FOLDED_CHARACTERS = 70
 """How much of a command is shown where several share a row."""
@@ -33,6 +34,8 @@ _REFUSED = lazily(
     r"\[Request interrupted by user|Operation aborted)",
     re.IGNORECASE,
 )
+_OPENS = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
+_PUSHES = lazily(r"\bgit push\b")
 # What agents add to a command's output: the code that the row tells anyway.
 _EXIT_HEAD = lazily(r"(?:Error: )?Exit code \d+\s*")
 _EXIT_TAIL = lazily(r"Command exited with code \d+")
@@ -144,37 +147,18 @@ def _hides_trouble(event: ToolEvent) -> bool:
 
 def _landmark(command: str, event: ToolEvent) -> Draft | None:
     """Commits, pull requests and releases: finished, state-changing, and what a later session asks about."""
-    commit = shell.committed(event.output) if "commit" in command or "merge" in command else None
-    if commit:
+    shown = shell.shown(command)
+    sha = None
+    if ("commit" in command or "merge" in command) and (commit := shell.committed(event.output)):
         branch, sha, title = commit
-        return draft_of(
-            [event],
-            f"Committed {sha} on {branch}: {title}",
-            Type.OUTCOME,
-            7,
-            status=Status.DONE,
-            metadata={"commit": sha, "command": shell.shown(command)},
-        )
-    address = shell.published(event.output)
-    if address and re.search(r"\b(?:pr|mr|release|pull-request)\s+create\b", command):
-        return draft_of(
-            [event],
-            f"Opened {address} with: {shell.shown(command)}",
-            Type.OUTCOME,
-            7,
-            status=Status.DONE,
-            metadata={"command": shell.shown(command)},
-        )
-    if re.search(r"\bgit push\b", command) and not shell.only_looks(command):
-        return draft_of(
-            [event],
-            f"Pushed: {shell.shown(command)}{_outcome(event)}",
-            Type.OUTCOME,
-            7,
-            status=Status.DONE,
-            metadata={"command": shell.shown(command)},
-        )
-    return None
+        text = f"Committed {sha} on {branch}: {title}"
+    elif _OPENS.search(command) and (address := shell.published(event.output)):
+        text = f"Opened {address} with: {shown}"
+    elif _PUSHES.search(command) and not shell.only_looks(command):
+        text = f"Pushed: {shown}{_outcome(event)}"
+    else:
+        return None
+    return draft_of([event], text, Type.OUTCOME, 7, status=Status.DONE, metadata={"commit": sha, "command": shown})
 
 
 # ---- failures
@@ -184,7 +168,7 @@ def passes(events: Iterable[ToolEvent]) -> Iterator[Passed]:
     """What worked: commands, and edits of files. A failure of the same before is mended then (`settling`)."""
     for event in events:
         if event.result is not None and not event.failed and not event.process and not _hides_trouble(event):
-            yield Passed(targets=tuple(_targets(event)), sources=event.sources, at=event.at)
+            yield Passed(targets=_targets(event), sources=event.sources, at=event.at)
 
 
 def _failure(event: ToolEvent, near: Paths) -> Draft:
@@ -219,7 +203,7 @@ def _failed(what: str, event: ToolEvent) -> str:
     most = _FAILURE_CHARACTERS - len(" (× 99)")
     room = most - len(what) - len(": ")
     why = _why(event, room) if room > 0 else ""
-    return shell.cut(f"{what}{f': {why}' if why else ''}", most)
+    return cut(f"{what}{f': {why}' if why else ''}", most)
 
 
 def _error(event: ToolEvent) -> str:
@@ -232,7 +216,7 @@ def _why(event: ToolEvent, limit: int) -> str:
     """What went wrong: a command says it in its error lines, any other tool in its first."""
     if event.kind is ToolKind.RUN:
         return shell.trouble(_without_exit_note(event.output), limit)
-    return shell.cut(next(iter(first_lines(event.output, 1)), ""), limit)
+    return cut(next(iter(first_lines(event.output, 1)), ""), limit)
 
 
 def _without_exit_note(output: str) -> str:
@@ -242,12 +226,12 @@ def _without_exit_note(output: str) -> str:
     return before if before and _EXIT_TAIL.fullmatch(last.strip()) else output
 
 
-def _targets(event: ToolEvent) -> dict[str, None]:
+def _targets(event: ToolEvent) -> tuple[str, ...]:
     """What an event worked on, as failures name it (`settling`); `a && b` worked only if a worked and b did."""
     if event.kind is not ToolKind.RUN:
-        return {failed_use(event.kind, subject(event)): None}
+        return (failed_use(event.kind, subject(event)),)
     command = shell.command_of(event.arguments, event.raw)
-    return dict.fromkeys(failed_run(shell.shown(part.strip())) for part in (command, *command.split("&&")))
+    return tuple(dict.fromkeys(failed_run(shell.shown(part.strip())) for part in (command, *command.split("&&"))))
 
 
 def _is_no_answer(event: ToolEvent) -> bool:

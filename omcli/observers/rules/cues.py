@@ -403,7 +403,7 @@ def is_pleasantry(sentence: str) -> bool:
     return len(said) <= 80 and bool(_PLEASANT.match(said)) and not _NAMES_A_THING.search(said)
 
 
-def names_a_thing(sentence: str) -> bool:
+def _names_a_thing(sentence: str) -> bool:
     """Whether a sentence has a number, a name that is not its first word, or something quoted in it."""
     return bool(_NAMES_A_THING.search(sentence) or _NAME_INSIDE.search(sentence))
 
@@ -412,7 +412,7 @@ def told_importance(sentence: str) -> int:
     """0 to 10, between people: what somebody did, and what has a name, a number or a day in it, is asked for later."""
     said = _straight(sentence)
     did = bool(_DID.search(said) or _HAPPENED.search(said))
-    named = names_a_thing(said) or bool(_WHEN.search(said))
+    named = _names_a_thing(said) or bool(_WHEN.search(said))
     if _ABOUT_SELF.search(said) or (did and named):
         return 7
     if did or named or user_type(sentence) in _LASTING:

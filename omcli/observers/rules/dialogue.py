@@ -18,29 +18,30 @@ from omcli.memory.patterns import lazily
 from omcli.memory.record import replace
 from omcli.observers.rules import cues
 from omcli.observers.rules.passages import Passage, asked_apart, passages
-from omcli.observers.rules.salience import most_telling
+from omcli.observers.rules.salience import telling_sentences
 from omcli.observers.rules.sentences import Segment, counted_words, prose, segments, spoken_length
-from omcli.observers.rules.shell import counted, cut, shown
+from omcli.observers.rules.shell import shown
 from omcli.observers.rules.times import spoken_of
+from omcli.observers.rules.wording import counted, cut
 
 # Data, markup and logs that somebody pasted: they begin with a bracket, a quoted key or a clock, or have no words.
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
 
 _QUESTION_MARK = lazily("[?？؟]")
 
-PROMPT_WORDS = 40
+_PROMPT_WORDS = 40
 """Prompts up to this length are a row, word for word; longer ones a row for each thing they say."""
-PROMPT_CHARACTERS = 1600
+_PROMPT_CHARACTERS = 1600
 """What is kept of a long prompt: whole sentences, as many as fit."""
-OUTCOME_CHARACTERS = 1800
+_OUTCOME_CHARACTERS = 1800
 """What is kept of an agent's last text in a turn."""
-ANSWER_CHARACTERS = 320
+_ANSWER_CHARACTERS = 320
 """What is kept of an answer where no tools are used."""
-ROW_CHARACTERS = 500
+_ROW_CHARACTERS = 500
 """Characters of a row of an agent; what is one word of code after the other may have many."""
-LONGEST_RUN = 1000
+_LONGEST_RUN = 1000
 """Characters kept of a prompt in which nothing can be parted."""
-ANSWER_WORDS = 12
+_ANSWER_WORDS = 12
 """An answer up to this length, between people, names the question."""
 _QUESTION_WORDS = 3
 """Words below which a question between people names nothing: "You?"."""
@@ -55,16 +56,14 @@ _REMARK_CHARACTERS = 30
 _LEADS_WORK = 7
 _TELLS_SOMETHING = 20
 """Characters below which a sentence without a name in it says nothing."""
+_UNNAMED = 4
+"""The importance of what an agent says where it neither names a thing nor finds, decides or reports one."""
 _STATUS: Mapping[Type, Status] = MappingProxyType({
     Type.OUTCOME: Status.DONE, Type.BLOCKER: Status.OPEN, Type.QUESTION: Status.OPEN,
 })  # fmt: skip
 _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
     Type.BLOCKER: 7, Type.OUTCOME: 7, Type.DECISION: 6, Type.QUESTION: 5, Type.PLAN: 4,
 })  # fmt: skip
-
-
-_UNNAMED = 4
-"""The importance of what an agent says where it neither names a thing nor finds, decides or reports one."""
 
 
 def _draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
@@ -95,7 +94,7 @@ def said_by_person(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[D
     telling = [piece for part in parts for piece in asked_apart(part) if not _says_nothing(piece.text)]
     if not (telling or prompt.message.images or "`" in text or any(cues.asks(part.text) for part in parts)):
         return
-    if counted_words(text) > PROMPT_WORDS:
+    if counted_words(text) > _PROMPT_WORDS:
         yield from _parts_of_prompt(prompt, who, telling or parts)
         return
     about = f" (answering: {question})" if question and len(text) <= _SHORT_ANSWER and not cues.asks(text) else ""
@@ -134,7 +133,7 @@ def _rules_more(row: Passage) -> bool:
 
 def _parts_of_prompt(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> Iterator[Draft]:
     """A row for each thing that a long prompt says; what is left out of a very long one is counted."""
-    kept = _selected([part for part in parts if not _PASTED.match(part.text)] or parts, PROMPT_CHARACTERS)
+    kept = _selected([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(passages(kept, [cues.user_type(part.text) for part in kept]))
     left = len(parts) - len(kept)
     for at, row in enumerate(rows):
@@ -148,9 +147,9 @@ def _parts_of_prompt(prompt: KeptMessage, who: str, parts: Sequence[Segment]) ->
 
 def _fitting(text: str) -> str:
     """A row's words; of a run without spaces that is longer than any row as much as one holds."""
-    if len(text) <= LONGEST_RUN:
+    if len(text) <= _LONGEST_RUN:
         return text
-    return cut(text, LONGEST_RUN).replace("…", "[a long text without spaces]", 1)
+    return cut(text, _LONGEST_RUN).replace("…", "[a long text without spaces]", 1)
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:
@@ -196,13 +195,15 @@ def said_among_people(said: KeptMessage, before: KeptMessage | None) -> Iterator
     kinds = [cues.user_type(part.text) for part in telling]
     for at, row in enumerate(passages(telling, [kind if kind in _AMONG_PEOPLE else None for kind in kinds])):
         words = counted_words(row.text)
-        about = f" (answering: {question})" if question and at == 0 and words <= ANSWER_WORDS else ""
+        about = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
         # Not what only names the one it is said to.
         importance = cues.told_importance(row.text.replace(other, "") if other else row.text)
-        says_little = spoken_length(row.text) < _TELLS_SOMETHING or (importance < _TOLD_LITTLE and words < ANSWER_WORDS)
+        says_little = spoken_length(row.text) < _TELLS_SOMETHING or (
+            importance < _TOLD_LITTLE and words < _ANSWER_WORDS
+        )
         if says_little and not about:
             continue
-        text = cut(f"{who}: {row.text}{about}", PROMPT_CHARACTERS)
+        text = cut(f"{who}: {row.text}{about}", _PROMPT_CHARACTERS)
         yield _draft(said, text, row.kind or Type.FACT, importance, also=before if about else None)
 
 
@@ -238,7 +239,7 @@ def said_on_the_way(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
             kind = row.kind or Type.FACT
             status = Status.OPEN if kind is Type.BLOCKER else None
             importance = _agent_importance(row.text, row.kind) - 1
-            yield _draft(text, f"Agent: {cut(row.text, ROW_CHARACTERS)}", kind, importance, status=status)
+            yield _draft(text, f"Agent: {cut(row.text, _ROW_CHARACTERS)}", kind, importance, status=status)
 
 
 def _remarks(part: Segment) -> bool:
@@ -261,7 +262,7 @@ def said_last(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iter
     """
     who = text.message.name or "Agent"
     parts = [part for part in segments(text.message.text) if not cues.is_talk(part.text)]
-    telling = most_telling(parts, ANSWER_CHARACTERS if in_chat else OUTCOME_CHARACTERS)
+    telling = telling_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
     for row in passages(telling, _kinds_of_report(telling)):
         if spoken_length(row.text) < _TELLS_SOMETHING and not anchors(row.text):
             continue
@@ -271,7 +272,7 @@ def said_last(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iter
         status = _STATUS.get(kind)
         importance = _agent_importance(row.text, kind if row.kind else None)
         importance += worked and kind is not Type.OUTCOME and importance > _UNNAMED
-        yield _draft(text, f"{who}: {cut(row.text, ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status)
+        yield _draft(text, f"{who}: {cut(row.text, _ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status)
 
 
 def _kinds_of_report(parts: Sequence[Segment]) -> list[Type | None]:

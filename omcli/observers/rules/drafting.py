@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.memory.record import positional_record
-from omcli.memory.text import one_line
-from omcli.observers.rules.shell import counted
+from omcli.memory.text import below, one_line
 from omcli.observers.rules.tools import ToolEvent
-
-_SHOWN = 8
-"""Names a folded row lists before it counts the rest."""
 
 
 @positional_record
@@ -22,8 +18,7 @@ class Paths:
     cwd: str | None
 
     def __call__(self, path: str) -> str:
-        base = (self.cwd or "").rstrip("/")
-        return one_line(path.removeprefix(f"{base}/") if base else path)
+        return one_line(below(self.cwd, path))
 
 
 def draft_of(
@@ -49,14 +44,3 @@ def draft_of(
         event_at=told[-1].at,
         metadata=MappingProxyType(known),
     )
-
-
-def folded(names: Sequence[str], joint: str) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _SHOWN
-    return joint.join(names[:_SHOWN]) + (f"{joint}+{counted(more)} more" if more > 0 else "")
-
-
-def first_lines(text: str, count: int | None) -> list[str]:
-    """The first lines of a text that hold anything, each on one line; all of them where `count` is None."""
-    return [one_line(line) for line in text.splitlines() if line.strip()][:count]

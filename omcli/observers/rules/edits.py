@@ -23,6 +23,8 @@ PATCH = "*** Begin Patch"
 _PATCH_FILE = lazily(r"^\*\*\* (Add|Update|Delete) File: (.+)$")
 _PATCH_MOVE = lazily(r"^\*\*\* Move to: (.+)$")
 
+_TELLING = lazily(r"\w{3}")
+
 _NAMES_SHOWN = 6
 _LINE_CHARACTERS = 90
 
@@ -93,7 +95,7 @@ def _line_change(old: str, new: str) -> str:
     if len(gone) == len(come) == 1 and max(len(gone[0]), len(come[0])) <= _LINE_CHARACTERS:
         return f"`{one_line(gone[0])}` → `{one_line(come[0])}`"
     for verb, lines in (("+", come), ("-", gone)):
-        telling = [line for line in lines if len(line) <= _LINE_CHARACTERS and re.search(r"\w{3}", line)]
+        telling = [line for line in lines if len(line) <= _LINE_CHARACTERS and _TELLING.search(line)]
         if telling:
             code = [line for line in telling if not line.startswith(("//", "#", "/*", "*", "--", "<!--"))]
             return f"{verb} `{one_line((code or telling)[0])}`"

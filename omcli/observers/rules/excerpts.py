@@ -15,6 +15,7 @@ from omcli.observers.rules import shell
 from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.edits import Change
 from omcli.observers.rules.tools import ToolEvent, ToolKind, subject
+from omcli.observers.rules.wording import cut
 
 _LINES = 4
 """Lines in an excerpt."""
@@ -67,7 +68,7 @@ class Interest:
             kept.append(-place)
             told |= names
             left = [(place, names) for place, names in left if names - told]
-        return [shell.cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
+        return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
     def _worth(self, names: Iterable[str], line: str) -> float:
         return fsum(self.counts[name] for name in names) / (len(line) + 16)

@@ -9,8 +9,8 @@ from omcli.memory.record import replace
 from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.edits import Change, changes_of, what_changed
 from omcli.observers.rules.excerpts import Interest, new_lines
-from omcli.observers.rules.shell import cut
 from omcli.observers.rules.tools import ToolEvent, ToolKind
+from omcli.observers.rules.wording import cut
 
 _ROW_CHARACTERS = 900
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from omcli.memory.observation import Draft, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
-from omcli.observers.rules.drafting import Paths, draft_of, first_lines, folded
-from omcli.observers.rules.shell import counted, cut
+from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.tools import ToolEvent, ToolKind, subject
+from omcli.observers.rules.wording import counted, cut, first_lines, folded
 
 _COUNT_LINE = lazily(r"^(?:Found )?(\d{1,9}) (files?|match(?:es)?|results?|lines?)\b", re.IGNORECASE)
 _NAMES_FILES = frozenset("glob ls find list_dir list_directory list_files file_search".split())

@@ -10,7 +10,7 @@ from omcli.memory.record import positional_record
 from omcli.observers.rules import cues
 from omcli.observers.rules.sentences import Segment, counted_words
 
-ROW_WORDS = 45
+_ROW_WORDS = 45
 """Words beyond which nothing is added to a row."""
 _QUESTION_BEGINS_WITHIN = 60
 """Characters in which a question shows that it is one."""
@@ -44,7 +44,7 @@ def passages(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator
     words = 0
     for part, its in zip(parts, kinds, strict=True):
         size = counted_words(part.text)
-        if row and words + size <= ROW_WORDS and _joins(row[-1], kind, part, its, size):
+        if row and words + size <= _ROW_WORDS and _joins(row[-1], kind, part, its, size):
             kind = kind or its
         else:
             if row:

@@ -15,10 +15,10 @@ _NOTHING = 3
 
 def told_most(parts: Sequence[Segment], limit: int) -> str:
     """The telling sentences of a report on one line, within `limit` characters."""
-    return joined([part for part in most_telling(parts, limit) if not cues.asks(part.text)])
+    return joined([part for part in telling_sentences(parts, limit) if not cues.asks(part.text)])
 
 
-def most_telling(parts: Sequence[Segment], limit: int) -> list[Segment]:
+def telling_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
     """The telling sentences of a report, whole and in their order, within `limit` characters.
 
     A sentence weighs by the names in it (three at most), by saying something of its own kind (`cues.agent_type`) and by

@@ -9,7 +9,7 @@ from itertools import pairwise
 from omcli.memory.patterns import lazily
 from omcli.memory.record import positional_record
 from omcli.memory.text import one_line
-from omcli.observers.rules.shell import counted
+from omcli.observers.rules.wording import counted
 
 _FENCE = lazily(r"^ {0,3}(```+|~~~+)")
 _BULLET = lazily(r"^\s*(?:[-*+•·]|\d{1,3}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?")
@@ -51,11 +51,11 @@ def segments(text: str) -> Iterator[Segment]:
     lines = _unwrapped(_prose_lines(text, as_written=False))
     for line, following in pairwise([*lines, ""]):
         if _TABLE.match(line):
-            yield Segment(without_markup(" | ".join(filter(None, _cells(line)))), is_item=True)
+            yield Segment(_without_markup(" | ".join(filter(None, _cells(line)))), is_item=True)
             continue
         heading, bullet = _HEADING.match(line), _BULLET.match(line)
         mark = heading or bullet
-        body = without_markup(line[mark.end() :] if mark else line)
+        body = _without_markup(line[mark.end() :] if mark else line)
         if not body:
             continue
         if heading or _is_heading(line, body, following):
@@ -133,7 +133,7 @@ def _unspaced(text: str) -> int:
     return 0 if text.isascii() else len(_UNSPACED.findall(text))
 
 
-def without_markup(text: str) -> str:
+def _without_markup(text: str) -> str:
     """One line without Markdown's strong marks; inline code, `**kwargs` and `__main__` stay."""
     if "**" not in text:
         return one_line(text)

@@ -10,16 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 
-from omcli.memory.observation import Draft, Observation, Priority, Status, Type
+from omcli.memory.observation import FAILURES, FILE_CHANGES, Draft, Observation, Priority, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.text import one_line
 from omcli.observers.rules import overruling
 from omcli.observers.rules.tools import ToolKind, tool_kind
 
-_FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
-_FILES = frozenset({Type.FILE_MODIFIED, Type.FILE_CREATED})
-_CHANGES = frozenset({Type.COMMAND_RUN, Type.FILE_MODIFIED, Type.FILE_CREATED, Type.OUTCOME})
+_CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 _MATTERS = 7
 """Importance of a failure from which on it speaks against a job being done: others are detours."""
@@ -351,12 +349,12 @@ def _line(draft: Draft) -> tuple[Type, str]:
 
 
 def _is_counted(draft: Draft) -> bool:
-    return draft.type in _FAILURES or (draft.type is Type.COMMAND_RUN and "command" in draft.metadata)
+    return draft.type in FAILURES or (draft.type is Type.COMMAND_RUN and "command" in draft.metadata)
 
 
 def _counted(old: Draft, new: Draft) -> Draft:
     """The new row with how often it happened in all, where that is counted."""
-    if new.type in _FILES:
+    if new.type in FILE_CHANGES:
         edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it was there already
         return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
     if not _is_counted(new) or _goes_on(new):
@@ -374,7 +372,7 @@ def _edits(draft: Draft) -> int:
 
 def _target(draft: Draft) -> str:
     """What a failure's row says failed; empty for any other row."""
-    if draft.type not in _FAILURES:
+    if draft.type not in FAILURES:
         return ""
     command, tool, target = (draft.metadata.get(name) for name in ("command", "tool", "target"))
     if isinstance(command, str):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
+from omcli.observers.rules.wording import cut
 
 _LOOKING = frozenset(
     (
@@ -29,7 +30,6 @@ _WRAPPED = lazily(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
 _TRIMS = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
 _MASKS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
 _NAME = lazily(r"[\w.@+~-]+(?:/[\w.@+~-]+)*")
-_WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _WRITES = lazily(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
 
 # Lines that sum up: 12 passed, 1 failed in 3.2s - Tests: 2 failed, 10 total - Build succeeded - Found 3 errors.
@@ -50,7 +50,7 @@ _PLACE = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{
 _COMMITTED = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
 _PULL_REQUEST = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
-COMMAND_CHARACTERS = 160
+_COMMAND_CHARACTERS = 160
 """How much of a command a row shows; the whole stands in the message."""
 
 
@@ -69,7 +69,7 @@ def command_of(arguments: Mapping[str, object], raw: str) -> str:
     return "" if arguments else raw.strip()
 
 
-def shown(command: str, width: int = COMMAND_CHARACTERS) -> str:
+def shown(command: str, width: int = _COMMAND_CHARACTERS) -> str:
     """A command as a row shows it: its first line without what only trims its output, cut between words.
 
     The last word, the file as a rule, is kept where the middle has to go.
@@ -86,25 +86,9 @@ def shown(command: str, width: int = COMMAND_CHARACTERS) -> str:
     return f"{cut(first, width - len(last) - 1)} {last}"
 
 
-def cut(text: str, limit: int) -> str:
-    """A text of at most `limit` characters, cut between words and marked with an ellipsis; never inside a name."""
-    if len(text) <= limit:
-        return text
-    end = text.rfind(" ", 0, limit - 1)
-    if end <= 0:  # a script without spaces, or one long run of characters, which is no name
-        wide = [] if text.isascii() else list(_WIDE.finditer(text, 0, max(0, limit - 1)))
-        end = wide[-1].end() if wide else 0
-    return f"{text[:end].rstrip()} …" if end > 0 else "…"
-
-
 def masks_status(command: str) -> bool:
     """Whether the exit status is not the command's own: behind a pipe, or where `|| true` or `; echo` follows."""
     return bool(_MASKS.search(_QUOTED.sub("''", command)))
-
-
-def counted(number: int) -> str:
-    """A count in words that can be taken for nothing else: large ones are "99+", not a number somebody may look for."""
-    return str(number) if number < 100 else "99+"
 
 
 def only_looks(command: str) -> bool:

@@ -11,11 +11,12 @@ from omcli.memory.patterns import lazily
 from omcli.memory.record import record
 from omcli.memory.text import one_line
 from omcli.observers.rules import shell
-from omcli.observers.rules.drafting import draft_of, folded
+from omcli.observers.rules.drafting import draft_of
 from omcli.observers.rules.running import started
 from omcli.observers.rules.salience import told_most
 from omcli.observers.rules.sentences import segments
 from omcli.observers.rules.tools import ToolEvent, ToolKind
+from omcli.observers.rules.wording import cut, folded
 
 _ANSWER_CHARACTERS = 300
 _REPORT_CHARACTERS = 20_000
@@ -42,7 +43,7 @@ class _Todo:
     @property
     def kept(self) -> dict[str, str]:
         """As metadata."""
-        told = {"id": self.id, "state": self.state, "text": shell.cut(self.text, _TODO_CHARACTERS)}
+        told = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
         return {name: value for name, value in told.items() if value}
 
 
@@ -58,7 +59,7 @@ def todos(events: Sequence[ToolEvent]) -> Draft | None:
         if (listed := _listed(event)) is not None:
             entries = {str(place): todo for place, todo in enumerate(listed)}
             touched, is_whole = [event], True
-        elif (todo := _single(event)) is not None:
+        elif (todo := _entry(event)) is not None:
             known = entries.get(f"#{todo.id}")
             text = todo.text or (known.text if known else "")
             entries[f"#{todo.id}"] = _Todo(state=todo.state, text=text, id=todo.id)
@@ -70,7 +71,7 @@ def todos(events: Sequence[ToolEvent]) -> Draft | None:
     is_open = any(todo.state != "completed" for todo in listed)
     return draft_of(
         touched,
-        shell.cut(f"Todos: {_state(listed, now=now)}", 500),
+        cut(f"Todos: {_state(listed, now=now)}", 500),
         Type.TODO_UPDATED,
         5,
         status=Status.OPEN if is_open else Status.DONE,
@@ -118,7 +119,7 @@ def _listed(event: ToolEvent) -> list[_Todo] | None:
     return found
 
 
-def _single(event: ToolEvent) -> _Todo | None:
+def _entry(event: ToolEvent) -> _Todo | None:
     """The one entry that a call creates or changes, by the number it has in the call or was given in the answer."""
     text, state = one_line(event.argument("subject", "title")), event.argument("status")
     number = event.argument("taskId", "task_id", "id")
@@ -135,7 +136,7 @@ def _known_state(state: str) -> str:
 
 
 def _delegation(event: ToolEvent) -> Draft | None:
-    task = event.argument("description", "task_name", "summary") or shell.cut(
+    task = event.argument("description", "task_name", "summary") or cut(
         one_line(event.argument("prompt", "message", "task")), 100
     )
     if not task:
@@ -149,7 +150,7 @@ def _delegation(event: ToolEvent) -> Draft | None:
         Type.TASK_DELEGATED,
         5,
         status=Status.OPEN if event.process else Status.DONE,
-        metadata={"task": shell.cut(one_line(task), _TODO_CHARACTERS), **started(event)},
+        metadata={"task": cut(one_line(task), _TODO_CHARACTERS), **started(event)},
     )
 
 
@@ -163,7 +164,7 @@ def _approved_plan(event: ToolEvent) -> Draft | None:
     if not lines:
         return None
     return draft_of(
-        [event], shell.cut(f"Plan approved by the user: {' · '.join(lines)}", 700), Type.PLAN, 8, status=Status.OPEN
+        [event], cut(f"Plan approved by the user: {' · '.join(lines)}", 700), Type.PLAN, 8, status=Status.OPEN
     )
 
 
@@ -178,7 +179,7 @@ def _remote(event: ToolEvent) -> Draft | None:
     ]
     address = shell.published(event.output)
     text = f"Used {event.name}: {', '.join(given)}" + (f" → {address}" if address else "")
-    return draft_of([event], shell.cut(text.rstrip(": "), 300), Type.TOOL_USED, 4, status=Status.DONE)
+    return draft_of([event], cut(text.rstrip(": "), 300), Type.TOOL_USED, 4, status=Status.DONE)
 
 
 SINGLE: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(

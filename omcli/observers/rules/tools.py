@@ -152,7 +152,7 @@ class ToolEvent:
     @property
     def looks_only(self) -> bool:
         """REMOTE: whether its name says that it changes nothing."""
-        return bool(_LOOKS.match(remote_name(self.name)[1]))
+        return bool(_LOOKS.match(_remote_name(self.name)[1]))
 
 
 def tool_kind(name: str) -> ToolKind | None:
@@ -160,12 +160,12 @@ def tool_kind(name: str) -> ToolKind | None:
     known = _NAMES.get(name.lower())
     if known is not None:
         return known
-    server, tool = remote_name(name)
+    server, tool = _remote_name(name)
     # A server's own "search" or "read_file" does what the word says; its other verbs are its own.
     return _NAMES.get(tool.lower(), ToolKind.REMOTE) if server else None
 
 
-def remote_name(name: str) -> tuple[str, str]:
+def _remote_name(name: str) -> tuple[str, str]:
     """Server and tool of an MCP tool's name; an empty server for any other."""
     match = _REMOTE.match(name)
     if match is None:

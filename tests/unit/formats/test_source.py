@@ -380,16 +380,22 @@ def test_no_line_is_lost_where_what_is_looked_at_ends() -> None:
         assert reasons(content) == []
 
 
+def read_through(source: Source) -> tuple[int, int]:
+    """How many records a source has, and the most bytes that were held while they were read."""
+    tracemalloc.start()
+    try:
+        read = sum(isinstance(entry, dict) for entry in source.records())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    return read, peak
+
+
 def test_memory_is_bounded_by_the_longest_line_not_by_the_input() -> None:
     """50 MB in lines of 100 kB."""
     line = json.dumps({"data": "A" * 100_000}).encode() + b"\n"
     piped = Source(io.BufferedReader(Pipe(line for _ in range(500))))
-    tracemalloc.start()
-    try:
-        read = sum(isinstance(entry, dict) for entry in piped.records())
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    read, peak = read_through(piped)
     assert read == 500
     assert peak < 8 << 20, f"{peak:,} bytes were held while 50 MB went by"
 
@@ -398,12 +404,7 @@ def test_memory_is_bounded_where_the_first_lines_are_broken() -> None:
     """What begins like a document is not collected when it is plainly made of lines."""
     line = json.dumps({"data": "A" * 100_000}).encode() + b"\n"
     piped = Source(io.BufferedReader(Pipe([b'{"cut\n' * 3, *[line] * 200])))
-    tracemalloc.start()
-    try:
-        read = sum(isinstance(entry, dict) for entry in piped.records())
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    read, peak = read_through(piped)
     assert read == 200
     assert peak < 8 << 20, f"{peak:,} bytes were held while 20 MB went by"
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omcli.memory.anchors import anchors, searchable, unsupported
@@ -559,7 +559,13 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
+def _by_line(text: str) -> str:
+    """A text on one line; what controls a terminal ends with its line, as rows are made line by line."""
+    return one_line("\n".join(text.splitlines()))
+
+
 @given(st.lists(st.tuples(st.sampled_from(["user", "agent", "ada", "bea"]), _TEXTS), max_size=8))
+@example([("user", "\x9d0 \x1e\x07")])
 def test_every_row_is_near_verbatim(turns: list[tuple[str, str]]) -> None:
     """O7, O8: the words of a row stand in its sources, in their order: a row selects, and words nothing anew."""
     talk = Talk()
@@ -572,7 +578,7 @@ def test_every_row_is_near_verbatim(turns: list[tuple[str, str]]) -> None:
         if " agreed (" in row.text or " declined (" in row.text or "[" in row.text:
             continue
         said = row.text.partition(": ")[2].partition(" (answering: ")[0]
-        sources = [iter(_words(one_line(talk.kept[seq - 1].message.text))) for seq in row.sources]
+        sources = [iter(_words(_by_line(talk.kept[seq - 1].message.text))) for seq in row.sources]
         assert any(all(word in spoken for word in _words(said)) for spoken in sources), row.text
 
 
