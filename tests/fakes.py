@@ -58,6 +58,9 @@ class MemoryStore:
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
         session = _storable(session)
+        for incoming in messages:
+            if incoming.formerly in self._identities:
+                self._identities.setdefault(incoming.identity, self._identities.pop(incoming.formerly))
         if not self.begins_with(session.id, [incoming.identity for incoming in messages[:opening]]):
             raise SessionTaken(f"session {session.id} was begun by another process meanwhile")
         seen = self._sessions.setdefault(session.id, _Seen(session, now))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from omcli.memory.message import Message, content_digest, digest
+from omcli.memory.message import Message, Role, content_digest, digest
 
 _SECOND = len("2026-01-25T10:47:18")
 
@@ -32,16 +32,30 @@ class Identities:
 
     def of(self, message: Message) -> str:
         """The identity of the next message, 32 hex digits."""
+        identity, _ = self.ever(message)
+        return identity
+
+    def ever(self, message: Message) -> tuple[str, str | None]:
+        """The identity of the next message, and the one that stores of schema 1 have it under, where it is another."""
+        placed = self._placed(message, content_digest(message))
+        formerly = None
+        if message.role is Role.RESULT and message.tool is not None:
+            formerly = self._placed(message, content_digest(message, tool_of_result=True))
         if message.id is not None:
-            return digest(self._anywhere, "id", message.id, message.at, content_digest(message))
+            return placed, formerly
+        # Counted under 8 bytes of the digest: a long transcript has many messages, and memory is not to grow with it.
+        short = int(placed[:16], 16)
+        nth = str(self._before[short])
+        self._before[short] += 1
+        return digest(placed, nth), formerly and digest(formerly, nth)
+
+    def _placed(self, message: Message, content: str) -> str:
+        """The content with what tells where and when it was written."""
+        if message.id is not None:
+            return digest(self._anywhere, "id", message.id, message.at, content)
         scope = self._anywhere if message.at else self._session
         # To the second: a program's prompt history keeps no more of the instants that its sessions have.
-        content = digest(scope, message.at and message.at[:_SECOND], content_digest(message))
-        # Counted under 8 bytes of the digest: a long transcript has many messages, and memory is not to grow with it.
-        short = int(content[:16], 16)
-        nth = self._before[short]
-        self._before[short] += 1
-        return digest(content, str(nth))
+        return digest(scope, message.at and message.at[:_SECOND], content)
 
 
 def printed_key(message: Message, identity: str) -> str:

@@ -121,14 +121,17 @@ def digest(*parts: str | None) -> str:
     return state.hexdigest()
 
 
-def content_digest(message: Message) -> str:
-    """What a message says and does, without who recorded it where and when: the basis of its identity."""
+def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
+    """What a message says and does, without who recorded it where and when: the basis of its identity.
+
+    `tool_of_result` counts a result's tool as well. It is learnt from the call, which a piece of a transcript need not
+    have.
+    """
     return digest(
         message.role,
         message.aside,
         message.name,
-        # Of a result it is learnt from the call, which a piece of a transcript need not have.
-        None if message.role is Role.RESULT else message.tool,
+        message.tool if tool_of_result or message.role is not Role.RESULT else None,
         message.call_id,
         message.text,
         message.agent,

@@ -43,6 +43,8 @@ class Incoming:
     key: str
     """Its id in print."""
     tokens: int
+    formerly: str | None = None
+    """The identity that stores of schema 1 have it under, where it is another."""
 
 
 @record
@@ -181,7 +183,8 @@ class Store(Protocol):
         The first `opening` of the messages have to be those that the session begins with (`begins_with`): where it does
         not, SessionTaken is raised and nothing is kept.
 
-        A message whose identity is already stored, in any session, is left as it is. The session is there afterwards,
+        A message whose identity is already stored, in any session, is left as it is; one that is stored under the
+        identity it had formerly goes by the present one from then on. The session is there afterwards,
         also where no message is given. An exit code that does not fit into 64 bits is dropped.
         """
 

@@ -125,8 +125,9 @@ class Intake:
         if identities is None:
             identities = self._identities[session_id] = self.conversations.identities(session_id)
         # From the message as it was read: better rules for secrets must not make it another message.
-        identity = identities.of(message)
-        return replace(incoming, identity=identity, key=printed_key(incoming.message, identity))
+        identity, formerly = identities.ever(message)
+        key = printed_key(incoming.message, identity)
+        return replace(incoming, identity=identity, formerly=formerly, key=key)
 
     def _redacted(self, message: Message) -> Message:
         redacted = redact(clean(message.text))

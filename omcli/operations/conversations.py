@@ -176,8 +176,10 @@ class Conversations:
 
     def _goes_on(self, session_id: str, opening: Sequence[Message]) -> bool:
         """Whether the conversation may be this session, as far as the store has it."""
-        identities = self.identities(session_id)
-        return self._open_store().begins_with(session_id, tuple(map(identities.of, opening)))
+        store, known = self._open_store(), list(map(self.identities(session_id).ever, opening))
+        identities = [identity for identity, _ in known]
+        formerly = [former or identity for identity, former in known]
+        return store.begins_with(session_id, identities) or store.begins_with(session_id, formerly)
 
 
 def _is_prompt(message: Message) -> bool:

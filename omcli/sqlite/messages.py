@@ -36,6 +36,15 @@ def append(
     return tuple(new)
 
 
+def rename(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
+    """Lets messages that are known by an identity they had formerly go by the present one."""
+    present = {
+        bytes.fromhex(incoming.formerly): bytes.fromhex(incoming.identity) for incoming in messages if incoming.formerly
+    }
+    known = [(present[formerly], formerly) for formerly in _taken(connection, list(present))]
+    connection.executemany("UPDATE OR IGNORE identities SET identity = ? WHERE identity = ?", known)
+
+
 def _taken(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[bytes]:
     """Those of the identities whose messages were taken in before."""
     found: set[bytes] = set()

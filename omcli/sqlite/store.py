@@ -102,6 +102,7 @@ class SqliteStore:
         """Keeps new messages and what is known of their session."""
         with self._writing() as connection:
             number = session_table.merge(connection, session, now=now)
+            message_table.rename(connection, messages)
             identities = [incoming.identity for incoming in messages[:opening]]
             if not message_table.begins_with(connection, identities, session=number):
                 raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")

@@ -163,6 +163,24 @@ class TestAppend:
         assert store.session("s") == first.merged(later)
 
 
+class TestFormerIdentities:
+    """T69: what a store of schema 1 has is recognised, though its results went by another identity."""
+
+    def test_a_message_known_by_its_former_identity_is_not_taken_in_again(self, store: Store) -> None:
+        keep(store, said("one"), said("3 failed", identity="formerly"))
+        renamed = replace(said("3 failed", identity="now"), formerly=digest("formerly"))
+        assert keep(store, renamed, said("two")) == (False, True)
+        assert texts(store.messages(range(9))) == ["one", "3 failed", "two"]
+
+    def test_it_goes_by_its_present_identity_from_then_on(self, store: Store) -> None:
+        """A piece of the transcript does not tell the former one."""
+        keep(store, said("3 failed", identity="formerly"))
+        renamed = replace(said("3 failed", identity="now"), formerly=digest("formerly"))
+        keep(store, renamed)
+        assert keep(store, said("3 failed", identity="now")) == (False,)
+        assert store.append(session(), [renamed], counter=COUNTER, now=NOW, opening=1).new == (False,)
+
+
 class TestBeginsWith:
     def begins(self, store: Store, *identities: str, name: str = "s") -> bool:
         return store.begins_with(name, [digest(identity) for identity in identities])

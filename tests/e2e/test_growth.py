@@ -16,10 +16,15 @@ from typing import Any
 
 import pytest
 
+from omcli.formats.table import named
+from omcli.memory.identity import Identities
+from omcli.memory.message import Message
 from tests.conftest import Om
 from tests.e2e.transcripts import Talk, long_talk
 from tests.shared import TRANSCRIPTS, needs_shared
+from tests.unit.formats.readings import items_of
 
+STORIES = Path(__file__).parents[1] / "stories"
 CHAINS = "claude-code/growing"
 
 
@@ -223,3 +228,27 @@ def test_the_keys_that_a_report_has_do_not_depend_on_how_much_was_read(om: Om) -
     path = om.write("tide.jsonl", long_talk("tide", 80).text())
     keys = [list(json.loads(om("observe", "--json", path).stdout)["files"][0]) for _ in range(2)]
     assert keys[0] == keys[1]
+
+
+FORMS = [("claude_code_refactor.jsonl", "claude-code"), ("codex_release.jsonl", "codex"), ("pi_bugfix.jsonl", "pi"),
+         ("chat_openai.jsonl", "openai"), ("anthropic_body.json", "anthropic")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("story", "form"), FORMS)
+def test_a_store_of_schema_1_takes_its_transcripts_in_no_second_time(om: Om, story: str, form: str) -> None:
+    """T69, S0.8: there results had another identity, and there were no bookmarks."""
+    path = om.write(story, (STORIES / story).read_text(encoding="utf-8"))
+    before = observe(om, path)
+    reader = named(form)
+    known = Identities(before["session_id"], format_name=form, copies=reader.copies)
+    messages = [item for item in items_of(reader, path.read_bytes()) if isinstance(item, Message)]
+    formerly = [(present, former) for present, former in map(known.ever, messages) if former]
+    assert formerly
+    for present, former in formerly:
+        execute(om, f"UPDATE identities SET identity = x'{former}' WHERE identity = x'{present}'")
+    execute(om, "DELETE FROM bookmarks")
+    rows = content(om)
+    again = observe(om, path)
+    assert (again["new_messages"], again["observations"]) == (0, 0)
+    assert again["sessions"] == before["sessions"]
+    assert content(om) == rows

@@ -76,3 +76,22 @@ def test_a_message_is_called_by_its_producers_id_where_it_has_one() -> None:
     """S2.10."""
     assert printed_key(_said("a", id="D1:3"), "f" * 32) == "D1:3"
     assert printed_key(_said("a"), "0123456789abcdef" * 2) == "m0123456789a"
+
+
+def test_a_result_tells_the_identity_that_stores_of_schema_1_have_it_under() -> None:
+    """T69: the numbers are those of the first om. Its results counted their tool as well."""
+    result = Message(role=Role.RESULT, text="3 failed", tool="Bash", call_id="c1")
+    named = replace(result, id="r1", at="2026-03-12T10:00:00.000Z")
+    identities = Identities("s", format_name="f", copies=False)
+    formerly = [identities.ever(message)[1] for message in (named, result, result)]
+    assert formerly == [
+        "128cbf76f2cd200b7329c9145d259533",
+        "02c40d8663a02b7553ba60dfa0515027",
+        "cfdb5177ad2ea68cb2a9618e99d7c654",
+    ]
+
+
+def test_what_is_no_result_keeps_the_identity_that_stores_of_schema_1_have_it_under() -> None:
+    call = Message(role=Role.CALL, text="{}", tool="Bash", call_id="c1")
+    known = Identities("s", format_name="f", copies=False).ever(call)
+    assert known == ("bbcee89859633e74fb955e74b95070ec", None)
