@@ -80,3 +80,17 @@ def test_a_decision_that_is_changed_days_later_holds_no_longer(om: Om) -> None:
     pack = om("context", "--session", talk.session).stdout
     assert decision["text"] in pack
     assert pack.count("Let's use Postgres") == 2, "in the decision, and as it was said among the last messages"
+
+
+def test_a_command_that_passes_elsewhere_leaves_the_failure_open(om: Om) -> None:
+    """S4.16: a monorepo has one `make test` for each of its parts."""
+    talk = Talk().user("Run the tests").call("Bash", {"command": "cd /src/web && make test"})
+    talk.result("Exit code 2\nmake: *** no rule", is_error=True)
+    transcript = om.write("parts.jsonl", talk.text())
+    om("observe", transcript)
+    om.write("parts.jsonl", talk.call("Bash", {"command": "cd /src/api && make test"}).result("4 passed").text())
+    om("observe", transcript)
+    assert [row["status"] for row in log_of(om, "--type", "command_error")] == ["open"]
+    om.write("parts.jsonl", talk.call("Bash", {"command": "cd /src/web && make test"}).result("9 passed").text())
+    om("observe", transcript)
+    assert [row["status"] for row in log_of(om, "--type", "command_error")] == ["resolved"]

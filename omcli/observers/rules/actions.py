@@ -168,12 +168,15 @@ def passes(events: Iterable[ToolEvent]) -> Iterator[Passed]:
     """What worked: commands, and edits of files. A failure of the same before is mended then (`settling`)."""
     for event in events:
         if event.result is not None and not event.failed and not event.process and not _hides_trouble(event):
-            yield Passed(targets=_targets(event), sources=event.sources, at=event.at)
+            directory = _directory(event)
+            yield Passed(targets=_targets(event), directory=directory, sources=event.sources, at=event.at)
 
 
 def _failure(event: ToolEvent, near: Paths) -> Draft:
     """One failure, open; `settling` counts those of the same thing, and knows when it works."""
-    metadata = {"error": _error(event), "tool": event.name, "exit_code": event.exit_code}
+    metadata: dict[str, object] = {"error": _error(event), "tool": event.name, "exit_code": event.exit_code}
+    if directory := _directory(event):
+        metadata["directory"] = directory
     if event.kind is ToolKind.RUN:
         command = shell.command_of(event.arguments, event.raw)
         code = f"exit {event.exit_code}" if event.exit_code else "failed"
@@ -232,6 +235,10 @@ def _targets(event: ToolEvent) -> tuple[str, ...]:
         return (failed_use(event.kind, subject(event)),)
     command = shell.command_of(event.arguments, event.raw)
     return tuple(dict.fromkeys(failed_run(shell.shown(part.strip())) for part in (command, *command.split("&&"))))
+
+
+def _directory(event: ToolEvent) -> str | None:
+    return shell.directory_of(event.arguments) if event.kind is ToolKind.RUN else None
 
 
 def _is_no_answer(event: ToolEvent) -> bool:

@@ -15,6 +15,7 @@ from omcli.memory.patterns import lazily
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.text import one_line
 from omcli.observers.rules import overruling
+from omcli.observers.rules.shell import same_place
 from omcli.observers.rules.tools import ToolKind, tool_kind
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
@@ -35,6 +36,8 @@ class Passed:
 
     targets: tuple[str, ...]
     """As `failed_run` and `failed_use` name them."""
+    directory: str | None = None
+    """Where a command ran, where that was said."""
     sources: tuple[int, ...]
     at: str | None
 
@@ -144,7 +147,7 @@ class _Ledger:
     """Rows by number, in the order they were written; a row that changes gets a new number."""
 
     rows: dict[int, Draft] = field(default_factory=dict)
-    _lines: dict[tuple[Type, str], int] = field(default_factory=dict)
+    _lines: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _failed: dict[str, list[int]] = field(default_factory=dict)
     """Open failures by what failed."""
     _running: dict[int, int] = field(default_factory=dict)
@@ -196,7 +199,7 @@ class _Ledger:
 
     def _repeated(self, draft: Draft) -> Draft:
         """The draft in the place of open failures of the same thing, and of a row that says the same."""
-        for number in tuple(self._failed.get(_target(draft), ())):
+        for number in self._failures(_target(draft), _directory(draft)):
             draft = self._over(number, _counted(self.rows[number], draft), reason="failed again")
         if (same := self._lines.get(_line(draft))) is not None:
             draft = self._over(same, _counted(self.rows[same], draft), reason="said again")
@@ -205,8 +208,13 @@ class _Ledger:
     def mend(self, passed: Passed) -> None:
         """Failures of what works now are resolved: worth knowing, and no more than that."""
         for target in passed.targets:
-            if failed := self._failed.get(target):
+            if failed := self._failures(target, passed.directory):
                 self._resolve(failed[-1], passed)
+
+    def _failures(self, target: str, directory: str | None) -> list[int]:
+        """Open failures of what ran there, or may have: the same command in another place is another thing."""
+        failed = self._failed.get(target, ())
+        return [number for number in failed if same_place(_directory(self.rows[number]), directory)]
 
     def _resolve(self, number: int, by: Passed) -> None:
         row = self.rows[number]
@@ -343,9 +351,9 @@ def _union(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({*old, *new}))
 
 
-def _line(draft: Draft) -> tuple[Type, str]:
-    """What makes two rows the same: commands and failures whatever their count."""
-    return draft.type, _TIMES.sub("", draft.text) if _is_counted(draft) else draft.text
+def _line(draft: Draft) -> tuple[Type, str, str | None]:
+    """What makes two rows the same: commands and failures whatever their count, failures in one place."""
+    return draft.type, _TIMES.sub("", draft.text) if _is_counted(draft) else draft.text, _directory(draft)
 
 
 def _is_counted(draft: Draft) -> bool:
@@ -379,6 +387,12 @@ def _target(draft: Draft) -> str:
         return failed_run(command)
     kind = tool_kind(tool) if isinstance(tool, str) else None
     return failed_use(kind, target) if kind and isinstance(target, str) else ""
+
+
+def _directory(draft: Draft) -> str | None:
+    """Where the command of a failure's row ran, where that was said."""
+    directory = draft.metadata.get("directory") if draft.type in _FAILURES else None
+    return directory if isinstance(directory, str) else None
 
 
 def _goes_on(draft: Draft) -> bool:

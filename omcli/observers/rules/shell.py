@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 
@@ -25,7 +26,9 @@ _LOOKING_GIT = frozenset(
 _SEPARATOR = lazily(r"\s*(?:&&|\|\|?|;|\n)\s*")
 _QUOTED = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _ASSIGNMENT = lazily(r"^(?:\w+=\S*\s+)+")
-_CHANGES_DIRECTORY = lazily(r"^\s*cd\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
+_CHANGES_DIRECTORY = lazily(r"^\s*cd\s+('[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
+_PLACES = ("workdir", "cwd", "directory", "dir_path")
+"""What tools call the directory a command runs in."""
 _WRAPPED = lazily(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
 _TRIMS = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
 _MASKS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
@@ -56,6 +59,33 @@ _COMMAND_CHARACTERS = 160
 
 def command_of(arguments: Mapping[str, object], raw: str) -> str:
     """The command line that a run tool was given, without a leading change of directory. Empty where there is none."""
+    line = _line_of(arguments)
+    return _CHANGES_DIRECTORY.sub("", line).strip() if line else "" if arguments else raw.strip()
+
+
+def directory_of(arguments: Mapping[str, object]) -> str | None:
+    """Where a run tool was told to run its command, as it was written; None where it runs where the agent is."""
+    named = next((place for name in _PLACES if isinstance(place := arguments.get(name), str) and place), None)
+    moved = _CHANGES_DIRECTORY.match(_line_of(arguments))
+    if moved is None:
+        return named
+    return posixpath.join(named or "", moved[1].strip("'\""))
+
+
+def same_place(one: str | None, other: str | None) -> bool:
+    """Whether two directories may be the same; what is relative may be anywhere, and so is what was not named."""
+    if one is None or other is None:
+        return True
+    shorter, longer = sorted((_steps(one), _steps(other)), key=len)
+    return longer[len(longer) - len(shorter) :] == shorter
+
+
+def _steps(directory: str) -> list[str]:
+    return [step for step in posixpath.normpath(directory).split("/") if step not in (".", "..")]
+
+
+def _line_of(arguments: Mapping[str, object]) -> str:
+    """The command line as it was given, without the shell that it was handed to."""
     for name in ("command", "cmd", "script", "code", "input", "action"):
         value = arguments.get(name)
         if isinstance(value, dict):
@@ -64,9 +94,8 @@ def command_of(arguments: Mapping[str, object], raw: str) -> str:
             words = [word for word in value if isinstance(word, str)]  # bash, -lc and the command, or the words of one
             value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
         if isinstance(value, str) and value.strip():
-            bare = _WRAPPED.sub(r"\2", value.strip())
-            return _CHANGES_DIRECTORY.sub("", bare).strip()
-    return "" if arguments else raw.strip()
+            return _WRAPPED.sub(r"\2", value.strip())
+    return ""
 
 
 def shown(command: str, width: int = _COMMAND_CHARACTERS) -> str:

@@ -57,6 +57,35 @@ class TestFailures:
         assert resolved.message_ids == ("m1", "m2", "m3", "m4")
         assert resolved.event_at == "2026-03-02T10:03:00.000Z"
 
+    @pytest.mark.parametrize(
+        ("failed", "passed", "status"),
+        [
+            ({"command": "cd /src/web && make"}, {"command": "cd /src/api && make"}, Status.OPEN),
+            ({"command": "make", "workdir": "/src/web"}, {"command": "make", "workdir": "/src/api"}, Status.OPEN),
+            ({"command": "cd web && make"}, {"command": "cd 'api' && make"}, Status.OPEN),
+            ({"command": "cd web && make", "workdir": "/src"}, {"command": "cd /src/web && make"}, Status.RESOLVED),
+            ({"command": "cd /src/web && make"}, {"command": "cd ../web; make"}, Status.RESOLVED),
+            ({"command": "cd /src/web && make"}, {"command": "make"}, Status.RESOLVED),
+            ({"command": "make"}, {"command": "make", "workdir": "/src/web"}, Status.RESOLVED),
+        ],
+    )
+    def test_a_command_that_passes_in_another_directory_resolves_nothing(
+        self, failed: dict[str, str], passed: dict[str, str], status: Status
+    ) -> None:
+        """S4.16, T35: and where no directory is named, it may be any."""
+        talk = Talk().tool("Bash", failed, "Error: no rule", failed=True, exit_code=2)
+        talk = talk.tool("Bash", passed, "built", failed=False, exit_code=0)
+        assert both_ways(talk, 2, types=FAILURES) == [(status, "Ran: make → exit 2: Error: no rule")]
+
+    def test_failures_of_one_command_in_two_directories_are_two(self) -> None:
+        """S4.16: alike as they look, each has its own end."""
+        talk = Talk()
+        for place in ("/src/web", "/src/api"):
+            talk = talk.tool("Bash", {"command": "make", "workdir": place}, "Error: no rule", failed=True, exit_code=2)
+        talk = talk.tool("Bash", {"command": "make", "workdir": "/src/api"}, "built", failed=False, exit_code=0)
+        row = "Ran: make → exit 2: Error: no rule"
+        assert both_ways(talk, 2, 4, types=FAILURES) == [(Status.OPEN, row), (Status.RESOLVED, row)]
+
     def test_a_failed_edit_is_resolved_when_the_file_is_edited(self) -> None:
         """S4.16, T31."""
         talk = Talk().tool("Edit", {"file_path": "a.py", "old_string": "x"}, "String not found", failed=True)
