@@ -85,7 +85,8 @@ def said_by_person(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[D
         verb = "agreed" if cues.agrees(text) else "declined"
         # Yes to "want me to fix this?" sets work going; only a yes that names something binds what comes later.
         is_offer = cues.offers(question) and not anchors(question)
-        kind, importance = (Type.REQUEST, 7) if is_offer else (Type.DECISION, 8)
+        kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
+        importance = 7 if is_offer else 8
         yield _draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, importance, also=asked)
         return
     if not text or cues.agrees(text) or cues.declines(text):

@@ -74,7 +74,9 @@ def test_a_bare_yes_is_a_decision_about_what_was_asked(reply: str) -> None:
 
 def test_a_bare_no_is_a_decision_too() -> None:
     talk = Talk().agent("Shall I also rename the module?").user("no thanks")
-    assert 'User declined ("no thanks") to: Shall I also rename the module?' in talk.texts()
+    [declined] = [row for row in talk.observed() if "declined" in row.text]
+    assert declined.text == 'User declined ("no thanks") to: Shall I also rename the module?'
+    assert (declined.type, declined.status) == (Type.DECISION, None), "nothing is left to be done"
 
 
 def test_a_yes_to_an_offer_sets_work_going_and_decides_nothing() -> None:
