@@ -23,15 +23,6 @@ om context --json | jq .tokens
 om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 """
 
-WorkingMemory = Annotated[
-    bool,
-    option(
-        "--working-memory",
-        "--block",
-        help="The session's working memory instead: task, files, errors, decisions; at most 800 tokens.",
-    ),
-]
-
 
 @with_shared()
 def context(
@@ -56,7 +47,14 @@ def context(
         int | None, option("--tail-budget", metavar="TOKENS", min=0, help="For the last messages.")
     ] = None,
     to: Annotated[To, option("--to", help="How to print it.")] = To.TEXT,
-    working_memory: WorkingMemory = False,
+    working_memory: Annotated[
+        bool,
+        option(
+            "--working-memory",
+            "--block",
+            help="The session's working memory instead: task, files, errors, decisions; at most 800 tokens.",
+        ),
+    ] = False,
 ) -> None:
     """Print what an agent should know, within a token budget.
 
