@@ -391,7 +391,7 @@ def _target(draft: Draft) -> str:
 
 def _directory(draft: Draft) -> str | None:
     """Where the command of a failure's row ran, where that was said."""
-    directory = draft.metadata.get("directory") if draft.type in _FAILURES else None
+    directory = draft.metadata.get("directory") if draft.type in FAILURES else None
     return directory if isinstance(directory, str) else None
 
 
