@@ -23,6 +23,7 @@ _DECISIONS = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.P
 _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
 """Commands and tools up to this importance only looked around."""
+_AGENT = "Agent: "
 _RESOLVED = " (resolved)"
 _NEAR = 3
 """Decisions before and after one that may say the same in more words."""
@@ -87,7 +88,7 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
         "Current Task": _tasks(facts),
         "Modified Files": _ranked(_files(facts, cwd=cwd)),
         "Recent Errors": _ranked(failures.values()),
-        "Key Decisions": _ranked(_decisions(facts)),
+        "Key Decisions": _persons_first(_ranked(_decisions(facts))),
         "Blockers": _ranked(_of(facts, lambda fact: fact.row.type is Type.BLOCKER and _is_open(fact))),
         "Notes": _ranked(_of(facts, _is_other_note)),
         "Commands": _ranked(_commands(facts, besides=failures)),
@@ -124,6 +125,11 @@ def _entry(line: _Line) -> Entry:
 
 def _ranked(lines: Iterable[_Line]) -> list[_Line]:
     return sorted(lines, key=lambda line: line.order)
+
+
+def _persons_first(lines: Iterable[_Line]) -> list[_Line]:
+    """What a person decided before what an agent did, which follows from it; what is pinned before both."""
+    return sorted(lines, key=lambda line: line.text.startswith(_AGENT) and PINNED not in line.facts[-1].row.tags)
 
 
 def _of(facts: Iterable[_Fact], belongs: Callable[[_Fact], bool]) -> Iterator[_Line]:

@@ -74,7 +74,7 @@ def what_remains(
     quotes = [quote for kept in to_quote for quote in _quotes(kept, session_id, counter, now)]
     return pack(
         session=store.session(session_id),
-        observations=sorted([*kept_rows, *quotes], key=lambda row: row.sources[-1] if row.sources else 0),
+        observations=sorted([*kept_rows, *quotes], key=_place),
         messages=said,
         budgets=Budgets(total=target_tokens, cross=0, session=target_tokens, tail=tail),
         counter=counter,
@@ -90,6 +90,13 @@ def _last_shown(messages: Sequence[KeptMessage], tokens: int) -> int:
         if tokens < 0:
             return shown
     return len(messages)
+
+
+def _place(row: Observation) -> int:
+    """The message at which a row came true; what was asked stands before its answer, which is its source as well."""
+    if not row.sources:
+        return 0
+    return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
 
 
 def _quotes(kept: KeptMessage, session_id: str, counter: TokenCounter, now: str) -> Iterator[Observation]:

@@ -103,4 +103,4 @@ def test_messages_without_times_are_compacted_as_well(om: Om) -> None:
         {"role": "assistant", "content": "In var/cache/tiles."},
     ]
     run = om("compact", "--format", "openai", stdin="".join(json.dumps(turn) + "\n" for turn in turns))
-    assert "Agent: In var/cache/tiles." in run.stdout
+    assert "In var/cache/tiles." in run.stdout

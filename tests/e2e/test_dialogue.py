@@ -43,9 +43,9 @@ def test_a_long_prompt_becomes_a_row_for_each_thing_it_says(om: Om) -> None:
         ("decision", "User: I've decided on oak over ash because it takes the stain better."),
         ("fact", "User: The delivery moved from 3 May to 9 May, so there is a week less."),
         ("instruction", "User: Always give lengths in millimetres."),
+        ("question", "User: How do I keep the boards from warping until they arrive?"),
         ("fact", "Agent: Stack them flat, with a lath every 400 mm."),
         ("decision", "Agent: I recommend a dry room."),
-        ("question", "User: How do I keep the boards from warping until they arrive?"),
     ]
 
 

@@ -104,8 +104,8 @@ def _said(
     for kept in turn:
         if kept.message.role is Role.USER and kept.message.aside is None:
             if with_agent:
-                said = map(opened, said_by_person(kept, last_said))
-                yield from map(leading_work, said) if calls else said
+                said = said_by_person(kept, last_said)
+                yield from map(opened, map(leading_work, said) if calls else said)
             else:
                 yield from said_among_people(kept, last_said)
         elif kept.message.role in (Role.USER, Role.EVENT):

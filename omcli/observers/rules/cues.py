@@ -51,7 +51,8 @@ _STANDING = _words(
 _CONSTRAINT = lazily(
     r"^(?:and |but |also |please |so )*(?:do not|don'?t|never|avoid|no need to|make sure|ensure|be sure|only|must|"
     r"you must(?: not)?|you should(?: not|n'?t)?|it (?:must|should|needs to))\b|"
-    r"\bmust (?:not |never )?(?:be|have|use|stay)\b",
+    r"\bmust (?:not |never )?(?:be|have|use|stay)\b|"
+    r"[,;] (?:so |and |but )?no need (?:to|for)\b",
     re.IGNORECASE,
 )
 _PREFERENCE = lazily(
@@ -80,7 +81,7 @@ _WRONG = lazily(
     re.IGNORECASE,
 )
 _DECISION = lazily(
-    r"\b(?:let'?s (?:use|go (?:with|for)|keep|drop|do|not|make|stick|store|put|call|remove|add|have|just)|"
+    r"\b(?:let'?s (?:use|go (?:with|for)|keep|drop|do|not|make(?! sure)|stick|store|put|call|remove|just)|"
     r"we(?:'ll| will|'re going to) (?:use|go|keep|drop|need|do|make|not|switch|stick)|"
     r"(?:will |'ll )?go with|going with|went with|decided|use \S+ instead|agreed|sounds good|option \w\b|"
     r"i(?:'ll| will) (?:go (?:with|for)|take (?:the|option)|use|stick|keep (?:the|it|using|this|that|my|our))|(?:i|"
@@ -96,7 +97,25 @@ _TENTATIVE = lazily(
     r"(?:i|we) (?:might|may)|not (?:yet )?decided|haven'?t decided|should (?:i|we))\b",
     re.IGNORECASE,
 )
-_WISHES = lazily(r"^(?:\w+,? )?(?:i|we)(?:'d like| would like| want| need| wish)\b", re.IGNORECASE)
+_LEADS_IN = (
+    r"(?:(?:so+|and|but|or|now|ok(?:ay)?|well|also|alright|right|then|next|first|finally|lastly|please|just|hmm+|yes|"
+    r"if so|oh|wait)[,.!]* )*"
+)
+_WISHES = lazily(
+    rf"^{_LEADS_IN}(?:i (?:think|guess|feel(?: like)?) )?(?:i|we)(?: (?:also|really|still|just|actually|do|will))*"
+    r"(?:'d like| would like| want| need| wish)\b",
+    re.IGNORECASE,
+)
+# Tells somebody what to do, whatever its clauses tell: "Summarize what we changed". With "and" a sentence goes on.
+_ORDERS = lazily(
+    rf"^(?!and |but |or ){_LEADS_IN}(?:add|apply|build|change|check|clean|close|commit|compare|convert|create|"
+    r"delete|deploy|describe|"
+    r"do (?:the|this|that|it)|document|drop|ensure|explain|extract|find|finish|fix|implement|include|"
+    r"install|investigate|list|look|make|merge|"
+    r"move|open|propose|push|rebase|refactor|remove|rename|replace|rerun|restore|revert|review|rewrite|run|show|split|"
+    r"start|summari[sz]e|test|try|update|upgrade|use|verify|write)\b(?! (?:is|are|was|were|has|have|had)\b)",
+    re.IGNORECASE,
+)
 # Who somebody is, and what they work with.
 _ABOUT_SELF = lazily(
     r"\b(?i:my name is|i(?:'m| am) (?:a|an|the|from|based|called|working (?:at|for|as)|married|\d+)|"
@@ -149,14 +168,18 @@ _ASKING_WORD = _words(
     "(?:is|are|was|were|does|did|has|had|should) (?:i|we|you|it|there|this|that|the|my|our|these|those|he|she|they)",
     at_start=True,
 )
-# A question without its mark.
+# A question without its mark; "do the same" is none.
 _ASKING = _words(
-    "(?:and |so |but |hmm,? |ok(?:ay)?,? |like,? |wait,? )*"
-    "(?:what|why|how|which|who|where|when)(?:'s| is| are| was| were| do| does| did| can| could| should| would| will)",
+    f"{_LEADS_IN}(?:like,? )?(?:"
+    "(?:what|why|how|which|who|where|when)(?:'s| is| are| was| were| do| does| did| can| could| should| would| will)|"
+    "(?:should|can|could|shall|does|did|is|are|was|were|will|would|has) "
+    "(?:i|we|you|it|there|this|that|these|those|the|my|our|your|they|he|she)|"
+    "(?:do|have) (?:i|we|you|they))",
     at_start=True,
 )
 _ASKS_FOR_WORK = lazily(
     r"^(?:and |so |but |also |ok(?:ay)?,? |now |then |hi,? |hey,? )*(?:can|could|would|will) (?:you|we)\b|\bplease\b|"
+    r"^[^,?]{1,40},(?: [^,?]{1,40},)? (?:can|could|would|will) (?:you|we)\b|"
     r"^i (?:need|want|would like|'?d like) you to\b",
     re.IGNORECASE,
 )
@@ -331,13 +354,18 @@ def user_type(sentence: str) -> Type | None:
     if is_question or _ASKS_FOR_WORK.search(said) or languages.REQUEST.search(said):
         return Type.REQUEST
     is_fact = _ABOUT_SELF.search(said) or _CHANGED.search(said) or _HAPPENED.search(said)
-    return Type.FACT if is_fact else None
+    return Type.FACT if is_fact and not _ORDERS.match(said) else None
 
 
 def states(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart states something, rather than asking or wishing for it."""
     said = _straight(sentence)
     return bool(_TELLS.match(said)) and not _WANTS.search(said)
+
+
+def wishes(sentence: str) -> bool:
+    """Whether a sentence says what somebody wants or needs: said to an agent at work, it asks for that."""
+    return bool(_WISHES.match(_straight(sentence)))
 
 
 def is_standing(sentence: str) -> bool:
@@ -476,6 +504,12 @@ _UNSURE = lazily(
     r"assume|believe)|likely|not sure|unclear|hypothesis|presumably)\b",
 )
 _GOES_ON = lazily(r"\b(?:underway|still|in progress|so far|keep (?:monitoring|watching)|is running|continuing)\b")
+# Says how far something is that will be over in a minute; not where a server runs.
+_PROGRESS = lazily(
+    r"\b(?:still|is|are|is now|are now) (?:(?:running|building)(?! (?:on|at|in|under|with|from|as)\b)|compiling|"
+    r"continuing|progressing|finishing|underway|under way|in progress)\b|"
+    r"\bwaiting (?:for|on) [^.;]{1,60} to (?:finish|end|complete|exit)\b|\bnear(?:ing)? the end\b",
+)
 _NEXT = lazily(
     r"^(?:(?:optional |suggested |recommended |possible )?next(?: (?:steps?|options?|up|actions?|suggestions?))?|"
     r"to ?-?do|"
@@ -494,9 +528,8 @@ _ASKS_PLAINLY = lazily(r"^please (?:confirm|provide|share|specify|tell|choose|pi
 _OFFERS = lazily(
     r"^(?:(?:sure|of course|absolutely|certainly)[,!] )?(?:i(?:'d be happy to| can| will|'ll)(?: certainly| gladly|"
     r" also)? "
-    r"(?:help|assist)|would you like|do you want|want me to|shall i|should i|let me know|feel free|if you(?:'d like|"
-    r" want|"
-    r" need| have)|is there anything|"
+    r"(?:help|assist)|would you like|do you want|want (?:me )?to|shall i|should i|let me know|feel free|"
+    r"if you(?:'d like| want| need| have)|is there anything|"
     r"anything else|happy to|i can also|ready (?:to|for|when)|how (?:can|may) i (?:help|assist))\b",
 )
 
@@ -546,6 +579,11 @@ def is_talk(sentence: str) -> bool:
 def is_narration(sentence: str) -> bool:
     """Whether a sentence says what is about to be done: "Let me look at the parser"."""
     return bool(_NARRATES.match(_small(sentence)))
+
+
+def is_progress(sentence: str) -> bool:
+    """Whether a sentence only says how far something is: "The build is still running"."""
+    return bool(_PROGRESS.search(_small(sentence))) and agent_type(sentence) not in (Type.FACT, Type.DECISION)
 
 
 def is_guess(sentence: str) -> bool:

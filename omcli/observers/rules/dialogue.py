@@ -18,9 +18,10 @@ from omcli.memory.patterns import lazily
 from omcli.memory.record import replace
 from omcli.observers.rules import cues
 from omcli.observers.rules.passages import Passage, asked_apart, passages
+from omcli.observers.rules.pasted import apart, told
 from omcli.observers.rules.salience import telling_sentences
 from omcli.observers.rules.sentences import Segment, counted_words, prose, segments, spoken_length
-from omcli.observers.rules.shell import shown
+from omcli.observers.rules.shell import error_lines, shown
 from omcli.observers.rules.times import spoken_of
 from omcli.observers.rules.wording import counted, cut
 
@@ -54,6 +55,7 @@ _TOLD_LITTLE = 4
 _REMARKS = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
 _REMARK_CHARACTERS = 30
 _LEADS_WORK = 7
+_PASTED_IMPORTANCE = 5
 _TELLS_SOMETHING = 20
 """Characters below which a sentence without a name in it says nothing."""
 _UNNAMED = 4
@@ -92,17 +94,37 @@ def said_by_person(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[D
     if not text or cues.agrees(text) or cues.declines(text):
         return
     parts = list(segments(prompt.message.text))
-    telling = [piece for part in parts for piece in asked_apart(part) if not _says_nothing(piece.text)]
+    telling = _telling(parts)
     if not (telling or prompt.message.images or "`" in text or any(cues.asks(part.text) for part in parts)):
         return
     if counted_words(text) > _PROMPT_WORDS:
-        yield from _parts_of_prompt(prompt, who, telling or parts)
+        yield from _long_prompt(prompt, who)
         return
     about = f" (answering: {question})" if question and len(text) <= _SHORT_ANSWER and not cues.asks(text) else ""
     for row, importance in _short_prompt(text, telling):
         yield _draft(prompt, f"{who}: {_fitting(row.text)}{about}", row.kind or Type.REQUEST, importance,
                      also=asked if about else None)  # fmt: skip
         about = ""
+
+
+def _long_prompt(prompt: KeptMessage, who: str) -> Iterator[Draft]:
+    """What a long prompt says, then what it pastes, in one row: logs and tables ask for nothing."""
+    said, pasted = apart(prompt.message.text)
+    parts = list(segments(said))
+    telling = _telling(parts)
+    if counted_words(prose(said)) > _PROMPT_WORDS:
+        yield from _parts_of_prompt(prompt, who, telling or parts)
+    elif telling:
+        for row, importance in _short_prompt(prose(said), telling):
+            yield _draft(prompt, f"{who}: {row.text}", row.kind or Type.REQUEST, importance)
+    if pasted:
+        kind = Type.REQUEST if not telling else Type.FACT if error_lines("\n".join(pasted)) else Type.EXCERPT
+        yield _draft(prompt, f"{who} pasted: {_fitting(told(pasted))}", kind, _PASTED_IMPORTANCE)
+
+
+def _telling(parts: Sequence[Segment]) -> list[Segment]:
+    """The sentences of a prompt that say something, questions after a comma apart."""
+    return [piece for part in parts for piece in asked_apart(part) if not _says_nothing(piece.text)]
 
 
 def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[Passage, int]]:
@@ -120,7 +142,11 @@ def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[Passa
 
 def leading_work(draft: Draft) -> Draft:
     """What a person says to an agent at work: the words are few, and all of the work follows from them."""
-    return replace(draft, importance=max(draft.importance, _LEADS_WORK))
+    if draft.type is Type.EXCERPT:
+        return draft  # a table or data that was pasted
+    wished = draft.type is Type.FACT and cues.wishes(draft.text.partition(": ")[2])
+    kind = Type.REQUEST if wished else draft.type
+    return replace(draft, type=kind, importance=max(draft.importance, _LEADS_WORK))
 
 
 def _says_nothing(sentence: str) -> bool:
@@ -157,7 +183,7 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
     """The type of a prompt: that of its only sentence; what it tells where it else only asks; else it is a request."""
     if kinds and (len(set(kinds)) == 1 or kinds[0] is Type.CORRECTION):
         return kinds[0] or Type.REQUEST
-    told = [kind for kind in kinds if kind in _TOLD]
+    told = [kind for kind in kinds if kind in _TOLD and kinds[0] is not Type.QUESTION]
     if kinds and all(kind in _TOLD or kind in (Type.QUESTION, Type.PLAN) for kind in kinds):
         return told[0] if told else Type.QUESTION
     return Type.REQUEST
@@ -245,7 +271,9 @@ def said_on_the_way(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
 
 def _remarks(part: Segment) -> bool:
     """Whether a sentence in the middle of a turn is worth a row."""
-    if part.is_heading or spoken_length(part.text) < _REMARK_CHARACTERS or cues.offers(part.text):
+    if part.is_heading or spoken_length(part.text) < _REMARK_CHARACTERS:
+        return False
+    if cues.offers(part.text) or cues.is_progress(part.text):
         return False
     return cues.agent_type(part.text) in _REMARKS or bool(anchors(part.text))
 

@@ -9,18 +9,22 @@ from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Type
 from omcli.memory.patterns import lazily
 from omcli.observers.rules import cues
-from omcli.observers.rules.sentences import segments
+from omcli.observers.rules.sentences import Segment, segments
 from omcli.observers.rules.settling import Ended, Moment, Replied, Resumed
 
-# Words of a report that leave something open. "0 failed" does not.
+# Words of a report that leave something open. "0 failed" does not, nor does what remains as it was.
 _UNDONE = lazily(
     r"\bi (?:can'?t|cannot|haven'?t|did(?:n'?t| not) (?:manage|finish|get to)|(?:wasn'?t|was not) able)\b"
     r"|\bunable to\b|\bcould(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
     r"|\bstill (?:broken|missing|open|to do|need)|\bnot (?:yet|done|finished|complete|implemented|fixed|working)\b"
-    r"|\b(?:incomplete|partial(?:ly)?|left to do|remain(?:s|ing)|in progress|underway|waiting (?:for|on)|blocked)\b"
+    r"|\b(?:incomplete|partial(?:ly)?|left to do|in progress|underway|waiting (?:for|on)|blocked)\b"
+    r"|^(?:still )?remaining\b|\bremain(?:s|ing)? (?:to be|to do|open|undone|unfinished|unresolved|broken|failing)\b"
+    r"|\bremaining (?:\w+ )?(?:work|tasks?|steps?|issues?|items?|errors?|failures?|scope|problems?)\b"
     r"|\bi(?:'ll| will) (?:now|next|continue)\b",
     re.IGNORECASE,
 )
+# What would be so if something happened is no report of it: "logs a warning when the upload fails".
+_SUPPOSES = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
 # A person who is not content, or who only lets the agent go on: what was asked before is not done.
 _NOT_CONTENT = lazily(
     r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
@@ -87,7 +91,8 @@ def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence
     goes_on = after is not None and not begins_turn(after[0])
     if not closing or goes_on or (after is not None and not _is_content(after[0])):
         return None
-    parts = [part.text for kept in closing for part in segments(kept.message.text)]
+    whole = [part for kept in closing for part in segments(kept.message.text)]
+    parts = [part.text for part in whole]
     told = [part for part in parts if not cues.is_talk(part)]
     kinds = {cues.agent_type(part) for part in told}
     announces = (
@@ -99,10 +104,29 @@ def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence
         seq=closing[-1].seq,
         at=closing[-1].message.at,
         since=since,
-        closes=not any(cues.asks(part) or _UNDONE.search(part) for part in told),
+        closes=not _leaves_open(whole),
         reports=Type.OUTCOME in kinds,
         accepted=after is not None,
     )
+
+
+def _leaves_open(parts: Sequence[Segment]) -> bool:
+    """Whether a report asks something, or says that something is missing or fails.
+
+    What a list of next steps asks is an offer, and cells of a table report nothing.
+    """
+    offers = False
+    for part in parts:
+        if part.is_heading or part.text.endswith(":"):
+            offers = cues.opens_list_of_next(part.text) or cues.offers(part.text)
+        if " | " in part.text or cues.is_talk(part.text):
+            continue
+        if cues.asks(part.text) and not (offers and part.is_item):
+            return True
+        undone = _UNDONE.search(part.text)
+        if undone and not _SUPPOSES.search(part.text, 0, undone.start()):
+            return True
+    return False
 
 
 def _is_content(prompt: KeptMessage) -> bool:

@@ -34,6 +34,8 @@ _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
+# A name alone says nothing: it is an entry of a list of exports, of fields, of arguments.
+_SAYS_SOMETHING = lazily(r"\w[^\w.:/-]+\w|\w(?:: |::)\w|[/.:-]\w+[/.:-]\w")
 # Agents number the lines of a file: `   12→`, `12:`, `src/a.py:12:`.
 _NUMBERED = lazily(r"^\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
@@ -94,7 +96,8 @@ def excerpts(events: Sequence[ToolEvent], interest: Interest, near: Paths) -> It
             continue
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
         where = f"`{shell.shown(command, _SUBJECT_CHARACTERS)}`" if command else near(subject(event))
-        picked = [line for line in interest.lines(_lines(event.output)) if line not in told]
+        lines = [line for line in _lines(event.output) if _SAYS_SOMETHING.search(line)]
+        picked = [line for line in interest.lines(lines) if line not in told]
         told.update(picked)
         if where and picked:
             yield draft_of([event], f"In {where}: {' · '.join(picked)}", Type.EXCERPT, 3)

@@ -44,7 +44,9 @@ def passages(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator
     words = 0
     for part, its in zip(parts, kinds, strict=True):
         size = counted_words(part.text)
-        if row and words + size <= _ROW_WORDS and _joins(row[-1], kind, part, its, size):
+        is_listing = any(opens.is_heading or opens.text.endswith(":") for opens in row)
+        joins = bool(row) and _joins(row[-1], kind, part, its, size, is_listing=is_listing)
+        if joins and words + size <= _ROW_WORDS:
             kind = kind or its
         else:
             if row:
@@ -56,7 +58,8 @@ def passages(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator
         yield Passage(joined(row), kind)
 
 
-def _joins(last: Segment, kind: Type | None, part: Segment, its: Type | None, size: int) -> bool:
+def _joins(last: Segment, kind: Type | None, part: Segment, its: Type | None, size: int, *, is_listing: bool) -> bool:
+    """Whether a sentence goes on the row that `last` ends; `is_listing` says that the row opens a list."""
     if last.is_heading:
         return True
     if its in _BEGINS_ROW or part.is_heading:
@@ -67,6 +70,8 @@ def _joins(last: Segment, kind: Type | None, part: Segment, its: Type | None, si
         return True
     if part.is_item != last.is_item:
         return last.text.endswith(":")
+    if part.is_item and is_listing and its is None:
+        return True
     return (its not in _SEPARATE or size <= _SHORT) and (kind is None or kind is its)
 
 

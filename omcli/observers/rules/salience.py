@@ -44,7 +44,7 @@ def telling_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
 
 
 def _with_headings(parts: Sequence[Segment], kept: Sequence[int]) -> list[int]:
-    """The kept sentences, each after the heading it stands under, once, where that names a thing or what is next."""
+    """The kept sentences, each after the heading it stands under, once, where that says something itself."""
     found: list[int] = []
     under = -1
     chosen = set(kept)
@@ -52,8 +52,13 @@ def _with_headings(parts: Sequence[Segment], kept: Sequence[int]) -> list[int]:
         if parts[index].is_heading:
             under = index
         elif index in chosen:
-            if under >= 0 and (anchors(parts[under].text) or cues.opens_list_of_next(parts[under].text)):
+            if under >= 0 and _tells(parts[under].text):
                 found.append(under)
             found.append(index)
             under = -1
     return found
+
+
+def _tells(heading: str) -> bool:
+    """Whether a heading names a thing, what is next, or what came of the work: "Fixed in the importer"."""
+    return bool(anchors(heading) or cues.opens_list_of_next(heading) or cues.agent_type(heading))

@@ -26,6 +26,8 @@ _TIMES = lazily(r" \(× (\d{1,9})\)$")
 _AGENT = "Agent: "
 _QUOTED_QUESTION = 200
 """Characters up to which a question is repeated in the row of a long answer."""
+_FEW_WORDS = 3
+"""Words of which no more tell whether the same is asked."""
 _SHARED_LETTERS = 5
 """Letters in which the words of a question and of its answer agree: report, reports, reporting."""
 
@@ -154,6 +156,8 @@ class _Ledger:
     """Commands and delegations that go on, by the messages they were started with."""
     _asked: set[int] = field(default_factory=set)
     """Questions and requests."""
+    _said: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The places of rows that something later settled: where they were said."""
     _claims: dict[int, overruling.Claim | None] = field(default_factory=dict)
     """What rows hold to be so, as far as that was asked."""
     _listed: int = -1
@@ -169,9 +173,14 @@ class _Ledger:
 
     def written(self) -> tuple[Draft, ...]:
         """The rows that are new or changed."""
-        new = [row for number, row in self.rows.items() if number >= self._first]
-        new.sort(key=lambda row: row.sources[-1])
-        return tuple(row if row.replaces else replace(row, reason=None) for row in new)
+        new = [number for number in self.rows if number >= self._first]
+        new.sort(key=self._place)
+        rows = (self.rows[number] for number in new)
+        return tuple(row if row.replaces else replace(row, reason=None) for row in rows)
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """Where a row comes: at the message it came true at. What was asked stays before its answer."""
+        return self._said.get(number) or (self.rows[number].sources[-1], number)
 
     def add(self, draft: Draft) -> None:
         """Takes a row down as it is."""
@@ -195,7 +204,20 @@ class _Ledger:
             draft = self._over(number, draft, reason="ended")
         if _todos(draft) & _todos(self.rows.get(self._listed)):
             draft = self._over(self._listed, draft, reason="updated")
+        if (asked_before := self._restated(draft)) is not None:
+            draft = self._over(asked_before, draft, reason="said again")
         self.add(self._overruling(self._repeated(draft)))
+
+    def _restated(self, draft: Draft) -> int | None:
+        """What a person asked last and did not get, where they ask it again and say more."""
+        if draft.type not in _ASKED or draft.text.startswith(_AGENT):
+            return None
+        last = max((n for n in self._asked if not self.rows[n].text.startswith(_AGENT)), default=None)
+        if last is None or self.rows[last].status is not Status.OPEN:
+            return None
+        asked = _words(self.rows[last].text)
+        said_before = self.rows[last].sources[-1] < draft.sources[0]
+        return last if said_before and len(asked) > _FEW_WORDS and asked <= _words(draft.text) else None
 
     def _repeated(self, draft: Draft) -> Draft:
         """The draft in the place of open failures of the same thing, and of a row that says the same."""
@@ -249,8 +271,12 @@ class _Ledger:
                 continue  # the same was asked twice
             if asked.status is Status.OPEN and (asked.type is Type.QUESTION or self._is_done(asked, ended)):
                 end = Passed(targets=(), sources=(ended.seq,), at=ended.at)
-                self._settle(number, asked, end, Status.DONE)
-                self._overcome(end, since=asked.sources[-1] if ended.reports else ended.seq)
+                said = self._place(number)
+                self._settle(number, asked, replace(end, at=asked.event_at), Status.DONE)
+                self._said[self._next - 1] = said
+                since = asked.sources[-1] if ended.reports else ended.seq
+                self._overcome(end, since=since)
+                self._carry_out(end, since=since)
 
     def _overcome(self, end: Passed, *, since: int) -> None:
         """What stood in the way of something that is done stands there no longer."""
@@ -258,13 +284,21 @@ class _Ledger:
             if row.type is Type.BLOCKER and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._resolve(number, end)
 
+    def _carry_out(self, end: Passed, *, since: int) -> None:
+        """Plans that were approved for something that is done are done with it."""
+        for number, row in list(self.rows.items()):
+            if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
+                self._settle(number, row, end, Status.DONE)
+
     def reopen(self, resumed: Resumed) -> None:
         """Takes back that a text settled what was asked."""
         for number in self._asked_since(None):
             asked = self.rows[number]
             if asked.status is Status.DONE and asked.sources[-1] == resumed.seq and asked.type is Type.REQUEST:
+                said = self._place(number)
                 self._take(number)
                 self.add(replace(asked, status=Status.OPEN, reason="taken up again"))
+                self._said[self._next - 1] = said
 
     def _is_done(self, asked: Draft, ended: Ended) -> bool:
         """A report counts where the last thing done did not fail; without one, nothing may have failed, and the
@@ -425,3 +459,7 @@ def _speaks_of(answer: str, question: str) -> bool:
     """Whether a text takes up a word of a question."""
     words = {word[:_SHARED_LETTERS].lower() for word in re.findall(rf"\w{{{_SHARED_LETTERS},}}", question)}
     return bool(words & {word[:_SHARED_LETTERS].lower() for word in re.findall(r"\w+", answer)})
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.partition(": ")[2].lower()))

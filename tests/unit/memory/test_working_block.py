@@ -233,6 +233,12 @@ def test_tasks_and_decisions_can_be_noted_by_hand() -> None:
     assert rows.lines("Key Decisions") == ["no new dependencies"]
 
 
+def test_what_a_person_decided_comes_before_what_an_agent_did() -> None:
+    """S4.10: where only a few lines fit, they are those that bind."""
+    rows = Rows().add(Type.INSTRUCTION, "User: never drop a table").add(Type.DECISION, "Agent: I'll use a queue.")
+    assert rows.lines("Key Decisions") == ["User: never drop a table", "Agent: I'll use a queue."]
+
+
 def test_a_sentence_of_a_decision_has_no_line_of_its_own() -> None:
     rows = Rows().add(Type.DECISION, "User: We use ISO weeks. Fix it.").add(Type.DECISION, "User: We use ISO weeks.")
     assert rows.lines("Key Decisions") == ["User: We use ISO weeks. Fix it."]

@@ -53,8 +53,24 @@ QUESTIONS = (
     "could you suggest a name for it",
     "how do I undo the merge",
     "Do you always sort them?",
+    "should we close the ticket as a double of the other one",
+    "also what is left of the old importer",
+    "is it safe to rename the column now",
+    "does our parser read what we've written",
 )
-REQUESTS = ("Can you split the module in two?", "Please add a retry.", "I need you to rename it.")
+REQUESTS = (
+    "ok, leave it as it is, can we add some tests?",
+    "by the way, could we keep the old table for now?",
+    "Can you split the module in two?",
+    "Please add a retry.",
+    "I need you to rename it.",
+)
+ORDERS = (
+    "ok so summarize what we changed and what we need to look at",
+    "Now apply the changes we made to the other shop, which has been waiting.",
+    "Do the same for the tables we added.",
+    "Then let's make sure the labels fit.",
+)
 WEIGHED = (
     "I'm thinking of using a queue.",
     "Maybe a cache would do.",
@@ -68,6 +84,7 @@ FACTS = (
     "Our server runs on port 8443.",
     "The response time dropped from 900 ms to 250 ms.",
     "The deadline moved to 4 May.",
+    "Test is what we have for now.",
     "We no longer ship the Windows build.",
     "I finished 12 of the 40 chapters.",
 )
@@ -273,3 +290,9 @@ def test_any_text_is_of_some_kind_or_none(text: str) -> None:
     assert cues.user_type(text) is None or isinstance(cues.user_type(text), Type)
     assert 0 <= cues.user_importance(text, cues.user_type(text)) <= 10
     assert 0 <= cues.told_importance(text) <= 10
+
+
+@pytest.mark.parametrize("sentence", ORDERS)
+def test_what_tells_somebody_what_to_do_is_no_fact(sentence: str) -> None:
+    """Whatever is told in its clauses."""
+    assert cues.user_type(sentence) in (None, Type.REQUEST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -591,3 +592,116 @@ def test_a_sentence_that_runs_on_is_parted_where_it_is_joined() -> None:
     assert len(texts) > 3
     assert all(len(text.split()) <= 65 for text in texts)
     assert " ".join(text.removeprefix("User: ") for text in texts).startswith(said[:300])
+
+
+TRACE = """Traceback (most recent call last):
+  File "/srv/orders/app.py", line 12, in <module>
+    main()
+  File "/srv/orders/app.py", line 30, in main
+    take_in(read_the_delivery(arguments.path), into=open_stock(arguments.stock), on=arguments.day, strictly=False)
+  File "/srv/orders/stock.py", line 77, in take_in
+    return [price_of(item, in_the_currency_of=stock, on=day) for item in delivery if item.is_new and not item.is_lost]
+  File "/srv/orders/app.py", line 8, in price_of
+    total = prices["net"]
+            ~~~~~~^^^^^^^
+KeyError: 'net'"""
+TABLE = "\n".join(f"slot {n}\tkeeps the tray of size {n}\tmust be emptied before opening" for n in range(1, 13))
+DIFF = """diff --git a/app.py b/app.py
+index 1a2b3c4..5d6e7f8 100644
+--- a/app.py
++++ b/app.py
+@@ -1,4 +1,4 @@ def main():
+-    total = prices["gross"]
++    total = prices["net"]
+     # always round down, never use floats for money in this function or in any of its callers
+"""
+LOG = "\n".join(f"2026-03-02 10:0{n}:00 INFO stock: wait for slot {n}, don't use it now" for n in range(8))
+
+
+class TestPasted:
+    """What is pasted asks, rules and corrects nothing, whatever words stand in it."""
+
+    @pytest.mark.parametrize("pasted", [TRACE, TABLE, DIFF, LOG])
+    @pytest.mark.parametrize("template", ["It broke today, please find out why:\n{}", "{}\nwhy does it do this?"])
+    def test_logs_traces_diffs_and_tables_are_one_row_beside_what_is_said(self, template: str, pasted: str) -> None:
+        rows = Talk().user(template.format(pasted)).observed()
+        assert len(rows) == 2
+        said, thrown_in = rows
+        assert said.text == f"User: {template.format('').strip()}"
+        assert said.type in (Type.REQUEST, Type.QUESTION)
+        assert thrown_in.type in (Type.FACT, Type.EXCERPT)
+        assert f"[{len(pasted.strip().splitlines())} pasted lines]" in thrown_in.text
+
+    def test_of_a_stack_trace_its_error_is_told(self) -> None:
+        assert (
+            Talk().user(f"It broke again, why?\n{TRACE}").texts()[1] == "User pasted: KeyError: 'net' [11 pasted lines]"
+        )
+
+    def test_a_prompt_that_only_pastes_is_a_request(self) -> None:
+        [row] = Talk().user(TRACE + "\n" + LOG).observed()
+        assert (row.type, row.status) == (Type.REQUEST, Status.OPEN)
+
+    def test_a_list_of_wishes_is_no_paste(self) -> None:
+        wishes = [f"- add a test for the case where slot {n} is empty when the tray arrives" for n in range(1, 6)]
+        assert not any("pasted" in text for text in Talk().user("\n".join(wishes)).texts())
+
+    @pytest.mark.parametrize("run", ["\t", "a@", "at x", "(a) ", "1\t", '\\\\"', "Error", "a."])
+    def test_hostile_lines_cost_no_more_than_their_length(self, run: str) -> None:
+        started = time.perf_counter()
+        Talk().user("look at this\n" + run * 50_000).observed()
+        assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize("said", ["We also need a page for the returns.", "I think we need a switch for the lamp"])
+def test_what_is_needed_is_asked_for_where_an_agent_works_and_a_fact_in_a_chat(said: str) -> None:
+    at_work = Talk().user(said).tool("Read", {"file_path": "a.py"}, "…").observed()
+    assert (at_work[0].type, at_work[0].status) == (Type.REQUEST, Status.OPEN)
+    assert Talk().user(said).one().type is Type.FACT
+
+
+def test_a_question_with_a_remark_behind_it_is_a_question() -> None:
+    row = Talk().user("also what is happening with the mill. i thought we had it mended").one()
+    assert (row.type, row.status) == (Type.QUESTION, Status.OPEN)
+
+
+def test_what_needs_no_doing_is_an_instruction() -> None:
+    row = Talk().user("nobody has the old file format yet, so no need for a converter").one()
+    assert (row.type, Priority.of_importance(row.importance)) == (Type.INSTRUCTION, Priority.HIGH)
+
+
+@pytest.mark.parametrize(
+    ("opens", "joint"),
+    [
+        ("The importer is fixed:", " "),
+        ("The importer is fixed, and it works again with all of the files that I was given:", " · "),
+    ],
+)
+def test_the_items_of_a_list_stay_with_what_opens_it(opens: str, joint: str) -> None:
+    """O6: an item alone says nothing."""
+    report = f"{opens}\n- reads `a.csv`\n- skips `b.csv`\n\nThe `c.csv` is not measured yet."
+    rows = Talk().tool("Bash", {"command": "make"}, "ok").agent(report).texts()
+    assert f"Agent: {opens}{joint}reads `a.csv` · skips `b.csv`" in rows
+
+
+def test_how_far_a_build_is_gives_no_row_in_the_middle_of_a_turn() -> None:
+    """What was found meanwhile does."""
+    talk = Talk().user("Build `shop`").agent("The build of `shop` is still running, nothing to do yet.")
+    talk.tool("Bash", {"command": "make shop"}, "ok").agent("I found that `shop` still needs `libfoo`.")
+    talk.tool("Bash", {"command": "make libfoo"}, "ok").agent("`shop` is built.")
+    said = [text for text in talk.texts() if text.startswith("Agent")]
+    assert said == ["Agent: I found that `shop` still needs `libfoo`.", "Agent: `shop` is built."]
+
+
+@pytest.mark.parametrize("place", ["on port 8443", "at http://localhost:8443"])
+def test_where_a_server_runs_is_worth_a_row(place: str) -> None:
+    talk = Talk().user("Start it").agent(f"The server is running {place}.")
+    talk.tool("Bash", {"command": "curl -s localhost:8443"}, "ok").agent("It answers.")
+    assert f"Agent: The server is running {place}." in talk.texts()
+
+
+def test_an_error_answered_in_json_is_pasted_as_well() -> None:
+    answer = '{"error":{"code":"E77","message":"the block must have a lid in the next box"},"request":"r-1"}'
+    prompt = f"this is what came back when I sent the big order today:\n{answer}\n{answer}\n" + "what can we do? " * 3
+    rows = Talk().user(prompt + "It happens with every order of more than a hundred boxes").observed()
+    assert not any(row.type is Type.INSTRUCTION for row in rows)
+    assert sum("pasted" in row.text for row in rows) == 1

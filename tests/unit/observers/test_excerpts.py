@@ -36,6 +36,14 @@ def test_a_line_is_kept_where_the_work_comes_back_to_what_it_names() -> None:
     assert (row.importance, row.sources) == (3, (2, 3))
 
 
+def test_a_name_alone_says_nothing() -> None:
+    """An entry of a list of exports or of arguments; what calls it does."""
+    fields = "    load_station,\n    'load_station',\nkept = load_station(path)\n"
+    talk = asked("Why does load_station fail?").tool("Read", {"file_path": "/src/app/tides.py"}, fields)
+    (row,) = excerpts(talk.agent("load_station joins the path twice."))
+    assert row.text == "In tides.py: kept = load_station(path)"
+
+
 def test_a_file_that_nobody_comes_back_to_gives_no_excerpt() -> None:
     """S0.26: search and read noise stays folded."""
     assert excerpts(asked("Look around.").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)) == []

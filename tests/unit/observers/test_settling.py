@@ -202,6 +202,15 @@ class TestQuestions:
         talk = Talk().user("What does the --strict flag do?").agent("It makes every warning an error.")
         assert both_ways(talk, 1, types=ASKED) == [(Status.DONE, "User: What does the --strict flag do?")]
 
+    def test_what_is_answered_or_done_keeps_its_date_and_its_place_before_the_answer(self) -> None:
+        """A log is read from the top: what was asked comes first, at the time it was asked."""
+        talk = Talk().user("What does the --strict flag do?").agent("`--strict` makes every warning an error.")
+        rows = in_sight(remembered(talk))
+        assert [row.text.partition(":")[0] for row in rows] == ["User", "Agent"]
+        assert (rows[0].status, rows[0].event_at) == (Status.DONE, "2026-03-02T10:00:00.000Z")
+        [asked] = in_sight(remembered(talk, 1), *ASKED)
+        assert asked.event_at == "2026-03-02T10:00:00.000Z"
+
     def test_a_persons_question_that_gets_no_answer_stays_open(self) -> None:
         talk = Talk().user("What does the --strict flag do?").tool("Read", {"file_path": "a.py"}, "…")
         assert both_ways(talk, 1, types=ASKED) == [(Status.OPEN, "User: What does the --strict flag do?")]
@@ -245,6 +254,9 @@ class TestRequests:
             "I changed `auth.py`. The second redirect is not done yet.",
             "Updated `auth.py`. I cannot push: the registry requires your credentials.",
             "Now let me run the tests.",
+            "Updated `auth.py`.\n\nRemaining:\n- the logout page",
+            "Updated `auth.py`. The logout page remains to be done.",
+            "Updated `auth.py`. Three of the remaining tests need a browser.\nRemaining work: the logout page",
         ],
     )
     def test_a_report_that_leaves_something_open_leaves_the_request_open(self, report: str) -> None:
@@ -252,6 +264,20 @@ class TestRequests:
         for end in (1, 3, 4):
             rows = told(in_sight(remembered(talk, end), Type.REQUEST))
             assert rows == [(Status.OPEN, self.REQUEST)]
+
+    @pytest.mark.parametrize(
+        "remark",
+        [
+            "The logout page remains as it was.",
+            "A warning is logged when the upload of the login fails.",
+            "Next options:\n- Add a page for the logout?\n- Show the name of the user?",
+            "Want to try it in the browser, or go on with the logout?",
+            "| | before | now |\n|---|---|---|\n| asks | Who is it? | nothing |",
+        ],
+    )
+    def test_what_is_offered_supposed_or_left_as_it_was_leaves_nothing_open(self, remark: str) -> None:
+        talk = self.start().agent(f"Fixed the redirect in `auth.py`.\n\n{remark}")
+        assert (Status.DONE, self.REQUEST) in told(in_sight(remembered(talk), Type.REQUEST))
 
     @pytest.mark.parametrize(
         "objection",
@@ -273,6 +299,29 @@ class TestRequests:
         talk = self.start().agent("The redirect drops `next_url` here.").event("[Request interrupted]", Aside.INTERRUPT)
         talk.user("Rename the module to login")
         assert (Status.OPEN, self.REQUEST) in told(in_sight(remembered(talk, *ends)))
+
+    @pytest.mark.parametrize("ends", [(), (1,), (2,)])
+    def test_what_is_asked_again_with_more_words_takes_the_place_of_what_was_broken_off(
+        self, ends: tuple[int, ...]
+    ) -> None:
+        talk = Talk().user("remove the tests of the parser").event("[Request interrupted]", Aside.INTERRUPT)
+        talk.user("remove the two slow tests of the parser again")
+        rows = told(in_sight(remembered(talk, *ends), *ASKED))
+        assert rows == [(Status.OPEN, "User: remove the two slow tests of the parser again")]
+
+    def test_what_is_asked_for_another_thing_takes_the_place_of_nothing(self) -> None:
+        talk = Talk().user("remove the tests of the parser").user("remove the tests of the lexer")
+        assert len(in_sight(remembered(talk), *ASKED)) == 2
+
+    @pytest.mark.parametrize("ends", [(), (2,), (5,)])
+    def test_a_plan_that_was_approved_is_done_with_what_it_was_for(self, ends: tuple[int, ...]) -> None:
+        talk = Talk().user("Plan and build the login page")
+        talk.tool("ExitPlanMode", {"plan": "1. Draw the form\n2. Check the password"}, "User has approved your plan.")
+        plans = in_sight(remembered(talk), Type.PLAN)
+        assert [row.status for row in plans] == [Status.OPEN]
+        edits(talk).agent("Implemented the login page in `auth.py`.")
+        plans = in_sight(remembered(talk, *ends), Type.PLAN)
+        assert [row.status for row in plans] == [Status.DONE]
 
     @pytest.mark.parametrize("ends", [(), (3,), (5,), (6,)])
     def test_what_ended_with_a_failure_stays_open(self, ends: tuple[int, ...]) -> None:
