@@ -39,11 +39,10 @@ def test_the_agent_is_quoted_and_every_quote_leads_to_its_message(om: Om) -> Non
     """S4.14: nothing is worded anew, and what was shortened is still there."""
     said = "The parser reads the station table twice. The second pass drops ids with capitals, so Cuxhaven is missing."
     talk = Talk().user("Why is Cuxhaven missing?").assistant(said)
-    for number in range(40):
-        talk.user(f"Look at station {number} as well.").assistant(
-            f"Station {number} is in the table, in small letters."
-        )
-    rows = om("compact", "--json", stdin=talk.text()).document["observations"]
+    talk.user("And what of the others?").assistant(
+        " ".join(f"Station {number} is in the table." for number in range(150))
+    )
+    rows = om("compact", "--json", "--target-tokens", "6000", stdin=talk.text()).document["observations"]
     (quote,) = [row for row in rows if row["text"] == f"Agent: {said}"]
     assert said in om("show", quote["id"]).stdout
     assert not [row for row in om("log", "--jsonl").lines if row["id"] == quote["id"]], "a quote is no row"
