@@ -27,6 +27,8 @@ class Secret:
 
 
 _DIGIT = r"(?=[A-Za-z_-]*[0-9])"
+# Of short random keys, one in thirty has no digit.
+_MIXED = r"(?=[a-z_-]*[0-9A-Z])"
 _KEY_PATTERNS = {
     "anthropic-key": rf"sk-ant-{_DIGIT}[\w-]{{16,}}",
     "openrouter-key": rf"sk-or-{_DIGIT}[\w-]{{16,}}",
@@ -35,11 +37,11 @@ _KEY_PATTERNS = {
     "aws-key-id": r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}",
     "slack-token": r"(?:xox[abeoprs](?:\.xox[abp])?|xapp-[0-9])-[\w-]{10,}",
     "google-key": r"AIza[\w-]{35}",
-    "gitlab-token": rf"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|oas|wt)-{_DIGIT}[\w-]{{20,}}(?:\.[\w.]{{8,}})?",
+    "gitlab-token": rf"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|oas|wt)-{_MIXED}[\w-]{{20,}}(?:\.[\w.]{{8,}})?",
     "npm-token": r"npm_[A-Za-z0-9]{30,}",
     "pypi-token": r"pypi-Ag[\w-]{40,}",
     "huggingface-token": r"hf_[A-Za-z0-9]{30,}",
-    "stripe-key": rf"(?:[sr]k_(?:live|test)|whsec)_{_DIGIT}[A-Za-z0-9]{{16,}}",
+    "stripe-key": rf"(?:[sr]k_(?:live|test)|whsec)_{_MIXED}[A-Za-z0-9]{{16,}}",
     "xai-key": r"xai-[A-Za-z0-9]{40,}",
     "sendgrid-key": r"(?<=SG\.)[\w-]{20,}\.[\w-]{16,}",
     "telegram-token": r"(?<=[0-9]{8}:)AA[\w-]{32,34}(?![\w-])",

@@ -153,7 +153,8 @@ def _copy(path: Path, target: Path, *, wait: float) -> None:
 
 
 def _remove(path: Path) -> None:
-    for file in (path, *_beside(path)):
+    journal = path.with_name(f"{path.name}-journal")  # of a copy that is being made
+    for file in (path, journal, *_beside(path)):
         file.unlink(missing_ok=True)
 
 

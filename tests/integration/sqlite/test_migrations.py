@@ -142,7 +142,7 @@ def test_before_the_first_step_the_store_is_copied(old: Path, tmp_path: Path) ->
 
 
 def test_a_copy_that_was_cut_off_once_is_made_anew(old: Path, tmp_path: Path) -> None:
-    for ending in ("", "-wal", "-shm"):
+    for ending in ("", "-wal", "-shm", "-journal"):
         (tmp_path / f"om.db.v{NOW_AT}.bak.partial{ending}").write_bytes(b"half a copy")
     SqliteStore.open(old, wait=1, migrations=folder(tmp_path / "steps", NEXT)).close()
     assert {entry.name for entry in tmp_path.glob("om.db*")} == {"om.db", f"om.db.v{NOW_AT}.bak"}
