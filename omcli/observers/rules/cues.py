@@ -94,7 +94,9 @@ _DECISION = lazily(
 _TENTATIVE = lazily(
     r"^(?:so |and |but |or )*(?:maybe|perhaps|possibly|what if|i wonder)\b|"
     r"\b(?:(?:i'?m|we'?re|i am|we are|i was|been) (?:\w+ )?(?:thinking (?:of|about)|considering|debating|leaning|torn)|"
-    r"(?:i|we) (?:might|may)|not (?:yet )?decided|haven'?t decided|should (?:i|we))\b",
+    r"(?:i|we) (?:might|may)|not (?:yet )?decided|(?:haven'?t|never) decided|should (?:i|we)|"
+    r"(?:not (?:so )?sure|unsure|do(?:n'?t| not) (?:know|remember|recall)|doubt)"
+    r"(?: if| whether| that)? (?:i|we|they) (?:ever |really )?(?:decided|agreed|settled|chose|picked))\b",
     re.IGNORECASE,
 )
 _LEADS_IN = (

@@ -77,6 +77,9 @@ WEIGHED = (
     "We might move to Lisbon.",
     "I'm considering a smaller boat.",
     "I am torn between oak and ash.",
+    "I'm not sure we decided on oak.",
+    "I don't remember if we chose the boat.",
+    "We never decided on Lisbon.",
 )
 FACTS = (
     "I work at Acme.",
