@@ -236,6 +236,7 @@ class TestTheCursor:
         om("observe", "-q", stdin=tide_story().text())
         assert rows(om)
         with closing(sqlite3.connect(om.db)) as connection, connection:
+            connection.execute("DELETE FROM observation_sources")
             connection.execute("DELETE FROM observations")
         assert observed(om, stdin=tide_story().text())["observations"] == 0
         assert rows(om) == []
@@ -255,7 +256,8 @@ class TestRecords:
         for piece in ("Hel", "lo"):
             event = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": piece}}
             talk.raw(json.dumps({"type": "stream_event", "session_id": talk.session, "event": event}))
-        assert observed(om, stdin=talk.assistant("Hello").text())["new_messages"] == 2
+        report = observed(om, stdin=talk.assistant("Hello").text())
+        assert (report["new_messages"], report["skipped"]) == (2, {"noise": 2})
         assert kept(om) == ["Say hello.", "Hello"]
 
 
