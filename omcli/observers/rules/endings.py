@@ -87,7 +87,7 @@ def _closing(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
 
 
 def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None) -> Ended | None:
-    """The end of a turn; None where it goes on, says nothing, says what stops it, or is objected to."""
+    """The end of a turn; None where it goes on, says nothing, or is objected to."""
     goes_on = after is not None and not begins_turn(after[0])
     if not closing or goes_on or (after is not None and not _is_content(after[0])):
         return None
@@ -98,13 +98,13 @@ def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence
     announces = (
         bool(parts) and cues.is_talk(parts[-1]) and not (cues.offers(parts[-1]) or cues.is_pleasantry(parts[-1]))
     )
-    if all(map(cues.asks, told)) or Type.BLOCKER in kinds or (announces and after is None):
+    if all(map(cues.asks, told)) or (announces and after is None):
         return None
     return Ended(
         seq=closing[-1].seq,
         at=closing[-1].message.at,
         since=since,
-        closes=not _leaves_open(whole),
+        closes=Type.BLOCKER not in kinds and not _leaves_open(whole),
         reports=Type.OUTCOME in kinds,
         accepted=after is not None,
     )

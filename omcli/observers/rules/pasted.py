@@ -31,7 +31,7 @@ _LINE = lazily(
     r"|at \S+ \(\S+:\d+"
     r"|(?:[\w.]{1,80})?(?:Error|Exception)(?:: |$)"
     r"|(?:\([\w.\-]+\) ?)?[\w.\-]+@[\w.\-]+[:~ ]\S*\s*[$#%>](?:\s|\w|$)"  # the prompt of a shell
-    r"|(?:\$|PS [A-Z]:\S*>) \S"
+    r"|(?:\$|PS [A-Z]:\S*>) \S|[^➜❯]{0,60}[➜❯]\s"
     r")|\S\t+\S"  # cells of a table
 )
 

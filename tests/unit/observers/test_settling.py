@@ -211,6 +211,12 @@ class TestQuestions:
         [asked] = in_sight(remembered(talk, 1), *ASKED)
         assert asked.event_at == "2026-03-02T10:00:00.000Z"
 
+    def test_an_answer_that_something_is_not_possible_answers_a_question_and_leaves_a_request_open(self) -> None:
+        answer = "It is not possible: `sqlite` holds one writer at a time."
+        for asked, status in (("Can two runs write at once?", Status.DONE), ("Let two runs write", Status.OPEN)):
+            talk = Talk().user(asked).agent(answer).user("Rename the module to login")
+            assert told(in_sight(remembered(talk), *ASKED))[0] == (status, f"User: {asked}")
+
     def test_a_persons_question_that_gets_no_answer_stays_open(self) -> None:
         talk = Talk().user("What does the --strict flag do?").tool("Read", {"file_path": "a.py"}, "…")
         assert both_ways(talk, 1, types=ASKED) == [(Status.OPEN, "User: What does the --strict flag do?")]
