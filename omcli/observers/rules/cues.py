@@ -163,6 +163,11 @@ _WANTS = lazily(
     r"\b(?:trying|looking|hoping|planning|need|needs|want|wants|going) to\b|\b(?:should|must|could)\b|\bfeel like\b",
     re.IGNORECASE,
 )
+# A thing that has a name or an article, and a verb that says how it is: "The port of the API is 8080".
+_ASSERTS = lazily(
+    r"^(?:(?i:the|our|my|its|their|this|these)|[A-Z][\w-]+)(?: [\w/.'`-]+){0,6}? "
+    r"(?:is|are|was|were|has|have|had|owns|lives|happens?|belongs)\b"
+)
 _ASKS = lazily(r"[?？؟][\"')\]”’»]*\s*$")
 _ASKING_WORD = _words(
     "(?:what|why|how)(?:'s| is| are| was| do| does| did| can| could| should| would| will| about| long| much| many|"
@@ -363,6 +368,12 @@ def states(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart states something, rather than asking or wishing for it."""
     said = _straight(sentence)
     return bool(_TELLS.match(said)) and not _WANTS.search(said)
+
+
+def asserts(sentence: str) -> bool:
+    """Whether a sentence that no cue tells apart says how something is, and orders or wishes for nothing."""
+    said = _straight(sentence)
+    return bool(_ASSERTS.match(said)) and not (_ORDERS.match(said) or _WANTS.search(said))
 
 
 def wishes(sentence: str) -> bool:

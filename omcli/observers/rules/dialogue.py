@@ -135,7 +135,8 @@ def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[Passa
     if rest or not rules:
         importance = max((cues.user_importance(row.text, row.kind) for row in rest), default=5)
         words = " ".join(row.text for row in rest) if rules else text
-        yield Passage(words, _prompt_type([row.kind for row in rest])), importance
+        kinds = [row.kind or (Type.FACT if cues.asserts(row.text) else None) for row in rest]
+        yield Passage(words, _prompt_type(kinds)), importance
     for row in rules:
         yield row, cues.user_importance(row.text, row.kind)
 

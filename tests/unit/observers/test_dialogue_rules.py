@@ -427,6 +427,25 @@ def test_how_bad_it_would_be_to_lose_a_row(talk: Talk, priority: Priority, statu
     assert (Priority.of_importance(row.importance), row.status) == (priority, status)
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("The port of the API is 8080.", Type.FACT),
+        ("Deploys happen on Fridays", Type.FACT),
+        ("our staging cluster lives in Falkenstein", Type.FACT),
+        ("The API should be on port 8080.", Type.REQUEST),
+        ("Make the port 8080.", Type.REQUEST),
+        ("Let two runs write at once", Type.REQUEST),
+        ("The port is 8080, please change it.", Type.REQUEST),
+        ("Is the port 8080", Type.QUESTION),
+    ],
+)
+def test_a_statement_is_a_fact_and_no_open_request(said: str, kind: Type) -> None:
+    """S3.9: assertion, question and intent are told apart."""
+    (row,) = Talk().user(said).observed()
+    assert row.type is kind
+
+
 def test_an_agreed_refactor_is_kept_and_the_search_before_it_is_not() -> None:
     """T25: a row that names `requireApiKey`, and no line of the search."""
     talk = Talk().user("where do we check keys?")
