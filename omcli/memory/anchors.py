@@ -6,6 +6,7 @@ They are what a later reader searches for and acts on, so an observation may nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from omcli.memory.patterns import lazily
 
@@ -38,8 +39,11 @@ _PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z"
 """An ordinary word, which is no anchor and need not be searched: most words are."""
 _LONGEST = 300
 """Characters of a word in which anchors are looked for; a longer run is no name, and searching it takes its square."""
+_REMEMBERED = 256
+"""Texts whose anchors are remembered: rules ask for those of a sentence several times."""
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def anchors(text: str) -> tuple[str, ...]:
     """The anchors of a text in order, each once. Backticks and closing punctuation are not part of one."""
     return tuple(dict.fromkeys(_found(text)))

@@ -7,7 +7,6 @@ what lies outside is None. Weeks begin on Monday (ISO 8601).
 
 from __future__ import annotations
 
-from calendar import monthrange
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 
@@ -64,7 +63,7 @@ def last_day(stretch: str) -> str:
     if len(end) == 4:
         return f"{end}-12-31"
     if len(end) == 7:
-        return f"{end}-{monthrange(int(end[:4]), int(end[5:]))[1]:02}"
+        return f"{end}-{_days(int(end[:4]), int(end[5:])):02}"
     return end
 
 
@@ -204,3 +203,8 @@ def _of_years(today: date, of_month: int, number: int) -> list[date]:
         except ValueError:
             continue
     return found
+
+
+def _days(year: int, month: int) -> int:
+    """How many days a month has; what the standard library knows of it takes a millisecond to import."""
+    return 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days

@@ -66,7 +66,7 @@ def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, 
 
 
 def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
-    """The block as JSON: the same lines, with the ids of the rows each was made of; its tokens are those of the lines."""
+    """The block as JSON: the same lines, with the ids of their rows; `tokens` are those of the lines."""
     return {
         "session": session,
         "counter": block.counter,

@@ -2,7 +2,8 @@
 
 A text is looked at through a few views. A view maps every character to a class symbol and gives weights, in hundredths
 of a token, to short patterns of symbols: how often a pattern stands in the text times its weight, summed over all
-views and rounded up, is the count. Everything runs inside `bytes.translate` and `bytes.count`.
+views and rounded up, is the count. Everything runs inside `bytes.translate`, `bytes.count` and arithmetic on one
+number as long as the text.
 
 A line break is only ever the first symbol of a pattern (a text is read as if one stood before it), or the last of
 `"x\\n"`, which weighs less than a token. So lines count independently of each other, and for all texts
@@ -14,8 +15,10 @@ and transcripts in several languages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 
+from omcli.memory.record import record
 from omcli.tokenizers.counter import Counter, CountText
 
 _LOWER, _UPPER, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
@@ -100,7 +103,6 @@ _SCRIPTS = _view(
         "E": 212,
     },
 )
-_ALL_VIEWS = (*_VIEWS, _SCRIPTS)
 _JOINER = "\u200d".encode()  # what holds a family of emoji together
 _JOINER_WEIGHT = 318
 
@@ -128,17 +130,66 @@ def _count_by_line() -> CountText:
 
 def _hundredths(text: str) -> int:
     encoded = ("\n" + text).encode("utf-8", "surrogatepass")
-    hundredths = 0
-    views: tuple[_View, ...] = _VIEWS
-    if not text.isascii():
-        hundredths = _JOINER_WEIGHT * encoded.count(_JOINER)
-        encoded = encoded.translate(None, _CONTINUATION)
-        views = _ALL_VIEWS
-    for table, weights in views:
+    if text.isascii():
+        return _weight(encoded, _common())
+    joiners = _JOINER_WEIGHT * encoded.count(_JOINER)
+    encoded = encoded.translate(None, _CONTINUATION)
+    return joiners + _weight(encoded, _common()) + _weight(encoded, _beyond_ascii())
+
+
+@record
+class _Gauge:
+    """Views made ready to be looked through at once. Bytes that no view tells apart are of one class."""
+
+    classes: bytes
+    """Byte to class, 0 to 15; a line break's is 0."""
+    pairs: bytes
+    """What two bytes one after the other weigh, by their classes: `16 * first + second`."""
+    others: tuple[_View, ...]
+    """The patterns that pairs don't tell: longer ones, and doubled symbols, which must not overlap."""
+
+
+@cache
+def _common() -> _Gauge:
+    return _gauge(_VIEWS)
+
+
+@cache
+def _beyond_ascii() -> _Gauge:
+    return _gauge((_SCRIPTS,))
+
+
+def _gauge(views: Sequence[_View]) -> _Gauge:
+    numbers: dict[bytes, int] = {}
+    classes = bytearray(256)
+    for byte in (ord("\n"), *range(256)):
+        seen = bytes(table[byte] for table, _ in views)
+        classes[byte] = numbers.setdefault(seen, len(numbers))
+    pairs = bytearray(256)
+    for symbols, weights in zip(zip(*numbers, strict=True), (dict(weights) for _, weights in views), strict=True):
+        for first, before in enumerate(symbols):
+            for second, symbol in enumerate(symbols):
+                both = bytes((before, symbol)) if before != symbol else b""
+                pairs[16 * first + second] += weights.get(bytes((symbol,)), 0) + weights.get(both, 0)
+    others = ((table, tuple(each for each in weights if not _is_of_pair(each[0]))) for table, weights in views)
+    return _Gauge(classes=bytes(classes), pairs=bytes(pairs), others=tuple(view for view in others if view[1]))
+
+
+def _is_of_pair(pattern: bytes) -> bool:
+    return len(pattern) == 1 or (len(pattern) == 2 and pattern[0] != pattern[1])
+
+
+def _weight(encoded: bytes, gauge: _Gauge) -> int:
+    """What a text weighs that begins with a line break."""
+    number = int.from_bytes(encoded.translate(gauge.classes))
+    # A byte holds a class in its lower half, and by the shift the class before it in its upper half.
+    weights = (number | number >> 4).to_bytes(len(encoded)).translate(gauge.pairs)
+    total = sum(weights)
+    for table, patterns in gauge.others:
         symbols = encoded.translate(table)
-        for pattern, weight in weights:
-            hundredths += weight * symbols.count(pattern)
-    return hundredths
+        for pattern, weight in patterns:
+            total += weight * symbols.count(pattern)
+    return total
 
 
 APPROXIMATE = Counter(name="o200k-approx", count=_count, count_by_line=_count_by_line, per_message=4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.message import Aside, KeptMessage, Role
@@ -168,7 +168,8 @@ class _Ground:
 
     def bears(self, draft: Draft) -> bool:
         """Whether every anchor of a row stands in one of its sources."""
-        return not unsupported(draft.text, map(self._text, draft.sources))
+        sources = [self._text(seq) for seq in draft.sources]
+        return _is_quoted(draft.text, sources) or not unsupported(draft.text, sources)
 
     def _text(self, seq: int) -> str:
         if seq not in self.searched:
@@ -176,3 +177,9 @@ class _Ground:
             words = f"{said.tool or ''} {said.exit_code or ''} {said.text}" if said else self.before[seq]
             self.searched[seq] = searchable(words)
         return self.searched[seq]
+
+
+def _is_quoted(text: str, sources: Iterable[str]) -> bool:
+    """Whether a row is word for word what a message says: what it names is then named there, and need not be found."""
+    who, _, said = text.partition(": ")
+    return who in ("User", "Agent") and any(said in source for source in sources)

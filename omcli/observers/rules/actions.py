@@ -140,9 +140,7 @@ def _hides_trouble(event: ToolEvent) -> bool:
     if event.kind is not ToolKind.RUN:
         return False
     command = shell.command_of(event.arguments, event.raw)
-    return (
-        shell.masks_status(command) and not shell.only_looks(command) and bool(shell.error_lines(event.output[-8000:]))
-    )
+    return shell.masks_status(command) and not shell.only_looks(command) and shell.reports_error(event.output[-8000:])
 
 
 def _landmark(command: str, event: ToolEvent) -> Draft | None:

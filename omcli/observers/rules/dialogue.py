@@ -21,7 +21,7 @@ from omcli.observers.rules.passages import Passage, asked_apart, passages
 from omcli.observers.rules.pasted import apart, told
 from omcli.observers.rules.salience import telling_sentences
 from omcli.observers.rules.sentences import Segment, counted_words, prose, segments, spoken_length
-from omcli.observers.rules.shell import error_lines, shown
+from omcli.observers.rules.shell import reports_error, shown
 from omcli.observers.rules.times import spoken_of
 from omcli.observers.rules.wording import counted, cut
 
@@ -118,7 +118,7 @@ def _long_prompt(prompt: KeptMessage, who: str) -> Iterator[Draft]:
         for row, importance in _short_prompt(prose(said), telling):
             yield _draft(prompt, f"{who}: {row.text}", row.kind or Type.REQUEST, importance)
     if pasted:
-        kind = Type.REQUEST if not telling else Type.FACT if error_lines("\n".join(pasted)) else Type.EXCERPT
+        kind = Type.REQUEST if not telling else Type.FACT if reports_error("\n".join(pasted)) else Type.EXCERPT
         yield _draft(prompt, f"{who} pasted: {_fitting(told(pasted))}", kind, _PASTED_IMPORTANCE)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum, sqrt
 
@@ -49,12 +49,16 @@ class Interest:
     @classmethod
     def of(cls, messages: Iterable[KeptMessage]) -> Interest:
         """Counts each identifier once per message that names it."""
-        counts: defaultdict[str, float] = defaultdict(float)
+        said, shown = Counter[str](), Counter[str]()
         for kept in messages:
-            share = _RESULT_SHARE if kept.message.role is Role.RESULT else 1.0
-            for name in identifiers(kept.message.text[:_READ_CHARACTERS]):
-                counts[name] += share
-        return cls({name: sqrt(count) for name, count in counts.items() if count >= _COMES_BACK})
+            named = shown if kept.message.role is Role.RESULT else said
+            named.update(set(_WORD.findall(kept.message.text[:_READ_CHARACTERS])))
+        # Most words come once, and need not be looked at.
+        often = {word for word, times in shown.items() if times * _RESULT_SHARE >= _COMES_BACK}
+        counts = {word: said[word] + _RESULT_SHARE * shown[word] for word in often.union(said)}
+        return cls(
+            {word: sqrt(count) for word, count in counts.items() if count >= _COMES_BACK and _is_identifier(word)}
+        )
 
     def lines(self, lines: Sequence[str]) -> list[str]:
         """The lines, in their order, that together name most of what the batch comes back to, per character."""
@@ -76,10 +80,9 @@ class Interest:
         return fsum(self.counts[name] for name in names) / (len(line) + 16)
 
 
-def identifiers(text: str) -> set[str]:
-    """The identifiers in a text that look like it: camelCase, PascalCase of two parts, snake_case."""
-    words = set(_WORD.findall(text))
-    return {word for word in words if not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word)}
+def _is_identifier(word: str) -> bool:
+    """Whether a word looks like an identifier: camelCase, PascalCase of two parts, snake_case."""
+    return not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word) is not None
 
 
 def new_lines(changes: Iterable[Change]) -> list[str]:

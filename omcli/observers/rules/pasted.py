@@ -62,6 +62,6 @@ def _is_escaped(line: str) -> bool:
 def told(pasted: Sequence[str]) -> str:
     """What pasted lines come to, on one line: their errors, else how they begin; and how many they are."""
     lines = [one_line(line) for line in pasted]
-    trouble = shell.trouble("\n".join(lines), _ROW_CHARACTERS) if shell.error_lines("\n".join(lines)) else ""
+    trouble = shell.trouble("\n".join(lines), _ROW_CHARACTERS) if shell.reports_error("\n".join(lines)) else ""
     what = trouble if len(trouble) > 1 else cut(" · ".join(lines), _ROW_CHARACTERS)
     return f"{what} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

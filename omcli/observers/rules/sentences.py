@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 from omcli.memory.patterns import lazily
@@ -35,6 +36,8 @@ _UNSPACED = lazily(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ABBREVIATION = lazily(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
+_REMEMBERED = 64
+"""Texts whose segments are remembered: a last one is read for what it says, and for whether it ends the turn."""
 
 
 @positional_record
@@ -46,8 +49,13 @@ class Segment:
     is_heading: bool = False
 
 
-def segments(text: str) -> Iterator[Segment]:
+@lru_cache(maxsize=_REMEMBERED)
+def segments(text: str) -> tuple[Segment, ...]:
     """The segments of a text in order. Fenced code is left out; inline code stays as it is written."""
+    return tuple(_segments(text))
+
+
+def _segments(text: str) -> Iterator[Segment]:
     lines = _unwrapped(_prose_lines(text, as_written=False))
     for line, following in pairwise([*lines, ""]):
         if _TABLE.match(line):

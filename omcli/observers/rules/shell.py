@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
@@ -152,31 +153,47 @@ def summary(output: str) -> str:
     return ""
 
 
-def error_lines(output: str) -> list[str]:
-    """The lines of an output that report an error."""
-    return [line for line in _lines(output) if _TROUBLE.match(line[:2000])]
+def reports_error(output: str) -> bool:
+    """Whether a line of an output reports an error."""
+    return any(_TROUBLE.match(line[:2000]) for line in _lines(output.splitlines()))
 
 
 def trouble(output: str, limit: int) -> str:
     """What an output says went wrong: its first error lines, else its last line, within `limit` characters."""
-    lines = error_lines(output)
-    # What went wrong before where it did: frames of a stack name places only.
-    telling = sorted(lines, key=lambda line: _PLACE.match(line[:2000]) is not None) or _lines(output)[-1:]
-    kept: list[str] = []
+    kept: dict[str, str] = {}
     room = limit
-    for line in dict.fromkeys(telling):
+    for line in _telling(output.splitlines()):
+        if line in kept:
+            continue
         part = cut(line, room)
         if part == "…" or (kept and len(line) > room):
             break
-        kept.append(part)
+        kept[line] = part
         room -= len(part) + 3
         if room < 20:
             break
-    return " | ".join(kept)
+    return " | ".join(kept.values())
 
 
-def _lines(output: str) -> list[str]:
-    return [line for line in map(one_line, output.splitlines()) if line]
+def _telling(lines: Sequence[str]) -> Iterator[str]:
+    """The lines that report an error, else the last one. Most outputs are looked at no further than a row is long."""
+    errors = (line for line in _lines(lines) if _TROUBLE.match(line[:2000]))
+    first = next(errors, None)
+    if first is None:
+        yield from islice(_lines(reversed(lines)), 1)
+        return
+    places: list[str] = []
+    for line in chain((first,), errors):
+        # What went wrong before where it did: frames of a stack name places only.
+        if _PLACE.match(line[:2000]):
+            places.append(line)
+        else:
+            yield line
+    yield from places
+
+
+def _lines(lines: Iterable[str]) -> Iterator[str]:
+    return (line for line in map(one_line, lines) if line)
 
 
 def committed(output: str) -> tuple[str, str, str] | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omcli.tokenizers.approximate import _ALL_VIEWS, APPROXIMATE
+from omcli.tokenizers.approximate import _CONTINUATION, _JOINER, _JOINER_WEIGHT, _SCRIPTS, _VIEWS, APPROXIMATE
 from tests.unit.tokenizers.samples import MORE, PROMISED, Sample
 
 _SAMPLES = [pytest.param(sample, id=f"{kind}-{n}") for kind, some in PROMISED.items() for n, sample in enumerate(some)]
@@ -51,7 +51,7 @@ def test_a_text_is_counted_alike_line_by_line(texts: list[str]) -> None:
 
 
 def test_no_pattern_reaches_over_a_line_break() -> None:
-    for table, weights in _ALL_VIEWS:
+    for table, weights in (*_VIEWS, _SCRIPTS):
         line_break = table[ord("\n")]
         for pattern, weight in weights:
             assert weight > 0
@@ -59,6 +59,16 @@ def test_no_pattern_reaches_over_a_line_break() -> None:
             if pattern[-1] == line_break:
                 assert pattern == b"xn", f"{pattern!r} counts the break as part of the line before it"
                 assert weight <= 100, f"{pattern!r} makes a line break cost more than a token"
+
+
+@given(_TEXTS | st.text(alphabet="aZ1 \n,…é"))
+def test_a_count_is_what_the_patterns_of_all_views_come_to(text: str) -> None:
+    encoded = f"\n{text}".encode("utf-8", "surrogatepass")
+    hundredths = _JOINER_WEIGHT * encoded.count(_JOINER)
+    encoded = encoded.translate(None, _CONTINUATION)
+    for table, weights in (*_VIEWS, _SCRIPTS):
+        hundredths += sum(weight * encoded.translate(table).count(pattern) for pattern, weight in weights)
+    assert APPROXIMATE.text(text) == -(-hundredths // 100)
 
 
 @pytest.mark.parametrize("word", ["a", "ok", "yes", "你", "🎉", ".", "7", "\0"])
