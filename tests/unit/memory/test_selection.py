@@ -30,7 +30,7 @@ def printed(rows: Sequence[Observation], chosen: Sequence[int], to: To) -> list[
     """The lines of the chosen rows under their headings, without the tier's own."""
     layout = LAYOUTS[to](HEAD)
     shown = Shown(session=[rows[place] for place in sorted(chosen)])
-    return layout.part(Tier.SESSION, shown).splitlines()[1:]
+    return layout.part(Tier.SESSION, shown).split("\n")[1:]
 
 
 @given(
