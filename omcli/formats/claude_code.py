@@ -13,7 +13,7 @@ from omcli.formats.format import Format, by_record
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
-from omcli.memory.hashes import hashed, packed, packed_counts, unpacked, unpacked_counts
+from omcli.memory.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.patterns import lazily
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
@@ -132,7 +132,7 @@ class _Reading:
     """One pass over a transcript. What was seen is kept as hashes of 8 bytes: memory is not to grow with the file."""
 
     def __init__(self) -> None:
-        self._seen: set[int] = set()
+        self._seen = Hashes()
         self._open_calls: dict[str, str] = {}
         """Names of the tools whose results are still to come, by call."""
         self._answers: Counter[int] = Counter()
@@ -151,7 +151,7 @@ class _Reading:
     def going_on(cls, carried: Carried) -> Self:
         """One that goes on where another one carried this from."""
         reading = cls()
-        reading._seen = set(unpacked(carried["seen"]))
+        reading._seen = Hashes(unpacked(carried["seen"]))
         reading._open_calls = carried["open_calls"]
         reading._answers = unpacked_counts(carried["answers"])
         reading._queue = user.Queue.going_on(carried["queue"])
@@ -171,7 +171,7 @@ class _Reading:
     def items(self, entry: Record, kind: str, *, cwd: str | None) -> Iterator[Item]:
         """What one record holds; at least one item."""
         key = _key("record", string(entry.get("uuid")))
-        if key in self._seen:
+        if key is not None and key in self._seen:
             yield Skipped(Reason.REPEATED)
             return
         found: list[Item] = []
@@ -303,7 +303,7 @@ class _Reading:
 
     def _is_repeated(self, kind: str, producer_id: str) -> bool:
         key = _key(kind, producer_id)
-        if key in self._seen:
+        if key is not None and key in self._seen:
             return True
         if key is not None:
             self._seen.add(key)

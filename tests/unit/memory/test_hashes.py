@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.bookmark import Bookmark, Extent, as_json
-from omcli.memory.hashes import hashed, packed, packed_counts, unpacked, unpacked_counts
+from omcli.memory.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
 
 HASHES = st.integers(0, 2**64 - 1)
 
@@ -16,6 +16,22 @@ HASHES = st.integers(0, 2**64 - 1)
 @given(st.lists(HASHES))
 def test_hashes_are_read_back_as_they_were(hashes: list[int]) -> None:
     assert list(unpacked(packed(hashes).text)) == hashes
+
+
+@given(st.lists(HASHES | st.integers(0, 3) | st.integers(1, 60).map(lambda near: near << 32)), st.lists(HASHES))
+def test_a_set_of_hashes_holds_what_was_put_in_and_nothing_else(taken: list[int], others: list[int]) -> None:
+    hashes = Hashes(taken)
+    assert sorted(hashes) == sorted(set(taken))
+    assert [each in hashes for each in (*taken, *others)] == [each in set(taken) for each in (*taken, *others)]
+    assert sorted(unpacked(packed(hashes).text)) == sorted(hashes)
+
+
+def test_a_set_of_hashes_grows_with_what_is_put_in() -> None:
+    many = [hashed(str(number)) for number in range(5000)]
+    hashes = Hashes(many)
+    assert sorted(hashes) == sorted(many)
+    assert all(each in hashes for each in many)
+    assert hashed("another") not in hashes
 
 
 @given(st.dictionaries(HASHES, st.integers(-3, 1000)))
