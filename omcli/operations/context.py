@@ -14,9 +14,9 @@ from omcli.memory.session import Session
 
 _CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
-_SHARED_CANDIDATES = 200
+_SHARED_CANDIDATES = 150
 """The same for rows of other sessions, written by hand and observed ones apart: fewer are shown."""
-_EXCERPTS = 10
+_EXCERPTS = 6
 """Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
 
 
