@@ -70,6 +70,9 @@ def _tell(run: Run, name: str, compacted: Compacted) -> None:
     report = compacted.report
     if compacted.pack is not None:
         run.output.text(compacted.pack.printed)
+        if others := len(report.sessions) - 1:
+            left = f"{others} other session{'s' * (others > 1)} of it left out"
+            run.talk.note(f"only `{report.session_id}` was shortened, {left}; `om context --session ID` prints those")
         run.talk.report(f"{name}: {report.counts.messages} messages in {sum(compacted.pack.tokens.values())} tokens")
     elif report.error is None:
         run.talk.report(f"{name}: no messages")

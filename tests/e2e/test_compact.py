@@ -65,6 +65,17 @@ def test_only_the_transcript_s_own_session_is_in_the_pack(om: Om) -> None:
     assert "make lint" not in om("compact", stdin=tide_story().text()).stdout
 
 
+def test_of_several_sessions_the_first_is_shortened_and_the_others_are_told_of(om: Om) -> None:
+    """Nothing is left out in silence."""
+    moon = Talk(session="moon").user("We decided to draw the moon in grey.")
+    run = om("compact", stdin=tide_story().text() + moon.text())
+    told, report = run.stderr.splitlines()
+    assert "moon" not in run.stdout
+    assert "1 other session of it left out" in told
+    assert told.startswith("om: only `")
+    assert report.startswith("-: 9 messages in ")
+
+
 def test_the_last_tool_events_are_told_by_their_rows(om: Om) -> None:
     """T57: the tail holds what was said; it never begins with a result whose call is gone."""
     talk = tide_story().call("Read", {"file_path": f"{PROJECT}/stations.json"}).result('{"cuxhaven": 12}\n' * 400)
