@@ -73,7 +73,8 @@ def _tell(run: Run, name: str, compacted: Compacted) -> None:
         if others := len(report.sessions) - 1:
             left = f"{others} other session{'s' * (others > 1)} of it left out"
             run.talk.note(f"only `{report.session_id}` was shortened, {left}; `om context --session ID` prints those")
-        run.talk.report(f"{name}: {report.counts.messages} messages in {sum(compacted.pack.tokens.values())} tokens")
+        messages, tokens = report.counts.messages, sum(compacted.pack.tokens.values())
+        run.talk.report(f"{name}: {messages} message{'s' * (messages != 1)} in {tokens} tokens")
     elif report.error is None:
         run.talk.report(f"{name}: no messages")
     if report.error is not None:
