@@ -50,7 +50,7 @@ class Type(StrEnum):
     TODO_UPDATED = "todo_updated"
     TASK_DELEGATED = "task_delegated"
     EXCERPT = "excerpt"
-    """Lines of a file or an output as they stand there."""
+    """Lines of a file, an output or a paste as they stand there, or a passage quoted from a message."""
 
 
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})

@@ -45,7 +45,7 @@ def compact(
     [report] = observe_files([transcript], workshop, session=session)
     if report.session_id is None or (report.error is not None and not report.sessions):
         return Compacted(report=report, pack=None)
-    pack = what_remains(
+    remains = what_remains(
         workshop.store,
         report.session_id,
         target_tokens=target_tokens,
@@ -53,7 +53,7 @@ def compact(
         now=workshop.clock.now(),
         to=to,
     )
-    return Compacted(report=report, pack=pack)
+    return Compacted(report=report, pack=remains)
 
 
 def what_remains(
