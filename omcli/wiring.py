@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from omcli.formats.format import Format
     from omcli.formats.source import Source
     from omcli.memory.bookmark import Earlier, Origin
-    from omcli.memory.observation import Draft
-    from omcli.memory.ports import Batch, Store, TokenCounter
+    from omcli.memory.ports import Batch, Observed, Store, TokenCounter
     from omcli.memory.transcript import Item, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.tally import Tally
@@ -34,7 +33,7 @@ STDIN = "-"
 class _Rules:
     """The observer by rules, imported when there is something to observe: a file that has not changed gives nothing."""
 
-    def observe(self, batch: Batch) -> tuple[Draft, ...]:
+    def observe(self, batch: Batch) -> Observed:
         from omcli.observers.rules import RuleObserver
 
         return RuleObserver().observe(batch)
@@ -141,14 +140,12 @@ class Wiring:
 
     def workshop(self, counter: TokenCounter, progress: Callable[[str, Tally], None]) -> Workshop:
         """What taking transcripts in works with."""
-        from omcli.memory.observation import Source as WrittenBy
         from omcli.operations.workshop import Workshop
 
         return Workshop(
             open_store=lambda: self.store,
             counter=counter,
             observer=_Rules(),
-            written_by=WrittenBy.RULES,
             clock=self.clock,
             new_id=self.new_id,
             owner=self.owner,

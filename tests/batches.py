@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from omcli.memory.message import Aside, KeptMessage, Message, Role, digest
-from omcli.memory.observation import Draft, Observation, Source, Type
+from omcli.memory.observation import Draft, Observation, Type
 from omcli.memory.ports import Batch, Incoming, LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
@@ -76,7 +76,7 @@ class Talk:
         return Batch(session="s", after=0, through=len(self.kept), messages=tuple(self.kept), cwd=self.cwd)
 
     def observed(self) -> tuple[Draft, ...]:
-        return RuleObserver().observe(self.batch())
+        return RuleObserver().observe(self.batch()).drafts
 
     def one(self) -> Draft:
         """The only row; fails where there are none or several."""
@@ -102,7 +102,6 @@ def remembered(talk: Talk, *ends: int) -> MemoryStore:
         open_store=lambda: store,
         counter=counter("chars-4"),
         observer=RuleObserver(),
-        written_by=Source.RULES,
         clock=Clock(_NOW),
         new_id=lambda: uuid7(1_772_000_000_000, next(numbers)),
         owner="me",

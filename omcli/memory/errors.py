@@ -13,7 +13,17 @@
     │   ├── SessionTaken     75  another process began a session under this name, with other messages
     │   ├── LaneTaken        75  another process is observing this session
     │   └── StaleBatch       75  the cursor moved since the batch was read
+    ├── ProviderFailed       69  a model gave no reply that can be used
+    │   ├── Unreachable      69  no connection, no answer in time, or the endpoint is out of order
+    │   ├── NotAModel        69  something answered, but no model endpoint
+    │   ├── PromptTooLong    69  more was asked than the model can read at once
+    │   ├── CutOff           69  the reply ended before it was complete
+    │   ├── Refused          69  the model, or a filter before it, declined
+    │   ├── Unusable         69  the reply is not what was asked for
+    │   └── OverLimit        69  a limit on what models may cost would be passed; nothing was asked
+    ├── NotAllowed           77  no key, or one that the endpoint does not accept
     ├── BadConfiguration     78  a setting or the store itself does not fit this program
+    │   ├── UnknownModel     78  the endpoint has no model of this name
     │   └── NewerStore       78  the store was written by a later version of om
     └── MigrationFailed      70  the store could not be brought to the schema of this version of om
 
@@ -119,11 +129,73 @@ class StaleBatch(TryAgain):
     slug = "stale-batch"
 
 
+class ProviderFailed(OmError):
+    """A model gave no reply that can be used; what was to be worked on waits for the next run."""
+
+    slug = "provider-failed"
+    exit_code = 69
+
+
+class Unreachable(ProviderFailed):
+    """No connection, no answer in time, or the endpoint is out of order."""
+
+    slug = "unreachable"
+
+
+class NotAModel(ProviderFailed):
+    """Something answered where a model was expected, but no model endpoint."""
+
+    slug = "not-a-model"
+
+
+class PromptTooLong(ProviderFailed):
+    """More was asked than the model can read at once."""
+
+    slug = "prompt-too-long"
+
+
+class CutOff(ProviderFailed):
+    """The reply ended before it was complete."""
+
+    slug = "cut-off"
+
+
+class Refused(ProviderFailed):
+    """The model, or a filter before it, declined."""
+
+    slug = "refused"
+
+
+class Unusable(ProviderFailed):
+    """The reply is not what was asked for."""
+
+    slug = "unusable-reply"
+
+
+class OverLimit(ProviderFailed):
+    """A limit on what models may cost would be passed; nothing was asked."""
+
+    slug = "over-limit"
+
+
+class NotAllowed(OmError):
+    """There is no key, or one that the endpoint does not accept."""
+
+    slug = "not-allowed"
+    exit_code = 77
+
+
 class BadConfiguration(OmError):
     """A setting, or the store itself, does not fit this program."""
 
     slug = "bad-configuration"
     exit_code = 78
+
+
+class UnknownModel(BadConfiguration):
+    """The endpoint has no model of this name."""
+
+    slug = "unknown-model"
 
 
 class NewerStore(BadConfiguration):

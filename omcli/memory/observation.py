@@ -51,6 +51,14 @@ class Type(StrEnum):
     TASK_DELEGATED = "task_delegated"
     EXCERPT = "excerpt"
     """Lines of a file, an output or a paste as they stand there, or a passage quoted from a message."""
+    # Lasting.
+    KNOWLEDGE = "knowledge"
+    BEHAVIOR = "behavior"
+    """How somebody wants things done, or does them."""
+    SKILL = "skill"
+    """How something is done."""
+    PROFILE = "profile"
+    TOOL = "tool"
 
 
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
@@ -119,6 +127,10 @@ class Draft:
     """Ids of the rows it takes the place of."""
     reason: str | None = None
     """Why those are replaced."""
+    supports: tuple[str, ...] = ()
+    """Ids of the rows it was made of: for a reflection or an item."""
+    source: Source = Source.RULES
+    """Who states it."""
 
 
 @record
@@ -156,6 +168,8 @@ class Observation:
     dropped_at: str | None = None
     reason: str | None = None
     """Why it was superseded or dropped."""
+    supports: tuple[str, ...] = ()
+    """Ids of the rows it was made of: for a reflection or an item."""
 
     @property
     def dated(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Type
-from omcli.memory.record import record
+from omcli.memory.record import field, record
 from omcli.memory.session import Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
@@ -29,6 +29,8 @@ class Outcome(StrEnum):
     OBSERVED = "observed"
     EMPTY = "empty"
     """Nothing worth noting: covered all the same."""
+    DEFERRED = "deferred"
+    """Nothing worth noting yet: the cursor stays, and what follows may give it a meaning."""
     FAILED = "failed"
     """The observer failed: nothing was written and the cursor stayed."""
 
@@ -66,6 +68,8 @@ class Batch:
     """The session's working directory."""
     standing: tuple[Observation, ...] = ()
     """Visible observations of the session, oldest first, that the batch may settle, overrule or repeat."""
+    deferred_through: int = 0
+    """Up to which `seq` the messages were offered before, from the same cursor, without giving anything yet."""
 
 
 @record
@@ -293,8 +297,77 @@ class TokenCounter(Protocol):
         """A counter that counts the same, made for texts that share lines: it may remember those."""
 
 
+@record
+class Observed:
+    """What an observer makes of a batch."""
+
+    drafts: tuple[Draft, ...]
+    """What is worth keeping, oldest first."""
+    used: tuple[str, ...] = ()
+    """Ids of standing rows that mattered for what was said."""
+    title: str | None = None
+    """What the session is about, where that is new."""
+    is_final: bool = True
+    """False: nothing is worth keeping yet, but what follows may give it a meaning."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """What had to be put right in a reply, by kind: rows rejected, trimmed, added back."""
+
+
 class Observer(Protocol):
     """Messages to observations."""
 
-    def observe(self, batch: Batch) -> tuple[Draft, ...]:
-        """What is worth keeping of a batch, oldest first; empty where nothing is."""
+    def observe(self, batch: Batch) -> Observed:
+        """What is worth keeping of a batch. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+
+
+@record
+class Material:
+    """Rows to be folded into fewer."""
+
+    rows: tuple[Observation, ...]
+    """In sight, oldest first, at least one."""
+    target: int
+    """Tokens that the rows which remain should have at most, by the reflector's counter."""
+    now: str
+    protected: frozenset[str] = frozenset()
+    """Ids of rows that have to stay in sight, or come back word for word."""
+    most_rows: int = 0
+    """How many reflections may come out; 0: as many as needed."""
+    project: str | None = None
+
+
+@record
+class Dropped:
+    """A row that goes out of sight, with nothing in its place but what is known already."""
+
+    row: str
+    """Its id."""
+    reason: str
+    """`duplicate`, `superseded`, `resolved` or `trivial`, or in words."""
+    by: str | None = None
+    """The id of the row that makes it superfluous, where one does."""
+
+
+@record
+class Reflected:
+    """What a reflector makes of rows."""
+
+    reflections: tuple[Draft, ...] = ()
+    """Rows that take the place of those they `replaces`, and were made of those they `supports`."""
+    dropped: tuple[Dropped, ...] = ()
+    items: tuple[Draft, ...] = ()
+    """Lasting facts for later sessions; they replace nothing."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """What had to be put right in a reply, by kind."""
+    attempts: int = 1
+    """How often a model was asked."""
+
+
+class Reflector(Protocol):
+    """Observations to fewer rows."""
+
+    def reflect(self, material: Material) -> Reflected:
+        """What the rows come to. Nothing at all where they can't be made shorter.
+
+        Raises ProviderFailed, NotAllowed, BadConfiguration.
+        """

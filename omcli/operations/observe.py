@@ -123,7 +123,7 @@ def observe_session(session_id: str, workshop: Workshop) -> Iterator[tuple[Obser
         project = session.project if session else None
         while batch := store.unobserved(session_id, max_tokens=BATCH_TOKENS, standing=STANDING_ROWS):
             extend()
-            drafts = workshop.observer.observe(batch)
+            drafts = workshop.observer.observe(batch).drafts
             keys = _keys(batch)
             rows = tuple(_row(draft, batch.session, project, keys, workshop) for draft in drafts)
             outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
@@ -182,7 +182,7 @@ def _row(draft: Draft, session: str, project: str | None, keys: Mapping[int, str
         sources=draft.sources,
         tokens=workshop.counter.text(draft.text),
         counter=workshop.counter.name,
-        source=workshop.written_by,
+        source=draft.source,
         tags=draft.tags,
         metadata=draft.metadata,
     )

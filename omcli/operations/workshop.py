@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omcli.memory.observation import Source
 from omcli.memory.ports import Observer, Store, TokenCounter
 from omcli.memory.record import record
 from omcli.operations.clock import Clock
@@ -23,8 +22,6 @@ class Workshop:
     """Gives the store, always the same one; it is made when there is something to put into it."""
     counter: TokenCounter
     observer: Observer
-    written_by: Source
-    """Who the observer is, in the rows it gives."""
     clock: Clock
     new_id: Callable[[], str]
     """Makes UUIDv7s."""

@@ -15,7 +15,7 @@ from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.errors import OmError
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Batch
-from omcli.observers.rules import RuleObserver
+from omcli.observers.rules import drafts_of_batch
 from omcli.tokenizers.table import counter
 from omcli.wiring import transcript_in
 from tests.shared import TRANSCRIPTS
@@ -83,7 +83,7 @@ def _batches(said: list[KeptMessage]) -> list[Batch]:
 
 def _observed(batches: Sequence[Batch]) -> tuple[int, float]:
     """How many rows the batches give, and the milliseconds of CPU that takes: the best of three."""
-    observe: Callable[[Batch], Sequence[object]] = RuleObserver().observe
+    observe: Callable[[Batch], Sequence[object]] = drafts_of_batch
     taken, rows = [], 0
     for _ in range(3):
         start = time.process_time()

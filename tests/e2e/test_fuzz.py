@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omcli.formats.table import NAMES
-from omcli.memory.observation import Source
 from omcli.memory.transcript import Transcript
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
@@ -56,7 +55,6 @@ def observed(content: bytes, format_name: str | None = None) -> tuple[FileReport
         open_store=lambda: store,
         counter=counter(),
         observer=RuleObserver(),
-        written_by=Source.RULES,
         clock=clock,
         new_id=lambda: uuid7(clock.milliseconds(), random.getrandbits(80)),
         owner="test",

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.observation import Draft
-from omcli.memory.ports import Batch
+from omcli.memory.ports import Batch, Observed
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring
@@ -137,8 +136,8 @@ def retold(line: bytes, number: int) -> bytes:
 class Silent:
     """An observer that finds nothing worth noting."""
 
-    def observe(self, batch: Batch) -> tuple[Draft, ...]:
-        return ()
+    def observe(self, batch: Batch) -> Observed:
+        return Observed(drafts=())
 
 
 class Store:

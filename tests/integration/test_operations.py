@@ -16,7 +16,7 @@ from omcli.memory.budget import budgets
 from omcli.memory.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
-from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Outcome
+from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Observed, Outcome
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, Item, NewConversation, Pause, Reason, Skipped, Transcript
 from omcli.operations.append import CHUNK
@@ -63,14 +63,15 @@ class EchoObserver:
     batches: list[Batch] = field(default_factory=list)
     meanwhile: Callable[[Batch], None] = lambda _: None
 
-    def observe(self, batch: Batch) -> tuple[Draft, ...]:
+    def observe(self, batch: Batch) -> Observed:
         self.batches.append(batch)
         self.meanwhile(batch)
-        return tuple(
+        drafts = tuple(
             Draft(text=kept.message.text, type=Type.FACT, importance=7, sources=(kept.seq,), event_at=kept.message.at)
             for kept in batch.messages
             if "keep" in kept.message.text
         )
+        return Observed(drafts=drafts)
 
 
 class SteppingClock(Clock):
@@ -96,7 +97,6 @@ def workshop(store: MemoryStore, observer: EchoObserver | None = None, clock: Cl
         open_store=lambda: store,
         counter=counter("chars-4"),
         observer=observer or EchoObserver(),
-        written_by=Source.RULES,
         clock=clock or SteppingClock(),
         new_id=lambda: uuid7(1_770_714_000_000, next(numbers)),
         owner="me",

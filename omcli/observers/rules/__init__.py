@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
-from omcli.memory.ports import Batch
-from omcli.memory.record import field, mutable_record, positional_record
+from omcli.memory.ports import Batch, Observed
+from omcli.memory.record import field, mutable_record
 from omcli.observers.rules.actions import drafts_of, passes
 from omcli.observers.rules.dialogue import (
     asides_of_person,
@@ -30,41 +30,43 @@ _MOST_EVENTS = 40
 """Tool events folded together at most: a turn of an agent left alone may run for hours."""
 
 
-@positional_record
 class RuleObserver:
     """Observations by rules: pure, deterministic, without a model."""
 
-    def observe(self, batch: Batch) -> tuple[Draft, ...]:
-        """What is worth keeping of a batch, in the order in which it came true.
+    def observe(self, batch: Batch) -> Observed:
+        """What is worth keeping of a batch, in the order in which it came true."""
+        return Observed(drafts=drafts_of_batch(batch))
 
-        Every anchor (`memory.anchors`) of a row stands in one of its sources: a row that would name anything else is
-        left out.
-        """
-        calls = {
-            kept.message.call_id: kept
-            for kept in (*batch.earlier_calls, *batch.messages)
-            if kept.message.role is Role.CALL
-        }
-        speakers = {kept.message.name for kept in batch.messages if kept.message.role is Role.USER}
-        with_agent = len(speakers) < 2 or any(kept.message.role is not Role.USER for kept in batch.messages)
-        interest = Interest.of(batch.messages)
-        running = dict(filter(None, map(still_running, batch.standing)))
-        drafts: list[Draft] = []
-        moments: list[Moment] = []
-        for thread in _threads(batch.messages):
-            last_said = batch.last_said if thread[0].message.agent is None else None
-            turns = list(_turns(thread))
-            if thread[0].message.agent is None and with_agent:
-                moments += moments_of(turns, last_said)
-            done = _events(turns, calls, running)
-            for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
-                moments += passes(events)
-                drafts += drafts_of(events, cwd=batch.cwd, interest=interest)
-                drafts += _said(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
-                speaks = Role.ASSISTANT if with_agent else Role.USER
-                last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
-        ground = _ground(batch, calls)
-        return settled(batch.standing, filter(ground.bears, drafts), moments)
+
+def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
+    """What is worth keeping of a batch, in the order in which it came true.
+
+    Every anchor (`memory.anchors`) of a row stands in one of its sources: a row that would name anything else is
+    left out.
+    """
+    calls = {
+        kept.message.call_id: kept for kept in (*batch.earlier_calls, *batch.messages) if kept.message.role is Role.CALL
+    }
+    speakers = {kept.message.name for kept in batch.messages if kept.message.role is Role.USER}
+    with_agent = len(speakers) < 2 or any(kept.message.role is not Role.USER for kept in batch.messages)
+    interest = Interest.of(batch.messages)
+    running = dict(filter(None, map(still_running, batch.standing)))
+    drafts: list[Draft] = []
+    moments: list[Moment] = []
+    for thread in _threads(batch.messages):
+        last_said = batch.last_said if thread[0].message.agent is None else None
+        turns = list(_turns(thread))
+        if thread[0].message.agent is None and with_agent:
+            moments += moments_of(turns, last_said)
+        done = _events(turns, calls, running)
+        for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
+            moments += passes(events)
+            drafts += drafts_of(events, cwd=batch.cwd, interest=interest)
+            drafts += _said(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
+            speaks = Role.ASSISTANT if with_agent else Role.USER
+            last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
+    ground = _ground(batch, calls)
+    return settled(batch.standing, filter(ground.bears, drafts), moments)
 
 
 def _threads(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.errors import LaneTaken, StaleBatch
-from omcli.memory.observation import Draft, Source, Type
-from omcli.memory.ports import Batch, Incoming, Lane
+from omcli.memory.observation import Draft, Type
+from omcli.memory.ports import Batch, Incoming, Lane, Observed
 from omcli.operations.clock import Clock
 from omcli.operations.observe import observe_session
 from omcli.operations.workshop import Workshop
@@ -55,11 +55,12 @@ class ThinkingObserver:
 
     meanwhile: Callable[[], None]
 
-    def observe(self, batch: Batch) -> tuple[Draft, ...]:
+    def observe(self, batch: Batch) -> Observed:
         self.meanwhile()
-        return tuple(
+        drafts = tuple(
             Draft(text=kept.message.text, type=Type.FACT, importance=5, sources=(kept.seq,)) for kept in batch.messages
         )
+        return Observed(drafts=drafts)
 
 
 class Watcher:
@@ -209,7 +210,6 @@ def workshop(
         open_store=lambda: store,
         counter=counter("chars-4"),
         observer=ThinkingObserver(meanwhile),
-        written_by=Source.RULES,
         clock=clock,
         new_id=new_id,
         owner=owner,

@@ -432,7 +432,7 @@ def test_a_result_is_joined_to_a_call_of_an_earlier_batch() -> None:
     whole = Talk().tool("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok")
     call, result = whole.kept
     later = Talk(kept=[result]).batch()
-    rows = RuleObserver().observe(replace(later, earlier_calls=(call,), after=1, through=2))
+    rows = RuleObserver().observe(replace(later, earlier_calls=(call,), after=1, through=2)).drafts
     assert [row.text for row in rows] == ["Modified a.py: `x = 1` → `x = 2`"]
     assert rows[0].sources == (1, 2)
 

@@ -1,0 +1,1 @@
+"""The prose that models are given; data, not code."""

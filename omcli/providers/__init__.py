@@ -1,0 +1,1 @@
+"""Language models: one module per wire protocol; an SDK is imported when it is called."""
