@@ -12,17 +12,20 @@ from typing import Any, TypeVar
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.bookmark import Bookmark, Origin
 from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
+from omcli.memory.folding import Attempt, Ending, Folding, Scope
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, handle
 from omcli.memory.ports import (
     Appended,
     Batch,
+    Dropped,
     Incoming,
     Lane,
     LaneError,
     Logged,
     LogQuery,
     Outcome,
+    Pending,
     Replacement,
     SessionSummary,
     StoreStatus,
@@ -50,6 +53,9 @@ class MemoryStore:
         self._messages: list[KeptMessage] = []
         self._log: list[Logged] = []
         self._cursors: Counter[str] = Counter()
+        self._deferred: dict[tuple[str, int], int] = {}
+        self._attempts: list[Attempt] = []
+        self._snapshots = 0
         self._failures: dict[str, LaneError] = {}
         self._bookmarks: dict[str, tuple[str, tuple[Bookmark, ...]]] = {}
         self._leases: dict[tuple[str, Lane], tuple[str, str]] = {}
@@ -98,11 +104,26 @@ class MemoryStore:
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         self._bookmarks[_well_formed(origin.path)] = (_well_formed(origin.terms), tuple(bookmarks))
 
-    def unobserved(self, session: str, *, max_tokens: int, standing: int = 0) -> Batch | None:
+    def pending(self, session: str) -> Pending:
+        after = self._cursors[session]
+        offered = self._deferred.get((session, after), 0)
+        waiting = [kept for kept in self._messages if kept.session == session and kept.seq > after]
+        tokens: Counter[str] = Counter()
+        fresh: Counter[str] = Counter()
+        for kept in waiting:
+            tokens[kept.counter] += kept.tokens
+            fresh[kept.counter] += kept.tokens if kept.seq > offered else 0
+        return Pending(messages=len(waiting), tokens=dict(tokens), fresh_tokens=dict(fresh))
+
+    def unobserved(
+        self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
+    ) -> Batch | None:
         after = self._cursors[session]
         waiting = [kept for kept in self._messages if kept.session == session and kept.seq > after]
         length = batch_length(
-            (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in waiting), max_tokens=max_tokens
+            (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in waiting),
+            max_tokens=max_tokens,
+            max_messages=max_messages,
         )
         if not length:
             return None
@@ -116,6 +137,7 @@ class MemoryStore:
             last_said=self._last_said(session, after=after),
             cwd=self._sessions[session].session.cwd,
             standing=self._standing(session, standing),
+            deferred_through=self._deferred.get((session, after), 0),
         )
 
     def _standing(self, session: str, limit: int) -> tuple[Observation, ...]:
@@ -151,6 +173,7 @@ class MemoryStore:
         outcome: Outcome,
         now: str,
         replaced: Sequence[Replacement] = (),
+        used: Sequence[str] = (),
         error: str | None = None,
     ) -> None:
         if (observations or replaced) and outcome is not Outcome.OBSERVED:
@@ -164,11 +187,48 @@ class MemoryStore:
             )
             return
         self._failures.pop(batch.session, None)
-        self._cursors[batch.session] = batch.through
+        if outcome is Outcome.DEFERRED:
+            offered = self._deferred.get((batch.session, batch.after), 0)
+            self._deferred[batch.session, batch.after] = max(offered, batch.through)
+        else:
+            self._cursors[batch.session] = batch.through
         for row in observations:
             self.add(row)
         for replacement in replaced:
             self._log = [_hidden(logged, replacement) for logged in self._log]
+        self._log = [_used(logged, used, now) for logged in self._log]
+
+    def fold(self, folding: Folding, *, now: str) -> None:
+        visible = {logged.observation.id for logged in self.log(LogQuery())}
+        if not visible.issuperset(folding.read):
+            raise StaleBatch("rows were replaced by another process while they were reflected on")
+        known = {logged.observation.id for logged in self._log}
+        self._attempts.append(
+            Attempt(
+                scope=folding.scope,
+                at=now,
+                ending=folding.ending,
+                fingerprint=folding.fingerprint,
+                error=folding.error,
+                figures=json.loads(json.dumps(dict(folding.figures))),
+            )
+        )
+        for row in folding.rows:
+            self.add(replace(row, supports=tuple(row_id for row_id in row.supports if row_id in known)))
+        for replacement in folding.replaced:
+            self._log = [_hidden(logged, replacement) for logged in self._log]
+        for dropped in folding.dropped:
+            self._log = [_dropped(logged, dropped, now) for logged in self._log]
+
+    def last_attempt(self, scope: Scope) -> Attempt | None:
+        return next((attempt for attempt in reversed(self._attempts) if attempt.scope == scope), None)
+
+    def support(self, observation: str) -> int:
+        return sum(observation in logged.observation.supports for logged in self._log)
+
+    def snapshot(self, *, now: str) -> str:
+        self._snapshots += 1
+        return f"snapshot {self._snapshots}"
 
     def add(self, observation: Observation) -> None:
         stored = replace(
@@ -181,7 +241,9 @@ class MemoryStore:
     def log(self, query: LogQuery) -> Iterator[Logged]:
         found = [self._linked(logged) for logged in self._log if _asked_for(logged, query)]
         if query.bare:
-            bare = (replace(logged.observation, sources=(), message_ids=(), metadata={}) for logged in found)
+            bare = (
+                replace(logged.observation, sources=(), message_ids=(), metadata={}, supports=()) for logged in found
+            )
             found = [replace(logged, observation=row) for logged, row in zip(found, bare, strict=True)]
         return iter(found if query.last is None else found[max(len(found) - query.last, 0) :])
 
@@ -265,8 +327,14 @@ class MemoryStore:
             pending=sum(kept.seq > self._cursors[kept.session] for kept in self._messages),
             message_tokens=dict(message_tokens),
             observation_tokens=dict(observation_tokens),
-            errors=tuple(self._failures.values()),
+            errors=tuple(sorted([*self._failures.values(), *self._failed_attempts()], key=lambda error: error.at)),
         )
+
+    def _failed_attempts(self) -> Iterator[LaneError]:
+        for attempt in self._attempts:
+            if attempt is self.last_attempt(attempt.scope) and attempt.ending is Ending.FAILED:
+                session = attempt.scope.session
+                yield LaneError(session=session, lane=Lane.REFLECT, at=attempt.at, error=attempt.error or "")
 
     def stored_texts(self) -> Iterator[Message | Observation]:
         yield from [kept.message for kept in self._messages]
@@ -289,6 +357,21 @@ def _hidden(logged: Logged, replacement: Replacement) -> Logged:
         return logged
     hidden = replace(logged.observation, superseded_by=replacement.by, reason=replacement.reason)
     return replace(logged, observation=hidden)
+
+
+def _dropped(logged: Logged, dropped: Dropped, now: str) -> Logged:
+    if dropped.by is not None:
+        return _hidden(logged, Replacement(row=dropped.row, by=dropped.by, reason=dropped.reason))
+    if logged.observation.id != dropped.row or not logged.observation.is_visible:
+        return logged
+    return replace(logged, observation=replace(logged.observation, dropped_at=now, reason=dropped.reason))
+
+
+def _used(logged: Logged, used: Sequence[str], now: str) -> Logged:
+    row = logged.observation
+    if row.id not in used:
+        return logged
+    return replace(logged, observation=replace(row, last_used_at=max(row.last_used_at or "", now)))
 
 
 def _asked_for(logged: Logged, query: LogQuery) -> bool:

@@ -75,6 +75,8 @@ def row(
     metadata: Mapping[str, object] | None = None,
     superseded_by: str | None = None,
     dropped_at: str | None = None,
+    supports: tuple[str, ...] = (),
+    generation: int = 0,
 ) -> Observation:
     """A row of memory."""
     return Observation(
@@ -82,6 +84,8 @@ def row(
         session=session,
         project=project,
         kind=kind,
+        supports=supports,
+        generation=generation,
         type=type,
         priority=priority,
         importance=5,

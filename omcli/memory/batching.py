@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import NamedTuple
 
 from omcli.memory.message import Role
@@ -17,8 +18,9 @@ class Waiting(NamedTuple):
     call_id: str | None
 
 
-def batch_length(waiting: Iterable[Waiting], *, max_tokens: int) -> int:
-    """How many of the waiting messages, oldest first, make the next batch: at most `max_tokens`, at least one if any.
+def batch_length(waiting: Iterable[Waiting], *, max_tokens: int, max_messages: int | None = None) -> int:
+    """How many of the waiting messages, oldest first, make the next batch: at most `max_tokens` and `max_messages`, at
+    least one if any.
 
     A batch does not end between a call and its result where the two, and what stands between them, fit into one batch:
     it then ends before the call. Reads no further than twice `max_tokens`.
@@ -27,10 +29,11 @@ def batch_length(waiting: Iterable[Waiting], *, max_tokens: int) -> int:
     calls: dict[str, int] = {}
     fitting_pairs: list[tuple[int, int]] = []
     length = end = 0
+    most = max_messages or inf
     for index, (tokens, role, call_id) in enumerate(waiting):
         starts.append(end)
         end += tokens
-        if index == 0 or (index == length and end <= max_tokens):
+        if index == 0 or (index == length and end <= max_tokens and index < most):
             length += 1
         elif end - starts[length - 1] > max_tokens:
             break
@@ -38,8 +41,10 @@ def batch_length(waiting: Iterable[Waiting], *, max_tokens: int) -> int:
             continue
         if role == Role.CALL:
             calls[call_id] = index
-        elif role == Role.RESULT and call_id in calls and end - starts[calls[call_id]] <= max_tokens:
-            fitting_pairs.append((calls[call_id], index))
+        elif role == Role.RESULT and call_id in calls:
+            call = calls[call_id]
+            fits = end - starts[call] <= max_tokens and index - call < most
+            fitting_pairs += [(call, index)] if fits else []
     return _before_open_calls(length, fitting_pairs) or length
 
 

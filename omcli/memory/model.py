@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -99,6 +99,29 @@ class Call:
     """Milliseconds."""
     outcome: str
     """`ok`, or the slug of what went wrong."""
+
+
+class Ledger(Protocol):
+    """Where calls are written down."""
+
+    def note_call(self, call: Call) -> None:
+        """Writes a call down."""
+
+    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
+        """Calls that ended at or after `since` and before `until`, oldest first."""
+
+    def spent(self, *, since: str) -> Spent:
+        """What calls from an instant on have come to."""
+
+
+@record
+class Spent:
+    """What calls came to."""
+
+    tokens: int
+    """Of input and output, as far as endpoints told."""
+    cost: float
+    """In US dollars, as far as prices are known."""
 
 
 class Rung(StrEnum):

@@ -13,6 +13,7 @@ from omcli.memory.session import Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
     from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.folding import Attempt, Folding, Scope
 
 
 class Lane(StrEnum):
@@ -84,6 +85,17 @@ class Replacement:
 
 
 @record
+class Pending:
+    """Messages of a session that no observation covers yet."""
+
+    messages: int
+    tokens: Mapping[str, int]
+    """By counter; numbers of two counters are never added."""
+    fresh_tokens: Mapping[str, int]
+    """Of those, what was not offered to an observer yet."""
+
+
+@record
 class Appended:
     """What an append did: one entry per message given, in order, True where it was new."""
 
@@ -145,7 +157,8 @@ class SessionSummary:
 class LaneError:
     """The last failure of a lane that no later success has followed."""
 
-    session: str
+    session: str | None
+    """None for a reflection across sessions."""
     lane: Lane
     at: str
     error: str
@@ -205,7 +218,12 @@ class Store(Protocol):
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Keeps bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
 
-    def unobserved(self, session: str, *, max_tokens: int, standing: int = 0) -> Batch | None:
+    def pending(self, session: str) -> Pending:
+        """How much of a session no observation covers yet."""
+
+    def unobserved(
+        self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
+    ) -> Batch | None:
         """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None where none is left.
 
         The batch does not end between a call and its result where the two, and what stands between them, fit into one
@@ -221,17 +239,34 @@ class Store(Protocol):
         outcome: Outcome,
         now: str,
         replaced: Sequence[Replacement] = (),
+        used: Sequence[str] = (),
         error: str | None = None,
     ) -> None:
         """Writes a batch's rows, hides what they replace and moves the cursor to `batch.through`, or nothing of it.
 
-        What is out of sight already, or not there, is not replaced. FAILED records the error and leaves the cursor.
+        What is out of sight already, or not there, is not replaced. `used` are ids of rows that mattered: they were
+        used `now`. FAILED records the error and leaves the cursor, DEFERRED leaves it as well.
         Raises StaleBatch, whatever the outcome, where the cursor is no longer `batch.after`; ValueError for rows or
         replacements of a batch that is not OBSERVED.
 
         What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those, and a
         source that names no stored message is left out.
         """
+
+    def fold(self, folding: Folding, *, now: str) -> None:
+        """Writes a reflection down, with all it makes and hides, or nothing of it.
+
+        Raises StaleBatch where a row it was made from is no longer in sight.
+        """
+
+    def last_attempt(self, scope: Scope) -> Attempt | None:
+        """The last reflection that was made or tried on these rows."""
+
+    def support(self, observation: str) -> int:
+        """How many rows were made of the row with this id."""
+
+    def snapshot(self, *, now: str) -> str:
+        """Copies the whole store to a file of its own and tells its name. Raises CannotCreate, InputOutput."""
 
     def add(self, observation: Observation) -> None:
         """Keeps a row that comes from no batch: a note. Its session need not exist."""

@@ -31,7 +31,7 @@ def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.C
         _use_wal(connection, wait=wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
-        migrate(connection, sql, path=path, back_up=lambda old: _back_up(path, old, wait=wait))
+        migrate(connection, sql, path=path, back_up=lambda old: copy_beside(path, f"v{old}", wait=wait))
         # Who writes waits in such steps (`transaction`): within one, SQLite hears no Ctrl-C.
         connection.execute(f"PRAGMA busy_timeout = {min(int(wait * 1000), _DEAF_MS)}")
     except BaseException:
@@ -122,9 +122,9 @@ def _create(path: Path) -> None:
         ) from error
 
 
-def _back_up(path: Path, old: int, *, wait: float) -> None:
-    """A copy of the store beside it, `<name>.v<old version>.bak`: whole and sound, or not at all."""
-    target = path.with_name(f"{path.name}.v{old}.bak")
+def copy_beside(path: Path, name: str, *, wait: float) -> Path:
+    """A copy of the store beside it, `<store>.<name>.bak`: whole and sound, or not at all. Raises InputOutput."""
+    target = path.with_name(f"{path.name}.{name}.bak")
     partial = path.with_name(f"{target.name}.partial")
     try:
         _remove(partial)  # of a run that was killed
@@ -138,6 +138,7 @@ def _back_up(path: Path, old: int, *, wait: float) -> None:
         ) from error
     finally:
         _remove(partial)
+    return target
 
 
 def _copy(path: Path, target: Path, *, wait: float) -> None:

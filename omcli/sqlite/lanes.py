@@ -19,6 +19,16 @@ def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
     return found["covers_up_to"] if found else 0
 
 
+def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int:
+    """Up to which `seq` an observer was shown messages from this cursor on that gave nothing yet; 0 for none."""
+    (through,) = connection.execute(
+        "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?",
+        (session, Lane.OBSERVE, after, Outcome.DEFERRED),
+    ).fetchone()
+    assert isinstance(through, int)
+    return through
+
+
 def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane: Lane, outcome: Outcome) -> None:
     """Moves the cursor from the batch's beginning to its end, or after a failure only notes what was tried.
 
@@ -27,11 +37,11 @@ def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane:
     connection.execute("INSERT OR IGNORE INTO cursors (session, lane) VALUES (?, ?)", (session, lane))
     moved = connection.execute(
         "UPDATE cursors SET offered_up_to = max(offered_up_to, :through),"
-        " covers_up_to = iif(:failed, covers_up_to, :through)"
+        " covers_up_to = iif(:stays, covers_up_to, :through)"
         " WHERE session = :session AND lane = :lane AND covers_up_to = :after",
         {
             "through": batch.through,
-            "failed": outcome is Outcome.FAILED,
+            "stays": outcome in (Outcome.FAILED, Outcome.DEFERRED),
             "session": session,
             "lane": lane,
             "after": batch.after,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.errors import UnknownId
 from omcli.memory.message import KeptMessage, Role
-from omcli.memory.ports import Batch, Incoming
+from omcli.memory.ports import Batch, Incoming, Lane, Pending
 from omcli.memory.session import Session
-from omcli.sqlite import rows
+from omcli.sqlite import lanes, rows
 
 _ASKED_AT_ONCE = 500
 """Values in one statement; SQLite may be built for no more than 999."""
@@ -73,13 +73,19 @@ def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, se
 
 
 def next_batch(
-    connection: sqlite3.Connection, session: Session, *, number: int, after: int, max_tokens: int
+    connection: sqlite3.Connection,
+    session: Session,
+    *,
+    number: int,
+    after: int,
+    max_tokens: int,
+    max_messages: int | None,
 ) -> Batch | None:
     """The batch of a session that follows its cursor; None where nothing does. `number` is the session's."""
     waiting = connection.execute(
         "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? ORDER BY seq", (number, after)
     )
-    length = batch_length(map(Waiting._make, waiting), max_tokens=max_tokens)
+    length = batch_length(map(Waiting._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
     if not length:
         return None
     messages = _select(connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (number, after, length))
@@ -96,6 +102,23 @@ def next_batch(
         earlier_calls=_earlier_calls(connection, messages, session=number, after=after),
         last_said=last_said[0] if last_said else None,
         cwd=session.cwd,
+        deferred_through=lanes.deferred(connection, session=number, after=after),
+    )
+
+
+def pending(connection: sqlite3.Connection, *, session: int) -> Pending:
+    """How much of a session follows its cursor."""
+    after = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    offered = lanes.deferred(connection, session=session, after=after)
+    found = connection.execute(
+        "SELECT counter, count(*), sum(tokens), sum(iif(seq > ?, tokens, 0)) FROM messages"
+        " WHERE session = ? AND seq > ? GROUP BY counter",
+        (offered, session, after),
+    ).fetchall()
+    return Pending(
+        messages=sum(number for _, number, _, _ in found),
+        tokens={counter: tokens for counter, _, tokens, _ in found},
+        fresh_tokens={counter: fresh for counter, _, _, fresh in found},
     )
 
 

@@ -45,7 +45,7 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
 
 
 def migrate(
-    connection: sqlite3.Connection, sql: tuple[str, ...], *, path: Path, back_up: Callable[[int], None] | None = None
+    connection: sqlite3.Connection, sql: tuple[str, ...], *, path: Path, back_up: Callable[[int], object] | None = None
 ) -> None:
     """Runs the steps a store lacks, each with its version number in one transaction; none when it is current.
 

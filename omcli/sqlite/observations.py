@@ -10,7 +10,7 @@ from functools import cache, partial
 from omcli.memory import record
 from omcli.memory.errors import UnknownId
 from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Logged, LogQuery, Replacement
+from omcli.memory.ports import Dropped, Logged, LogQuery, Replacement
 from omcli.sqlite import rows, sessions
 
 _SHORTEST_REFERENCE = 4
@@ -18,9 +18,18 @@ _HANDLE_DIGITS = 8
 _MAY_CHANGE = " AND (status = 'open' OR type IN ('decision', 'fact', 'instruction', 'preference'))"
 """`Observation.may_change`, in the words of the index `observations_standing`: only then does SQLite use it."""
 
+_OF_ID = "substr(id, 13) = ? AND id = ?"
+"""Finds a row by its id. Both conditions: the index holds the end of the id first."""
 
-def add(connection: sqlite3.Connection, observations: Iterable[Observation], *, batch: int | None = None) -> None:
-    """Keeps rows and their links to messages."""
+
+def add(
+    connection: sqlite3.Connection,
+    observations: Iterable[Observation],
+    *,
+    batch: int | None = None,
+    made_by: int | None = None,
+) -> None:
+    """Keeps rows and their links to messages and to the rows they were made of."""
     # Of one batch all have the same.
     session = cache(partial(sessions.numbered, connection))
     project = cache(partial(sessions.numbered_project, connection))
@@ -32,20 +41,70 @@ def add(connection: sqlite3.Connection, observations: Iterable[Observation], *, 
             project=None if row.project is None else project(row.project),
             batch=batch,
         )
-        position = rows.insert(connection, "observations", columns)
+        position = rows.insert(connection, "observations", columns | {"made_by": made_by} if made_by else columns)
         links += [(position, seq) for seq in sorted(set(row.sources))]
+        _link_supports(connection, position, row.supports)
     connection.executemany("INSERT INTO observation_sources (observation, message) VALUES (?, ?)", links)
 
 
-def replace(connection: sqlite3.Connection, replacement: Replacement) -> None:
+def _link_supports(connection: sqlite3.Connection, position: int, supports: Iterable[str]) -> None:
+    connection.executemany(
+        "INSERT OR IGNORE INTO observation_supports (observation, supported)"
+        f" SELECT ?, position FROM observations WHERE {_OF_ID}",
+        [(position, *_identity(row)) for row in supports],
+    )
+
+
+def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_by: int | None = None) -> None:
     """Hides a row behind the one that replaces it; one that is out of sight already stays as it is."""
-    identity = rows.packed(replacement.row)
     rows.execute(
         connection,
-        "UPDATE observations SET superseded_by = ?, reason = ?, visible = 0"
-        " WHERE substr(id, 13) = ? AND id = ? AND visible",
-        (rows.packed(replacement.by), replacement.reason, identity[12:], identity),
+        f"UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible",
+        (rows.packed(replacement.by), replacement.reason, hidden_by, *_identity(replacement.row)),
     )
+
+
+def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_by: int) -> None:
+    """Hides a row; one that is out of sight already stays as it is."""
+    if dropped.by is not None:
+        replace(connection, Replacement(row=dropped.row, by=dropped.by, reason=dropped.reason), hidden_by=hidden_by)
+        return
+    rows.execute(
+        connection,
+        f"UPDATE observations SET dropped_at = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible",
+        (now, dropped.reason, hidden_by, *_identity(dropped.row)),
+    )
+
+
+def use(connection: sqlite3.Connection, used: Iterable[str], *, now: str) -> None:
+    """Notes that rows mattered; times only move on."""
+    connection.executemany(
+        f"UPDATE observations SET last_used_at = max(coalesce(last_used_at, ''), ?) WHERE {_OF_ID}",
+        [(now, *_identity(row)) for row in used],
+    )
+
+
+def in_sight(connection: sqlite3.Connection, references: Iterable[str]) -> bool:
+    """Whether all rows of these ids are visible."""
+    asked = f"SELECT 1 FROM observations WHERE {_OF_ID} AND visible"
+    return all(connection.execute(asked, _identity(row)).fetchone() for row in references)
+
+
+def support(connection: sqlite3.Connection, reference: str) -> int:
+    """How many rows were made of the row with this id."""
+    (number,) = connection.execute(
+        "SELECT count(*) FROM observation_supports WHERE supported ="
+        f" (SELECT position FROM observations WHERE {_OF_ID})",
+        _identity(reference),
+    ).fetchone()
+    assert isinstance(number, int)
+    return number
+
+
+def _identity(reference: str) -> tuple[bytes, bytes]:
+    """The values of `_OF_ID`."""
+    identity = rows.packed(reference)
+    return identity[12:], identity
 
 
 def standing(
@@ -172,12 +231,28 @@ def _select(
 ) -> tuple[Logged, ...]:
     found = rows.execute(connection, f"SELECT {rows.OBSERVATION} {clauses}", values).fetchall()
     sources = _sources(connection, (row[0] for row in found)) if not bare else {}
-    return tuple(
-        [
-            Logged(position=row[0], observation=rows.observation(row, sources.get(row[0], ()), bare=bare))
-            for row in found
-        ]
-    )
+    read = [
+        Logged(position=row[0], observation=rows.observation(row, sources.get(row[0], ()), bare=bare)) for row in found
+    ]
+    return tuple(read if bare else _with_supports(connection, read))
+
+
+def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterator[Logged]:
+    """Rows with the ids of those they were made of: reflections and items have some."""
+    made = [logged.position for logged in read if logged.observation.kind in (Kind.REFLECTION, Kind.ITEM)]
+    supports: dict[int, list[str]] = defaultdict(list)
+    if made:
+        for position, identity in connection.execute(
+            "SELECT l.observation, o.id FROM observation_supports AS l JOIN observations AS o"
+            " ON o.position = l.supported WHERE l.observation IN (SELECT value FROM json_each(?))"
+            " ORDER BY l.observation, l.supported",
+            (rows.compact_json(made),),
+        ):
+            supports[position].append(rows.spelt(identity))
+    for logged in read:
+        of_it = supports.get(logged.position)
+        row = logged.observation
+        yield logged if not of_it else record.replace(logged, observation=record.replace(row, supports=tuple(of_it)))
 
 
 def _sources(connection: sqlite3.Connection, positions: Iterable[int]) -> Mapping[int, Sequence[tuple[int, str]]]:

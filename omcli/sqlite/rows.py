@@ -182,7 +182,7 @@ def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare:
     _, uuid, session, project, kind, type_, priority, status, importance, text, observed_at, event_at, *more = row
     refers_to, tokens, counter, source, tags, metadata, generation, used_at, superseded_by, dropped_at, reason = more
     return Observation(
-        id=_spelt(uuid),
+        id=spelt(uuid),
         session=session,
         project=project,
         kind=_KINDS[kind],
@@ -203,7 +203,7 @@ def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare:
         metadata=_parsed(metadata) if metadata and not bare else {},
         last_used_at=used_at,
         generation=generation,
-        superseded_by=_spelt(superseded_by) if superseded_by else None,
+        superseded_by=spelt(superseded_by) if superseded_by else None,
         dropped_at=dropped_at,
         reason=reason,
     )
@@ -219,7 +219,8 @@ def packed(uuid: str) -> bytes:
     return bytes.fromhex(uuid.replace("-", ""))
 
 
-def _spelt(uuid: bytes) -> str:
+def spelt(uuid: bytes) -> str:
+    """16 bytes as a UUID is written."""
     digits = uuid.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from omcli import __version__
 from omcli.memory.errors import SessionTaken
 from omcli.memory.message import KeptMessage, Message
+from omcli.memory.model import Call, Rung, Spent
 from omcli.memory.observation import Observation
 from omcli.memory.ports import (
     Appended,
@@ -20,6 +22,7 @@ from omcli.memory.ports import (
     Logged,
     LogQuery,
     Outcome,
+    Pending,
     Replacement,
     SessionSummary,
     StoreStatus,
@@ -27,16 +30,18 @@ from omcli.memory.ports import (
 from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import bookmarks as bookmark_table
-from omcli.sqlite import lanes, owner, transaction
+from omcli.sqlite import calls as call_table
+from omcli.sqlite import foldings, lanes, owner, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
 from omcli.sqlite import sessions as session_table
-from omcli.sqlite.connection import open_readable, open_writable
+from omcli.sqlite.connection import copy_beside, open_readable, open_writable
 from omcli.sqlite.failures import explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
     from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.folding import Attempt, Folding, Scope
 
 _PAGE = 500
 """Rows read at once by what may read all of them."""
@@ -120,6 +125,7 @@ class SqliteStore:
         outcome: Outcome,
         now: str,
         replaced: Sequence[Replacement] = (),
+        used: Sequence[str] = (),
         error: str | None = None,
     ) -> None:
         """Writes a batch's rows, hides what they replace and moves the cursor, or nothing of it."""
@@ -141,6 +147,12 @@ class SqliteStore:
             observation_table.add(connection, observations, batch=number)
             for replacement in replaced:
                 observation_table.replace(connection, replacement)
+            observation_table.use(connection, used, now=now)
+
+    def fold(self, folding: Folding, *, now: str) -> None:
+        """Writes a reflection down, whole or not at all."""
+        with self._writing() as connection:
+            foldings.fold(connection, folding, now=now)
 
     def add(self, observation: Observation) -> None:
         """Keeps a row that comes from no batch."""
@@ -159,7 +171,17 @@ class SqliteStore:
         with self._reading() as connection:
             return bookmark_table.find(connection, origin)
 
-    def unobserved(self, session: str, *, max_tokens: int, standing: int = 0) -> Batch | None:
+    def pending(self, session: str) -> Pending:
+        """How much of a session waits."""
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            if number is None:
+                return Pending(messages=0, tokens={}, fresh_tokens={})
+            return message_table.pending(connection, session=number)
+
+    def unobserved(
+        self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
+    ) -> Batch | None:
         """The next batch of a session."""
         with self._reading() as connection:
             known = session_table.find(connection, session)
@@ -167,7 +189,9 @@ class SqliteStore:
             if known is None or number is None:
                 return None
             after = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
-            batch = message_table.next_batch(connection, known, number=number, after=after, max_tokens=max_tokens)
+            batch = message_table.next_batch(
+                connection, known, number=number, after=after, max_tokens=max_tokens, max_messages=max_messages
+            )
             if batch is None or not standing:
                 return batch
             self._standing = observation_table.standing(
@@ -225,7 +249,9 @@ class SqliteStore:
     def status(self) -> StoreStatus:
         """The store in numbers."""
         with self._reading() as connection:
-            return session_table.status(connection)
+            numbers = session_table.status(connection)
+            errors = sorted((*numbers.errors, *foldings.unanswered_errors(connection)), key=lambda error: error.at)
+            return replace(numbers, errors=tuple(errors))
 
     def stored_texts(self) -> Iterator[Message | Observation]:
         """Every message, then every visible row, in pages like the log."""
@@ -238,6 +264,54 @@ class SqliteStore:
                 break
             seq = page[-1].seq
         yield from (logged.observation for logged in self.log(LogQuery()))
+
+    def last_attempt(self, scope: Scope) -> Attempt | None:
+        """The last reflection in a scope."""
+        with self._reading() as connection:
+            return foldings.last_attempt(connection, scope)
+
+    def support(self, observation: str) -> int:
+        """How many rows were made of one."""
+        with self._reading() as connection:
+            return observation_table.support(connection, observation)
+
+    def snapshot(self, *, now: str) -> str:
+        """Copies the store beside it."""
+        with explained(self._path, wait=self._wait):
+            return str(copy_beside(self._path, f"{now[:19].replace(':', '')}Z", wait=self._wait))
+
+    # What models cost, and how they are asked: `memory.model.Ledger` and `Rungs`.
+
+    def note_call(self, call: Call) -> None:
+        """Writes a call down."""
+        with self._writing() as connection:
+            call_table.add(connection, call)
+
+    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
+        """Calls of a period, read in pages like the log."""
+        number = 0
+        while True:
+            with self._reading() as connection:
+                page = call_table.page(connection, after=number, since=since, until=until, limit=_PAGE)
+            yield from (call for _, call in page)
+            if len(page) < _PAGE:
+                return
+            number = page[-1][0]
+
+    def spent(self, *, since: str) -> Spent:
+        """What calls have come to."""
+        with self._reading() as connection:
+            return call_table.spent(connection, since=since)
+
+    def rung(self, endpoint: str, model: str) -> Rung | None:
+        """How an endpoint takes structured output."""
+        with self._reading() as connection:
+            return call_table.rung(connection, endpoint, model, program=__version__)
+
+    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
+        """Remembers it."""
+        with self._writing() as connection:
+            call_table.put_rung(connection, endpoint, model, rung, program=__version__)
 
     # Who is at work.
 

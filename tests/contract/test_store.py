@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from omcli.memory.bookmark import Bookmark, Origin
 from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
+from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Image, Message, Role, digest
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement, Store
+from omcli.memory.ports import Batch, Dropped, Incoming, Lane, LogQuery, Outcome, Pending, Replacement, Store
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
@@ -793,3 +795,115 @@ class TestLeases:
         self.claim(store, self.ME)
         assert store.session("s") is None
         assert store.sessions() == ()
+
+
+class TestPending:
+    """What no observation covers yet, and what was offered already."""
+
+    def test_messages_and_tokens_of_what_waits_are_told_by_counter(self, store: Store) -> None:
+        keep(store, said("one", tokens=3), said("two", tokens=4))
+        keep(store, said("three", tokens=5), counter="chars-4")
+        store.record(next_batch(store, max_tokens=3), [], outcome=Outcome.EMPTY, now=NOW)
+        assert store.pending("s") == Pending(
+            messages=2, tokens={COUNTER: 4, "chars-4": 5}, fresh_tokens={COUNTER: 4, "chars-4": 5}
+        )
+        assert store.pending("nobody") == Pending(messages=0, tokens={}, fresh_tokens={})
+
+    def test_a_deferred_batch_stays_uncovered_and_is_no_longer_fresh(self, store: Store) -> None:
+        """T13: the cursor stays; what was offered is remembered, and what is used is used all the same."""
+        keep(store, said("one", tokens=3))
+        old = row(1)
+        store.add(old)
+        batch = next_batch(store)
+        store.record(batch, [], outcome=Outcome.DEFERRED, now=LATER, used=[old.id])
+        keep(store, said("two", tokens=4))
+        again = next_batch(store)
+        assert (again.after, again.deferred_through, texts(again.messages)) == (0, batch.through, ["one", "two"])
+        assert store.pending("s") == Pending(messages=2, tokens={COUNTER: 7}, fresh_tokens={COUNTER: 4})
+        assert store.observation(old.id).last_used_at == LATER
+        store.record(again, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=LATER)
+        assert store.unobserved("s", max_tokens=10) is None
+
+    def test_a_batch_holds_at_most_so_many_messages(self, store: Store) -> None:
+        """S0.18: the oldest of them."""
+        keep(store, *(said(text) for text in ("one", "two", "three", "four")))
+        batch = store.unobserved("s", max_tokens=1000, max_messages=3)
+        assert batch is not None
+        assert texts(batch.messages) == ["one", "two", "three"]
+
+    def test_a_call_waits_for_its_result_where_a_batch_of_so_many_can_hold_both(self, store: Store) -> None:
+        """F71."""
+        keep(store, said("one"), call("c"), result("c"))
+        first = store.unobserved("s", max_tokens=1000, max_messages=2)
+        assert first is not None
+        assert [kept.message.role for kept in first.messages] == [Role.USER]
+
+
+class TestFolding:
+    """Reflections: whole or not at all."""
+
+    SCOPE = Scope(session="s")
+
+    def folding(self, *rows: Observation, ending: Ending = Ending.DONE, **more: Any) -> Folding:
+        read = tuple(old.id for old in rows)
+        return Folding(
+            **{"scope": self.SCOPE, "fingerprint": fingerprint(rows), "ending": ending, "read": read, **more}
+        )
+
+    def test_rows_go_out_of_sight_behind_what_was_made_of_them_and_stay_in_the_store(self, store: Store) -> None:
+        """T37, C8, D6: nothing is deleted."""
+        old = [row(number, text=f"row {number}") for number in (1, 2, 3)]
+        for each in old:
+            store.add(each)
+        made = row(4, text="both", kind=Kind.REFLECTION, generation=1, supports=(old[0].id, old[1].id))
+        store.fold(
+            self.folding(
+                *old,
+                rows=(made,),
+                replaced=tuple(Replacement(row=each.id, by=made.id, reason="reflected") for each in old[:2]),
+                dropped=(Dropped(row=old[2].id, reason="trivial"),),
+                figures={"rows": 3},
+            ),
+            now=LATER,
+        )
+        assert logged(store) == ["both"]
+        assert logged(store, hidden=True) == ["row 1", "row 2", "row 3", "both"]
+        assert store.observation(made.id).supports == (old[0].id, old[1].id)
+        assert store.observation(old[0].id).superseded_by == made.id
+        assert (store.observation(old[2].id).dropped_at, store.observation(old[2].id).reason) == (LATER, "trivial")
+        assert [store.support(each.id) for each in old] == [1, 1, 0]
+
+    def test_what_was_tried_last_on_a_scope_is_known(self, store: Store) -> None:
+        """F35: the same rows are not tried again."""
+        old = row(1)
+        store.add(old)
+        assert store.last_attempt(self.SCOPE) is None
+        store.fold(self.folding(old, ending=Ending.EMPTY, figures={"tokens": 3}), now=NOW)
+        store.fold(self.folding(old, scope=Scope(project="/src/app"), ending=Ending.DONE), now=NOW)
+        found = store.last_attempt(self.SCOPE)
+        assert found is not None
+        assert (found.ending, found.fingerprint, found.figures) == (Ending.EMPTY, fingerprint([old]), {"tokens": 3})
+        assert store.last_attempt(Scope()) is None
+
+    def test_a_reflection_on_rows_that_changed_meanwhile_writes_nothing(self, store: Store) -> None:
+        """F28."""
+        keep(store, said("one"))
+        old, newer = row(1), row(2, sources=(1,))
+        store.add(old)
+        gone = [Replacement(row=old.id, by=newer.id, reason="again")]
+        store.record(next_batch(store), [newer], outcome=Outcome.OBSERVED, now=NOW, replaced=gone)
+        made = row(3, text="late", kind=Kind.REFLECTION, supports=(old.id,))
+        with pytest.raises(StaleBatch):
+            store.fold(self.folding(old, rows=(made,)), now=NOW)
+        assert "late" not in logged(store, hidden=True)
+        assert store.last_attempt(self.SCOPE) is None
+
+    def test_a_failed_reflection_is_an_error_of_the_store_until_one_succeeds(self, store: Store) -> None:
+        old = row(1)
+        store.add(old)
+        store.fold(self.folding(old, ending=Ending.FAILED, error="no answer"), now=NOW)
+        assert [(error.session, error.lane, error.error) for error in store.status().errors] == [
+            ("s", Lane.REFLECT, "no answer")
+        ]
+        store.fold(self.folding(old, ending=Ending.EMPTY), now=LATER)
+        assert store.status().errors == ()

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from omcli.memory.errors import OmError
+from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement
+from omcli.memory.ports import Batch, Dropped, Incoming, Lane, LogQuery, Outcome, Replacement
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
@@ -72,6 +73,7 @@ QUERIES = st.builds(
 
 
 class TwoStores(RuleBasedStateMachine):
+    readings = Bundle("readings")
     batches = Bundle("batches")
 
     def __init__(self) -> None:
@@ -110,9 +112,13 @@ class TwoStores(RuleBasedStateMachine):
     def begins_with(self, name: str, messages: list[Incoming]) -> None:
         self.both(lambda store: store.begins_with(name, [incoming.identity for incoming in messages]))
 
-    @rule(target=batches, name=NAMES, max_tokens=BUDGETS, standing=st.integers(0, 4))
-    def read(self, name: str, max_tokens: int, standing: int) -> object:
-        batch = self.both(lambda store: store.unobserved(name, max_tokens=max_tokens, standing=standing))
+    @rule(
+        target=batches, name=NAMES, max_tokens=BUDGETS, most=st.none() | st.integers(1, 3), standing=st.integers(0, 4)
+    )
+    def read(self, name: str, max_tokens: int, most: int | None, standing: int) -> object:
+        batch = self.both(
+            lambda store: store.unobserved(name, max_tokens=max_tokens, max_messages=most, standing=standing)
+        )
         return multiple() if batch is None else batch
 
     @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
@@ -132,9 +138,45 @@ class TwoStores(RuleBasedStateMachine):
         gone = [
             Replacement(row=old.id, by=new.id, reason="again") for old, new in zip(batch.standing, kept, strict=False)
         ]
-        raised = self.both(lambda store: store.record(batch, kept, outcome=outcome, now=now, replaced=gone))
-        if raised is None and outcome is not Outcome.FAILED:
+        used = [old.id for old in batch.standing[:1]]
+        raised = self.both(lambda store: store.record(batch, kept, outcome=outcome, now=now, replaced=gone, used=used))
+        if raised is None and outcome not in (Outcome.FAILED, Outcome.DEFERRED):
             self.covered[batch.session] += [message.seq for message in batch.messages]
+
+    @rule(
+        target=readings,
+        name=st.none() | NAMES,
+        project=st.sampled_from([None, "/p"]),
+    )
+    def read_to_fold(self, name: str | None, project: str | None) -> object:
+        """What a reflection is made from; it may be written down later, or never."""
+        found = [logged.observation for logged in self.fake.log(LogQuery(session=name, project=project))]
+        return multiple() if not found else (Scope(session=name, project=project), tuple(found))
+
+    @rule(reading=readings, ending=st.sampled_from(Ending), now=TIMES, dropping=st.booleans())
+    def fold(self, reading: tuple[Scope, tuple[Observation, ...]], ending: Ending, now: str, dropping: bool) -> None:
+        """Rows become one; where one of them has gone meanwhile, nothing happens."""
+        scope, rows = reading
+        self.rows += 1
+        made = row(
+            self.rows, text="folded", session=scope.session, kind=Kind.REFLECTION, generation=1,
+            supports=tuple(old.id for old in rows),
+        )  # fmt: skip
+        hidden = rows if ending is Ending.DONE else ()
+        folding = Folding(
+            scope=scope, fingerprint=fingerprint(rows), ending=ending, read=tuple(old.id for old in rows),
+            rows=(made,) if ending is Ending.DONE else (),
+            replaced=tuple(Replacement(row=old.id, by=made.id, reason="folded") for old in hidden[1:]),
+            dropped=tuple(Dropped(row=old.id, reason="trivial") for old in hidden[:1] if dropping),
+            error="no answer" if ending is Ending.FAILED else None, figures={"rows": len(rows)},
+        )  # fmt: skip
+        self.both(lambda store: store.fold(folding, now=now))
+        self.both(lambda store: store.last_attempt(scope))
+        self.both(lambda store: [store.support(old.id) for old in rows])
+
+    @rule(name=NAMES)
+    def pending(self, name: str) -> None:
+        self.both(lambda store: store.pending(name))
 
     def new_row(self, name: str, *sources: int) -> Observation:
         self.rows += 1

@@ -1,0 +1,66 @@
+"""What a reflection does with rows, as it is written down: in one piece, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from omcli.memory.observation import Observation
+from omcli.memory.ports import Dropped, Replacement
+from omcli.memory.record import field, record
+
+
+class Ending(StrEnum):
+    """What came of it."""
+
+    DONE = "done"
+    EMPTY = "empty"
+    """Nothing: the rows could not be made shorter."""
+    FAILED = "failed"
+
+
+@record
+class Scope:
+    """Which rows are meant: those of a session, or of a project across sessions, or of no project."""
+
+    session: str | None = None
+    project: str | None = None
+
+
+@record
+class Folding:
+    """A reflection to be written down."""
+
+    scope: Scope
+    fingerprint: str
+    """`fingerprint` of the rows it was made from."""
+    ending: Ending
+    read: tuple[str, ...] = ()
+    """Ids of the rows it was made from: it holds only while all of them are in sight."""
+    rows: tuple[Observation, ...] = ()
+    """Reflections and items."""
+    replaced: tuple[Replacement, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    error: str | None = None
+    figures: Mapping[str, object] = field(default_factory=dict)
+    """What it came to, for people."""
+
+
+@record
+class Attempt:
+    """A reflection that was made or tried."""
+
+    scope: Scope
+    at: str
+    ending: Ending
+    fingerprint: str
+    error: str | None
+    figures: Mapping[str, object]
+
+
+def fingerprint(rows: Iterable[Observation], *how: str) -> str:
+    """A digest of rows and of how they are to be folded. Rows are never edited, so their ids tell all of them."""
+    from omcli.memory.message import digest  # noqa: PLC0415 - for reflections only
+
+    ids: Sequence[str] = sorted(row.id for row in rows)
+    return digest(*how, *ids)

@@ -1,0 +1,77 @@
+"""Reflections in the store: what they made and hid, and what was tried."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from omcli.memory.errors import StaleBatch
+from omcli.memory.folding import Attempt, Ending, Folding, Scope
+from omcli.memory.ports import Lane, LaneError
+from omcli.sqlite import observations, rows, sessions
+
+_REFLECT = "reflect"
+
+
+def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
+    """Writes a reflection down. Raises StaleBatch where a row it was made from has gone out of sight."""
+    if not observations.in_sight(connection, folding.read):
+        raise StaleBatch(
+            "rows were replaced by another process while they were reflected on",
+            hint="nothing was changed; run it again",
+        )
+    scope = folding.scope
+    number = rows.insert(
+        connection,
+        "operations",
+        {
+            "verb": _REFLECT,
+            "session": None if scope.session is None else sessions.numbered(connection, scope.session),
+            "project": None if scope.project is None else sessions.numbered_project(connection, scope.project),
+            "at": now,
+            "outcome": folding.ending,
+            "error": folding.error,
+            "fingerprint": folding.fingerprint,
+            "figures": rows.compact_json(dict(folding.figures)),
+        },
+    )
+    observations.add(connection, folding.rows, made_by=number)
+    for replacement in folding.replaced:
+        observations.replace(connection, replacement, hidden_by=number)
+    for dropped in folding.dropped:
+        observations.drop(connection, dropped, now=now, hidden_by=number)
+
+
+def last_attempt(connection: sqlite3.Connection, scope: Scope) -> Attempt | None:
+    """The last reflection in a scope."""
+    session = None if scope.session is None else sessions.number(connection, scope.session)
+    project = None if scope.project is None else sessions.project_number(connection, scope.project)
+    if (scope.session is not None and session is None) or (scope.project is not None and project is None):
+        return None
+    found = connection.execute(
+        "SELECT at, outcome, error, fingerprint, figures FROM operations"
+        " WHERE verb = ? AND session IS ? AND project IS ? ORDER BY number DESC LIMIT 1",
+        (_REFLECT, session, project),
+    ).fetchone()
+    if found is None:
+        return None
+    return Attempt(
+        scope=scope,
+        at=found["at"],
+        ending=Ending(found["outcome"]),
+        fingerprint=found["fingerprint"],
+        error=found["error"],
+        figures=json.loads(found["figures"]),
+    )
+
+
+def unanswered_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
+    """The latest reflection of every scope, where it failed; oldest failure first."""
+    found = connection.execute(
+        "SELECT s.id, tried.at, tried.error FROM operations AS tried"
+        " LEFT JOIN sessions AS s ON s.number = tried.session"
+        " WHERE tried.outcome = 'failed' AND tried.number = (SELECT max(number) FROM operations AS later"
+        " WHERE later.verb = tried.verb AND later.session IS tried.session AND later.project IS tried.project)"
+        " ORDER BY tried.number"
+    )
+    return tuple(LaneError(session=row[0], lane=Lane.REFLECT, at=row[1], error=row[2] or "") for row in found)
