@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 
 from omcli.memory.errors import StaleBatch
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
-from omcli.memory.ports import Lane, LaneError
 from omcli.sqlite import observations, rows, sessions
 
 _REFLECT = "reflect"
@@ -61,17 +59,5 @@ def last_attempt(connection: sqlite3.Connection, scope: Scope) -> Attempt | None
         ending=Ending(found["outcome"]),
         fingerprint=found["fingerprint"],
         error=found["error"],
-        figures=json.loads(found["figures"]),
+        figures=rows.parsed(found["figures"]),
     )
-
-
-def unanswered_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
-    """The latest reflection of every scope, where it failed; oldest failure first."""
-    found = connection.execute(
-        "SELECT s.id, tried.at, tried.error FROM operations AS tried"
-        " LEFT JOIN sessions AS s ON s.number = tried.session"
-        " WHERE tried.outcome = 'failed' AND tried.number = (SELECT max(number) FROM operations AS later"
-        " WHERE later.verb = tried.verb AND later.session IS tried.session AND later.project IS tried.project)"
-        " ORDER BY tried.number"
-    )
-    return tuple(LaneError(session=row[0], lane=Lane.REFLECT, at=row[1], error=row[2] or "") for row in found)

@@ -83,15 +83,20 @@ def note_batch(
 
 
 def unanswered_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
-    """The latest batch of every lane, where it failed; oldest failure first."""
+    """The latest batch of every lane, and the latest reflection of every scope, where it failed; oldest first."""
     found = connection.execute(
-        "SELECT s.id, b.lane, b.at, b.error FROM batches AS b JOIN sessions AS s ON s.number = b.session"
-        " WHERE b.outcome = ? AND b.number = (SELECT max(number) FROM batches AS later"
-        " WHERE later.session = b.session AND later.lane = b.lane) ORDER BY b.number",
-        (Outcome.FAILED,),
+        "SELECT s.id AS session, b.lane, b.at, b.error FROM batches AS b JOIN sessions AS s ON s.number = b.session"
+        " WHERE b.outcome = 'failed' AND b.number = (SELECT max(number) FROM batches AS later"
+        " WHERE later.session = b.session AND later.lane = b.lane)"
+        " UNION ALL SELECT s.id, 'reflect', tried.at, tried.error FROM operations AS tried"
+        " LEFT JOIN sessions AS s ON s.number = tried.session"
+        " WHERE tried.outcome = 'failed' AND tried.number = (SELECT max(number) FROM operations AS later"
+        " WHERE later.verb = tried.verb AND later.session IS tried.session AND later.project IS tried.project)"
+        " ORDER BY 3"
     )
     return tuple(
-        LaneError(session=row["id"], lane=Lane(row["lane"]), at=row["at"], error=row["error"] or "") for row in found
+        LaneError(session=row["session"], lane=Lane(row["lane"]), at=row["at"], error=row["error"] or "")
+        for row in found
     )
 
 

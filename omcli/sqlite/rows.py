@@ -116,7 +116,7 @@ def kept_message(row: Iterable[Any]) -> KeptMessage:
         call_id=call_id,
         failed=None if failed is None else bool(failed),
         exit_code=exit_code,
-        images=tuple(Image(**image) for image in _parsed(images)) if images else (),
+        images=tuple(Image(**image) for image in parsed(images)) if images else (),
     )
     return KeptMessage(seq=seq, session=session, key=key, message=message, tokens=tokens, counter=counter)
 
@@ -199,8 +199,8 @@ def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare:
         tokens=tokens,
         counter=counter,
         source=_SOURCES[source],
-        tags=tuple(_parsed(tags)) if tags else (),
-        metadata=_parsed(metadata) if metadata and not bare else {},
+        tags=tuple(parsed(tags)) if tags else (),
+        metadata=parsed(metadata) if metadata and not bare else {},
         last_used_at=used_at,
         generation=generation,
         superseded_by=spelt(superseded_by) if superseded_by else None,
@@ -232,7 +232,8 @@ def compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
+    """A value that was stored as JSON."""
     import json  # noqa: PLC0415
 
     return json.loads(text)

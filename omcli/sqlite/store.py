@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 from omcli import __version__
 from omcli.memory.errors import SessionTaken
 from omcli.memory.message import KeptMessage, Message
-from omcli.memory.model import Call, Rung, Spent
 from omcli.memory.observation import Observation
 from omcli.memory.ports import (
     Appended,
@@ -30,8 +29,7 @@ from omcli.memory.ports import (
 from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import bookmarks as bookmark_table
-from omcli.sqlite import calls as call_table
-from omcli.sqlite import foldings, lanes, owner, transaction
+from omcli.sqlite import lanes, owner, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
 from omcli.sqlite import sessions as session_table
@@ -42,6 +40,7 @@ from omcli.sqlite.migrate import MIGRATIONS, steps
 if TYPE_CHECKING:
     from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.folding import Attempt, Folding, Scope
+    from omcli.memory.model import Call, Rung, Spent
 
 _PAGE = 500
 """Rows read at once by what may read all of them."""
@@ -151,6 +150,8 @@ class SqliteStore:
 
     def fold(self, folding: Folding, *, now: str) -> None:
         """Writes a reflection down, whole or not at all."""
+        from omcli.sqlite import foldings
+
         with self._writing() as connection:
             foldings.fold(connection, folding, now=now)
 
@@ -249,9 +250,7 @@ class SqliteStore:
     def status(self) -> StoreStatus:
         """The store in numbers."""
         with self._reading() as connection:
-            numbers = session_table.status(connection)
-            errors = sorted((*numbers.errors, *foldings.unanswered_errors(connection)), key=lambda error: error.at)
-            return replace(numbers, errors=tuple(errors))
+            return session_table.status(connection)
 
     def stored_texts(self) -> Iterator[Message | Observation]:
         """Every message, then every visible row, in pages like the log."""
@@ -267,6 +266,8 @@ class SqliteStore:
 
     def last_attempt(self, scope: Scope) -> Attempt | None:
         """The last reflection in a scope."""
+        from omcli.sqlite import foldings
+
         with self._reading() as connection:
             return foldings.last_attempt(connection, scope)
 
@@ -284,11 +285,15 @@ class SqliteStore:
 
     def note_call(self, call: Call) -> None:
         """Writes a call down."""
+        from omcli.sqlite import calls as call_table
+
         with self._writing() as connection:
             call_table.add(connection, call)
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
         """Calls of a period, read in pages like the log."""
+        from omcli.sqlite import calls as call_table
+
         number = 0
         while True:
             with self._reading() as connection:
@@ -300,16 +305,22 @@ class SqliteStore:
 
     def spent(self, *, since: str) -> Spent:
         """What calls have come to."""
+        from omcli.sqlite import calls as call_table
+
         with self._reading() as connection:
             return call_table.spent(connection, since=since)
 
     def rung(self, endpoint: str, model: str) -> Rung | None:
         """How an endpoint takes structured output."""
+        from omcli.sqlite import calls as call_table
+
         with self._reading() as connection:
             return call_table.rung(connection, endpoint, model, program=__version__)
 
     def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
         """Remembers it."""
+        from omcli.sqlite import calls as call_table
+
         with self._writing() as connection:
             call_table.put_rung(connection, endpoint, model, rung, program=__version__)
 
