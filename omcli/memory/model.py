@@ -33,6 +33,8 @@ class Prompt:
     """Tokens the reply may have; None leaves it to the provider."""
     temperature: float | None = None
     """None: not sent."""
+    session: str | None = None
+    """Which session it is about, for the ledger: never sent."""
 
 
 class Stop(StrEnum):

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 
-from omcli.memory.errors import BadInput, InputOutput, LaneTaken, OmError, TryAgain
-from omcli.memory.observation import Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch, Lane, Outcome, Replacement
-from omcli.memory.record import field, record
+from omcli.memory.errors import BadConfiguration, BadInput, NotAllowed, OmError, ProviderFailed
+from omcli.memory.observation import Observation
+from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
+from omcli.operations.observe_session import Step, observe_session
 from omcli.operations.tally import Counts
 from omcli.operations.workshop import Workshop
-
-BATCH_TOKENS = 35_000
-"""What an observer is shown at once, at most."""
-STANDING_ROWS = 150
-"""Rows an observer is shown of what was written before: the newest, and the newest that may change."""
-LEASE_SECONDS = 600
-"""How long a lane stays ours without a sign of life; every batch extends it."""
-_POLL_SECONDS = 0.1
 
 
 @record
@@ -62,7 +55,29 @@ class FileReport:
     names here are of the whole file nonetheless."""
     observations: int = 0
     """Rows written."""
+    message_tokens: int = 0
+    """Of the messages that these rows were made from."""
+    observation_tokens: int = 0
+    """Of the rows, by the same counter."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """What had to be put right in what a model replied, by kind."""
     error: OmError | None = None
+
+
+@mutable_record
+class _Written:
+    """What the observer has come to so far."""
+
+    rows: int = 0
+    message_tokens: int = 0
+    observation_tokens: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+
+    def add(self, step: Step) -> None:
+        self.rows += len(step.rows)
+        self.message_tokens += step.message_tokens
+        self.observation_tokens += sum(row.tokens for row in step.rows)
+        self.findings.update(step.findings)
 
 
 def _ignored(row: Observation) -> None:
@@ -82,13 +97,16 @@ def observe_files(
     does not hold them, since a transcript may give more than fit into memory.
     """
     for entry in inputs:
-        yield _observe_file(entry, workshop, session, each)
+        report = _observe_file(entry, workshop, session, each)
+        if isinstance(report.error, (ProviderFailed, NotAllowed, BadConfiguration)):
+            workshop = replace(workshop, observer=None)  # whom it failed once it would fail again; the rest is kept
+        yield report
 
 
 def _observe_file(
     entry: Input, workshop: Workshop, session: str | None, each: Callable[[Observation], None]
 ) -> FileReport:
-    intake, rows = None, 0
+    intake, written = None, _Written()
     try:
         with entry.open() as transcript:
             if transcript.format is None:
@@ -100,103 +118,17 @@ def _observe_file(
             raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
         if transcript.origin is not None and intake.bookmarks:
             workshop.store.put_bookmarks(transcript.origin, intake.bookmarks)
-        for session_id in intake.sessions:
-            for written in observe_session(session_id, workshop):
-                rows += len(written)
-                for row in written:
+        for session_id in intake.sessions if workshop.observer else ():
+            for step in observe_session(session_id, workshop):
+                written.add(step)
+                for row in step.rows:
                     each(row)
     except OmError as error:
-        return _report(entry.name, intake, rows, error)
-    return _report(entry.name, intake, rows)
+        return _report(entry.name, intake, written, error)
+    return _report(entry.name, intake, written)
 
 
-def observe_session(session_id: str, workshop: Workshop) -> Iterator[tuple[Observation, ...]]:
-    """Observes a session's messages until none is left, and yields the rows of each batch once they are written.
-
-    Raises LaneTaken while somebody else is at it, StaleBatch where somebody was quicker; nothing is lost either way.
-    """
-    store, clock = workshop.store, workshop.clock
-    if store.unobserved(session_id, max_tokens=1) is None:
-        return  # no need to wait for somebody else
-    with _lane(session_id, workshop) as extend:
-        session = store.session(session_id)
-        project = session.project if session else None
-        while batch := store.unobserved(session_id, max_tokens=BATCH_TOKENS, standing=STANDING_ROWS):
-            extend()
-            drafts = workshop.observer.observe(batch).drafts
-            keys = _keys(batch)
-            rows = tuple(_row(draft, batch.session, project, keys, workshop) for draft in drafts)
-            outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
-            store.record(batch, rows, outcome=outcome, now=clock.now(), replaced=_replacements(drafts, rows))
-            yield rows
-
-
-@contextmanager
-def _lane(session_id: str, workshop: Workshop) -> Iterator[Callable[[], None]]:
-    """Holds the session's observe lane; the function it gives extends the lease."""
-    store, clock, owner = workshop.store, workshop.clock, workshop.owner
-
-    def claim() -> None:
-        expires_at = clock.later(LEASE_SECONDS)
-        store.claim(session_id, Lane.OBSERVE, owner=owner, now=clock.now(), expires_at=expires_at)
-
-    until = clock.monotonic() + workshop.wait
-    while True:
-        try:
-            claim()
-        except LaneTaken:
-            if clock.monotonic() >= until:
-                raise
-            clock.sleep(_POLL_SECONDS)
-        else:
-            break
-    try:
-        yield claim
-    finally:
-        with suppress(TryAgain, InputOutput):  # what was done is done; and the lease ends with this process
-            store.release(session_id, Lane.OBSERVE, owner=owner)
-
-
-def _keys(batch: Batch) -> dict[int, str]:
-    """The keys of all messages that rows of a batch may come from, by their `seq`."""
-    last_said = (batch.last_said,) if batch.last_said else ()
-    keys = {seq: key for row in batch.standing for seq, key in zip(row.sources, row.message_ids, strict=True)}
-    return keys | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
-
-
-def _row(draft: Draft, session: str, project: str | None, keys: Mapping[int, str], workshop: Workshop) -> Observation:
-    return Observation(
-        id=workshop.new_id(),
-        session=session,
-        project=project,
-        kind=Kind.OBSERVATION,
-        type=draft.type,
-        priority=draft.priority or Priority.of_importance(draft.importance),
-        importance=draft.importance,
-        status=draft.status,
-        text=draft.text,
-        observed_at=workshop.clock.now(),
-        event_at=draft.event_at,
-        refers_to=draft.refers_to,
-        message_ids=tuple(keys[seq] for seq in draft.sources),
-        sources=draft.sources,
-        tokens=workshop.counter.text(draft.text),
-        counter=workshop.counter.name,
-        source=draft.source,
-        tags=draft.tags,
-        metadata=draft.metadata,
-    )
-
-
-def _replacements(drafts: Iterable[Draft], rows: Iterable[Observation]) -> list[Replacement]:
-    return [
-        Replacement(row=replaced, by=row.id, reason=draft.reason or "replaced")
-        for draft, row in zip(drafts, rows, strict=True)
-        for replaced in draft.replaces
-    ]
-
-
-def _report(name: str, intake: Intake | None, rows: int, error: OmError | None = None) -> FileReport:
+def _report(name: str, intake: Intake | None, written: _Written, error: OmError | None = None) -> FileReport:
     if intake is None:
         return FileReport(path=name, error=error)
     reading, tally = intake.conversations, intake.conversations.tally
@@ -218,6 +150,9 @@ def _report(name: str, intake: Intake | None, rows: int, error: OmError | None =
         faults=dict(tally.faults),
         redactions=dict(intake.redactions),
         unread_bytes=reading.earlier.unread_bytes if reading.earlier else 0,
-        observations=rows,
+        observations=written.rows,
+        message_tokens=written.message_tokens,
+        observation_tokens=written.observation_tokens,
+        findings=dict(written.findings),
         error=error,
     )

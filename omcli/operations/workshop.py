@@ -9,6 +9,12 @@ from omcli.memory.record import record
 from omcli.operations.clock import Clock
 from omcli.operations.tally import Tally
 
+BATCH_TOKENS = 35_000
+
+
+def _unheard(warning: str) -> None:
+    """Nobody is warned."""
+
 
 def _silent(name: str, tally: Tally) -> None:
     """No progress is shown."""
@@ -21,7 +27,8 @@ class Workshop:
     open_store: Callable[[], Store]
     """Gives the store, always the same one; it is made when there is something to put into it."""
     counter: TokenCounter
-    observer: Observer
+    observer: Observer | None
+    """None: messages are only kept, and wait for one."""
     clock: Clock
     new_id: Callable[[], str]
     """Makes UUIDv7s."""
@@ -29,6 +36,13 @@ class Workshop:
     """Who holds the leases."""
     wait: float
     """Seconds to wait for a lane that somebody else works on."""
+    batch_tokens: int = BATCH_TOKENS
+    """What an observer is shown at once, at most."""
+    batch_messages: int | None = None
+    stand_in: Observer | None = None
+    """Who observes where the observer fails; None: nobody does, and the failure is raised."""
+    warn: Callable[[str], None] = _unheard
+    """Told what people should know and nothing ends for."""
     progress: Callable[[str, Tally], None] = _silent
     """Told an input's name and its counts from time to time."""
 

@@ -25,11 +25,12 @@ from omcli.operations.context import Place, context
 from omcli.operations.conversations import Conversations
 from omcli.operations.log import follow
 from omcli.operations.note import note
-from omcli.operations.observe import BATCH_TOKENS, FileReport, Input, observe_files, observe_session
+from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.observe_session import observe_session
 from omcli.operations.period import period
 from omcli.operations.show import show
 from omcli.operations.status import status
-from omcli.operations.workshop import Workshop
+from omcli.operations.workshop import BATCH_TOKENS, Workshop
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
@@ -488,7 +489,7 @@ class TestObserving:
         store = MemoryStore()
         incoming = [Incoming(message=user("keep"), identity="x", key="x", tokens=1)]
         store.append(Session(id="a", agent="made"), incoming, counter="chars-4", now=NOW)
-        assert [row.text for rows in observe_session("a", workshop(store)) for row in rows] == ["keep"]
+        assert [row.text for step in observe_session("a", workshop(store)) for row in step.rows] == ["keep"]
         assert list(observe_session("a", workshop(store))) == []
 
 

@@ -20,7 +20,7 @@ from omcli.memory.errors import LaneTaken, StaleBatch
 from omcli.memory.observation import Draft, Type
 from omcli.memory.ports import Batch, Incoming, Lane, Observed
 from omcli.operations.clock import Clock
-from omcli.operations.observe import observe_session
+from omcli.operations.observe_session import observe_session
 from omcli.operations.workshop import Workshop
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
@@ -235,7 +235,7 @@ def test_a_message_that_arrives_while_an_observer_thinks_is_observed_next_time(f
                 return
 
         thinking = workshop(store, clock=SetClock(), owner="me", meanwhile=meanwhile, new_id=ids())
-        covered = [[row.sources for row in rows] for rows in observe_session("s", thinking)]
+        covered = [[row.sources for row in step.rows] for step in observe_session("s", thinking)]
         assert covered == [[(1,), (2,)], [(3,)], [(4,)]], "exactly what was shown is covered each time"
         assert store.status().pending == 0
 
@@ -248,7 +248,7 @@ def test_a_lane_that_cannot_be_given_back_makes_no_failure_of_what_is_done(folde
         observing = observe_session(
             "s", workshop(store, clock=SetClock(), owner="me", meanwhile=lambda: None, new_id=ids())
         )
-        assert len(next(observing)) == 1
+        assert len(next(observing).rows) == 1
         holder.execute("BEGIN IMMEDIATE")
         assert list(observing) == []
         holder.rollback()
