@@ -53,7 +53,7 @@ def compact(
     check_transcript("compact", given=file is not None, format_name=format_, session=session)
     layout = run.layout(to)
     if run.settings.disabled:
-        run.talk.note("disabled by `OM_DISABLED`: nothing was taken in, and nothing can be shortened")
+        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing is taken in or shortened")
         return
     name = file or STDIN
     compacted = shortened(

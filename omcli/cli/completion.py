@@ -31,6 +31,13 @@ def counter_names() -> list[str]:
     return list(counters())
 
 
+def preset_names() -> list[str]:
+    """Presets of settings."""
+    from omcli.settings.layers import PRESETS
+
+    return list(PRESETS)
+
+
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last sessions, with their titles. Nothing where anything goes wrong: a TAB is no place for errors."""
     with suppress(OmError, OSError):
@@ -52,8 +59,8 @@ def handles(ctx: Any) -> list[tuple[str, str]]:
 
 def _reading(ctx: Any) -> Store:
     """The store that the command would read."""
-    from omcli.settings.settings import Flags, resolve
+    from omcli.settings.resolve import resolve
     from omcli.wiring import Wiring
 
     db = ctx.params.get("db")
-    return Wiring(resolve(Flags(db=Path(db) if db else None), os.environ)).reading
+    return Wiring(resolve({"db": Path(db) if db else None}, os.environ)).reading

@@ -69,7 +69,7 @@ def context(
     made of all that was observed in the session, so that no compaction changes it.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
-    total = budget if budget is not None else run.settings.budget
+    total = budget if budget is not None else run.settings.context.budget
     if working_memory:
         if tier or any(tokens is not None for tokens in asked.values()):
             raise BadUsage("`--working-memory` has no tiers", hint="`--budget` lowers its 800 tokens")

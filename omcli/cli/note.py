@@ -43,7 +43,7 @@ def note(
     if text in (None, "-"):
         text = _from_stdin(text)
     if run.settings.disabled:
-        run.talk.note("disabled by `OM_DISABLED`: nothing was written")
+        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing was written")
         return
     project = run.project
     noted = note.note(

@@ -53,7 +53,7 @@ def observe(
 
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     if run.settings.disabled:
-        run.talk.note("disabled by `OM_DISABLED`: nothing was taken in")
+        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing was taken in")
         files = []
     else:
         files = files or [STDIN]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
-from omcli.cli.completion import counter_names, format_names, session_ids
+from omcli.cli.completion import counter_names, format_names, preset_names, session_ids
 from omcli.cli.diagnostics import Talk
 from omcli.cli.output import Colour, Output
 from omcli.memory.dates import instant
@@ -38,6 +38,19 @@ class Run:
         *,
         db: Annotated[
             Path | None, option("--db", metavar="PATH", help="The store.  [env: OM_DB]", show_default=False)
+        ] = None,
+        preset: Annotated[
+            str | None,
+            option(
+                "--preset",
+                metavar="NAME",
+                help="Whose ways to go by.  [env: OM_PRESET]",
+                autocompletion=preset_names,
+            ),
+        ] = None,
+        config: Annotated[
+            Path | None,
+            option("--config", metavar="FILE", help="Your configuration.  [env: OM_CONFIG]", show_default=False),
         ] = None,
         counter: Annotated[
             str | None,
@@ -66,19 +79,22 @@ class Run:
         self.strict = strict
         self.talk = Talk(quiet=quiet, as_json=json)
         self.output = Output(colour)
-        self._db = db
-        self._counter = counter
-        self._wait = _seconds(wait)
+        self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter, "wait": _seconds(wait)}
+        self._config = config
         self._now = _pinned(now)
         if directory is not None:
             _enter(directory)
 
+    def say(self, flags: Mapping[str, object]) -> None:
+        """What a command's own options say, by key, None where they are silent. Before `settings` is asked for."""
+        self._flags |= flags
+
     @cached_property
     def settings(self) -> Settings:
-        """The settings; what is wrong with them is said once."""
-        from omcli.settings.settings import Flags, resolve
+        """The settings; what is wrong with them is said once. Raises BadConfiguration, BadUsage."""
+        from omcli.settings.resolve import resolve
 
-        settings = resolve(Flags(db=self._db, counter=self._counter, wait=self._wait), os.environ)
+        settings = resolve(self._flags, os.environ, config=self._config)
         for warning in settings.warnings:
             self._warn(warning)
         return settings
@@ -98,9 +114,9 @@ class Run:
         except BadConfiguration as error:
             self._warn(f"{error.message}; counting with the default counter")
         except BadUsage as error:
-            if self._counter is not None:
+            if self._flags["counter"] is not None:
                 raise
-            self._warn(f"`OM_COUNTER`: {error.message}; counting with the default counter")
+            self._warn(f"`{self.settings.origin('counter')}`: {error.message}; counting with the default counter")
         return self.wiring.counter(None)
 
     def close(self) -> None:

@@ -1,25 +1,205 @@
-"""What a run goes by: flags first, then `OM_*` variables, then defaults."""
+"""What a run goes by: every setting by name, with its built-in default."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-from omcli.memory.record import record
+from omcli.memory.record import field, record
 
-DEFAULT_WAIT = 10.0
-
-_YES = frozenset({"1", "true", "yes", "on"})
-_NO = frozenset({"", "0", "false", "no", "off"})
+# An annotation is more than a type here: `values` reads by its words what a file or a variable may say.
+Tokens: TypeAlias = int
+"""May be stated as a share of `effective_context`: `32.5%`."""
+Amount: TypeAlias = float
+"""A share of something, up to 1, or tokens; those may be stated as a share of `effective_context` as well."""
+Days: TypeAlias = float
+Span: TypeAlias = str
+"""From how many to how many: `2-5`."""
+Trigger = Literal["tokens", "turn", "tool", "manual"]
+Scope = Literal["session", "project", "global"]
+Fallback = Literal["none", "rules"]
+Verbatim = Literal["none", "open", "high"]
+Meta = Literal["never", "generations", "whole"]
+Select = Literal["worth", "recent"]
+Direction = Literal["asc", "desc"]
+Part = Literal["cross", "session", "tail"]
 
 
 @record
-class Flags:
-    """What the command line says; None where it is silent."""
+class ObserveSettings:
+    """When messages are observed, how many at once, and how much is shown and taken."""
 
-    db: Path | None = None
-    counter: str | None = None
-    wait: float | None = None
+    trigger: Trigger = "tokens"
+    """What `om tick` waits for: tokens that no observation covers, the end of a turn, a tool's result, or nothing."""
+    tokens: Tokens = 10_000
+    """As many have to wait; 0 where anything that waits is due."""
+    inclusive: bool = True
+    """Exactly so many are enough."""
+    chunk_messages: int = 0
+    """The oldest so many at once; 0 for all."""
+    batch_tokens: Tokens = 6_000
+    """Tokens of the messages that a model is shown at once."""
+    max_transcript: Tokens | None = 35_000
+    """The most that is observed in one go."""
+    max_output: Tokens | None = 8_000
+    """The most that the rows of one reply may have."""
+    sentences: Span | None = None
+    """How long a model is asked to be."""
+    previous_tokens: Tokens | None = 1_500
+    """Rows of before that a model is shown, so that it does not repeat them."""
+    precompute: Amount = 0.0
+    """When a batch is observed ahead of its time: at a share of `tokens`, or every so many; 0 for never."""
+    precompute_late: Tokens = 0
+    """Every so many instead, once `precompute_late_from` wait; 0 for the same as before."""
+    precompute_late_from: Tokens = 0
+    block_after: Amount = 2.0
+    """How many times `tokens` (or how many tokens, from 100) may wait before a background run has to be waited for; 0
+    for any."""
+
+
+@record
+class ReflectSettings:
+    """When rows are folded into fewer, and into how many."""
+
+    tokens: Tokens | None = 20_000
+    """Rows of so many tokens are due; None where none ever are."""
+    inclusive: bool = True
+    """Exactly so many are enough."""
+    target: Amount = 0.5
+    """What the result should have: a share of what is folded, or tokens. 1: anything smaller will do."""
+    rows: int = 0
+    """How many rows it should be; 0 for as many as it takes."""
+    sentences: Span | None = None
+    """How long a model is asked to be."""
+    attempts: int = 2
+    """How often a model is asked before the best of its answers is taken."""
+    levels: tuple[int, ...] = (1, 3)
+    """How hard it is asked to shorten, attempt by attempt: 0 not at all, 4 hardest."""
+    verbatim: Verbatim = "open"
+    """Which rows are kept to the letter: none, those of high priority while they are open, all of high priority."""
+    meta: Meta = "never"
+    """Whether reflections are folded again: never, a generation at a time, or all of them every time."""
+    meta_at: int = 5
+    """How many reflections of a generation make the next."""
+    min_age: Days = 3.0
+    """How old an observation is before the global reflection folds it."""
+    batch_tokens: Tokens = 20_000
+    """Tokens of the rows that a model is shown at once; where nobody says, as many as `tokens`."""
+
+
+@record
+class ContextSettings:
+    """What a context pack holds."""
+
+    budget: Tokens | None = None
+    """Tokens of the whole pack; None for what its tiers may have together."""
+    cross: Tokens | None = 4_000
+    """Tokens of rows of other sessions."""
+    session: Tokens | None = 8_000
+    """Tokens of rows of the session."""
+    tail: Tokens | None = 8_000
+    """Tokens of the last messages."""
+    evict: Tokens | None = None
+    """With `freeze`: at how many tokens of messages the tail is cut back to `tail`; None for always."""
+    order: tuple[Part, ...] = ("cross", "session", "tail")
+    """In which order the tiers are printed."""
+    reflections: int | None = None
+    """The most reflections of the session."""
+    observations: int | None = None
+    """The most other rows of the session."""
+    select: Select = "worth"
+    """Which rows of the session come first where not all find room: those that say most, or the newest."""
+    render: Direction = "asc"
+    """Whether its rows are printed oldest first, or newest first."""
+    freeze: bool = False
+    """The printed pack is kept until rows are folded or the tail is cut."""
+
+
+@record
+class ObserverSettings:
+    """The model that observes."""
+
+    provider: str | None = None
+    """Whose: `anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model. Where nobody says, the one whose
+    key is in the environment."""
+    model: str | None = None
+    """By the name that the provider knows it by, or `PROVIDER/NAME`."""
+    base_url: str | None = None
+    """The endpoint, where it is not the provider's own."""
+    command: str | None = None
+    """For the provider `command`: the program."""
+    temperature: float | None = 0.3
+    """None: not sent."""
+    effort: str | None = None
+    """How hard it should think, where the provider takes that."""
+    max_output: Tokens | None = None
+    """The most tokens of a reply; None leaves it to the provider."""
+    fallback_model: str | None = None
+    """Asked once where the model fails."""
+    fallback: Fallback = "none"
+    """Who observes where the models fail: nobody, so that messages wait, or the rules."""
+    instructions_file: Path | None = None
+    """A text of yours that is added to what the model is told."""
+    images: bool = True
+    """Whether it is shown images, where it takes them."""
+
+
+@record
+class ReflectorSettings:
+    """The model that reflects. Without a provider and a model of its own it is the observer's."""
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    command: str | None = None
+    temperature: float | None = 0.0
+    effort: str | None = None
+    max_output: Tokens | None = None
+    fallback_model: str | None = None
+    fallback: Fallback = "none"
+    instructions_file: Path | None = None
+
+
+@record
+class ToolSettings:
+    """How much of what tools are given and answer a model is shown."""
+
+    args_chars: int = 1_500
+    result_chars: int = 1_500
+
+
+@record
+class ProviderSettings:
+    """How models are called."""
+
+    timeout: float = 60.0
+    """Seconds, over all attempts of a call."""
+
+
+@record
+class Limits:
+    """What models may cost. From a soft limit on it is said, beyond a hard one nothing is asked."""
+
+    day_tokens: int | None = None
+    month_tokens: int | None = None
+    day_cost: float | None = None
+    """In US dollars."""
+    month_cost: float | None = None
+    soft_day_tokens: int | None = None
+    soft_month_tokens: int | None = None
+    soft_day_cost: float | None = None
+    soft_month_cost: float | None = None
+
+
+@record
+class Price:
+    """What a model costs: US dollars for a million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """For input that is read from the endpoint's cache; None: the same as for other input."""
 
 
 @record
@@ -28,73 +208,34 @@ class Settings:
 
     db: Path
     """The store."""
-    counter: str | None
-    """Name of the token counter; None for the default one."""
-    wait: float
+    preset: str = "default"
+    wait: float = 10.0
     """Seconds to wait for a lock or a lane that somebody else holds."""
-    budget: int | None
-    """Tokens a context pack may have; None for what its tiers may have together."""
-    disabled: bool
+    disabled: bool = False
     """Nothing is written."""
+    counter: str = "o200k-approx"
+    """Name of the token counter."""
+    notation: str = "words"
+    """How priorities are written."""
+    scope: Scope = "project"
+    """Whose rows a pack holds: those of its session, also those of the project's others, or of all others."""
+    effective_context: int = 200_000
+    """Tokens that the model reading the pack can take."""
+    observe: ObserveSettings = ObserveSettings()
+    reflect: ReflectSettings = ReflectSettings()
+    context: ContextSettings = ContextSettings()
+    observer: ObserverSettings = ObserverSettings()
+    reflector: ReflectorSettings = ReflectorSettings()
+    tools: ToolSettings = ToolSettings()
+    provider: ProviderSettings = ProviderSettings()
+    limits: Limits = Limits()
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """By the model's name; over those that are known."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Who says so, by key, where it is not a built-in default."""
     warnings: tuple[str, ...] = ()
-    """What was wrong with the environment; the default is used then."""
+    """What was wrong with variables and files, and is not followed."""
 
-
-def resolve(flags: Flags, environment: Mapping[str, str]) -> Settings:
-    """Settles every setting. Variables that make no sense are left out, with a warning; unknown ones are ignored."""
-    variables = _Variables(environment)
-    budget = variables.number("OM_CONTEXT_BUDGET")
-    return Settings(
-        db=flags.db or variables.path("OM_DB") or default_store(),
-        counter=flags.counter or environment.get("OM_COUNTER") or None,
-        wait=_first(flags.wait, variables.number("OM_WAIT"), DEFAULT_WAIT),
-        budget=None if budget is None else int(budget),
-        disabled=variables.switch("OM_DISABLED"),
-        warnings=tuple(variables.warnings),
-    )
-
-
-def default_store() -> Path:
-    """`memory.db` in the user's data folder for `om`."""
-    # 3 ms that a run with a store of its own need not pay.
-    from platformdirs import user_data_path  # noqa: PLC0415
-
-    return user_data_path("om", appauthor=False) / "memory.db"
-
-
-class _Variables:
-    """The `OM_*` variables. Unknown ones are nobody's mistake: another program reads some with that prefix."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.warnings: list[str] = []
-        self._environment = environment
-
-    def path(self, name: str) -> Path | None:
-        value = self._environment.get(name, "")
-        return Path(value).expanduser() if value else None
-
-    def number(self, name: str) -> float | None:
-        text = self._environment.get(name, "").strip()
-        if not text:
-            return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1
-        if not 0 <= value < 1e9:
-            self._warn(name, text, "no number from 0 up")
-            return None
-        return value
-
-    def switch(self, name: str) -> bool:
-        value = self._environment.get(name, "").strip().lower()
-        if value not in _YES | _NO:
-            self._warn(name, value, "neither yes nor no")
-        return value in _YES
-
-    def _warn(self, name: str, value: str, why: str) -> None:
-        self.warnings.append(f"`{name}={value}` is {why}, and is ignored")
-
-
-def _first(*values: float | None) -> float:
-    return next(value for value in values if value is not None)
+    def origin(self, key: str) -> str:
+        """Who says what a key is: a flag, a variable, a file, a preset, or nobody."""
+        return self.origins.get(key, "default")

@@ -95,7 +95,7 @@ def test_bad_numbers_and_switches_in_the_environment_warn_and_strict_refuses_the
     bad = {"OM_WAIT": "abc", "OM_DISABLED": "perhaps", "OM_CONTEXT_BUDGET": "-5", "OM_LLM_MODEL": "x"}
     run = om("context", env=bad)
     assert [line.split("=")[0] for line in run.stderr.splitlines()] == [
-        f"om: warning: `{name}" for name in ("OM_CONTEXT_BUDGET", "OM_WAIT", "OM_DISABLED")
+        f"om: warning: `{name}" for name in ("OM_WAIT", "OM_DISABLED", "OM_CONTEXT_BUDGET")
     ]
     assert om("context", "--strict", env=bad, code=78).stdout == ""
 

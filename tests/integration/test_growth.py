@@ -150,7 +150,7 @@ class Store:
     def observe(self, content: bytes, *, session: str | None = None, format_name: str | None = None) -> FileReport:
         """Takes the file in as it is now, in a run of its own."""
         self.file.write_bytes(content)
-        configured = Settings(db=self.db, counter="chars-4", wait=1, budget=None, disabled=False)
+        configured = Settings(db=self.db, counter="chars-4", wait=1)
         wiring = Wiring(configured, now=NOW)
         workshop = replace(wiring.workshop(wiring.counter("chars-4"), lambda *_: None), observer=Silent())
         opened = partial(wiring.transcript, str(self.file), format_name=format_name, session=session)

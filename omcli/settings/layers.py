@@ -1,0 +1,197 @@
+"""The layers of settings, one over the other, and what is wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from omcli.memory.errors import BadConfiguration, BadUsage
+from omcli.memory.record import record
+from omcli.settings.files import read
+from omcli.settings.resolve import FLAG, PREFIX, Files, default_store
+from omcli.settings.settings import Settings
+from omcli.settings.values import KEYS, SECTIONS, Wrong, is_private, meaning
+
+PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
+_OPPOSITES = {"enabled": "disabled"}
+"""Keys that say what another one says, the other way round."""
+_WHOLE = Settings(db=Path()).effective_context
+_WHOSE_MODEL = ("provider", "model", "base_url", "command")
+
+
+@record
+class Said:
+    """What somebody says that a key is."""
+
+    value: object
+    by: str
+    """A flag, a variable, a file or a preset."""
+    folder: Path | None = None
+    """What a path starts from."""
+    opposite: bool = False
+    """It says the opposite."""
+
+    def spelt(self, key: str) -> str:
+        """As it was written down."""
+        if self.by.startswith(PREFIX):
+            return f"`{self.by}={self.value}`"
+        return f"`{key} = {self.value!r}` in {self.by}"
+
+
+class Layers:
+    """All that is said, and what it comes to."""
+
+    def __init__(self, *, flags: Mapping[str, object], variables: Mapping[str, str], files: Files) -> None:
+        """Reads the files. Raises BadConfiguration."""
+        self._warnings: list[str] = []
+        self._said = {
+            **(self._of_user(files) if files.user_is_there else {}),
+            **(self._of_project(files.project) if files.project else {}),
+            **_of_variables(variables),
+            **{key: Said(value=value, by=FLAG) for key, value in flags.items()},
+        }
+        self._preset = self._of_preset()
+
+    def settings(self) -> Settings:
+        """Everything settled. Raises BadUsage for a flag that makes no sense."""
+        values: dict[str, Any] = {}
+        origins: dict[str, str] = {}
+        for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # shares are of that
+            for said in (self._said.get(key), self._preset.get(key)):
+                if said and self._take(key, said, values):
+                    origins[key] = said.by
+                    break
+        _follow(values, origins)
+        if "db" not in values:
+            values["db"] = default_store()
+        return _made(values, origins, self._warnings)
+
+    def _take(self, key: str, said: Said, values: dict[str, Any]) -> bool:
+        """Puts a value where it belongs; where it makes none, that is said."""
+        if said.by == FLAG and not isinstance(said.value, str):
+            values[key] = said.value
+            return True
+        try:
+            value = meaning(key, said.value, whole=values.get("effective_context", _WHOLE), folder=said.folder)
+        except Wrong as error:
+            if said.by == FLAG:
+                raise BadUsage(f"`{said.value}` is {error} for `{key}`") from None
+            self._warnings.append(f"{said.spelt(key)} is {error}, and is ignored")
+            return False
+        values[key] = not value if said.opposite else value
+        return True
+
+    def _of_preset(self) -> dict[str, Said]:
+        said = self._said.get("preset")
+        if said is None or said.value == PRESETS[0]:
+            return {}
+        if said.value in PRESETS:
+            name = str(said.value)
+            return {key: Said(value=value, by=f"preset {name}") for key, value in _flat(read(preset_file(name)))}
+        if said.by == FLAG:
+            raise BadConfiguration(f"there is no preset `{said.value}`", hint=f"one of: {', '.join(PRESETS)}")
+        self._warnings.append(f"{said.spelt('preset')} is none of {', '.join(PRESETS)}, and is ignored")
+        del self._said["preset"]
+        return {}
+
+    def _of_user(self, files: Files) -> dict[str, Said]:
+        try:
+            return self._of_file(files.user)
+        except BadConfiguration as error:
+            if files.is_named:
+                raise
+            self._warnings.append(f"{error.message}; it is ignored")
+            return {}
+
+    def _of_project(self, path: Path) -> dict[str, Said]:
+        try:
+            said = self._of_file(path)
+        except BadConfiguration as error:
+            self._warnings.append(f"{error.message}; it is ignored")
+            return {}
+        refused = [key for key in said if _is_refused(key, said[key].value)]
+        for key in refused:
+            self._warnings.append(
+                f"{path}: a project may not say what `{key}` is (your own configuration, a variable or a flag may), "
+                "and it is ignored"
+            )
+            del said[key]
+        return said
+
+    def _of_file(self, path: Path) -> dict[str, Said]:
+        """What a file says, by key. Raises BadConfiguration where it cannot be read."""
+        said = {}
+        for name, value in _flat(read(path)):
+            key = _OPPOSITES.get(name, name)
+            if key in KEYS:
+                said[key] = Said(value=value, by=str(path), folder=path.parent, opposite=key != name)
+            else:
+                self._warnings.append(f"{path}: there is no key `{name}`{_meant(name)}; it is ignored")
+        return said
+
+
+def preset_file(name: str) -> Path:
+    """The file of a preset."""
+    return Path(__file__).with_name("presets") / f"{name}.toml"
+
+
+def variable(key: str) -> str:
+    """The environment variable that says what a key is."""
+    return PREFIX + key.replace(".", "_").upper()
+
+
+def _of_variables(variables: Mapping[str, str]) -> dict[str, Said]:
+    said = {}
+    for name in (*KEYS, *_OPPOSITES):
+        if variable(name) in variables:
+            key = _OPPOSITES.get(name, name)
+            said[key] = Said(value=variables[variable(name)], by=variable(name), opposite=key != name)
+    return said
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The values of a file by their keys, a section's name before a dot."""
+    for name, value in table.items():
+        if name in SECTIONS and isinstance(value, dict):
+            yield from ((f"{name}.{inner}", said) for inner, said in value.items())
+        else:
+            yield name, value
+
+
+def _is_refused(key: str, value: object) -> bool:
+    """Whether this is not for a project to say: what is private, and a program in the place of a model."""
+    runs = key.endswith((".provider", ".model", ".fallback_model")) and str(value).strip().startswith("command")
+    return runs or is_private(key)
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(name, KEYS, n=1, cutoff=0.7)
+    return f" (did you mean `{near[0]}`?)" if near else ""
+
+
+def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
+    """Fills in what is said elsewhere: whose model reflects, and what is reflected at once."""
+    if values.get("reflect.tokens") and "reflect.batch_tokens" not in values:
+        values["reflect.batch_tokens"] = values["reflect.tokens"]
+        origins["reflect.batch_tokens"] = origins["reflect.tokens"]
+    if values.get("reflector.provider") is None:
+        # A model of its own is still asked for where the observer's is.
+        has_model = values.get("reflector.model") is not None
+        for name in _WHOSE_MODEL:
+            mine, theirs = f"reflector.{name}", f"observer.{name}"
+            if theirs in values and not (has_model and name == "model"):
+                values[mine], origins[mine] = values[theirs], origins[theirs]
+
+
+def _made(values: Mapping[str, Any], origins: Mapping[str, str], warnings: list[str]) -> Settings:
+    parts: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for key, value in values.items():
+        section, dot, name = key.partition(".")
+        if dot:
+            parts[section][name] = value
+    sections = {section: cls(**parts[section]) for section, cls in SECTIONS.items()}
+    plain = {key: value for key, value in values.items() if "." not in key}
+    return Settings(**plain, **sections, origins=dict(origins), warnings=tuple(warnings))

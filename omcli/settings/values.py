@@ -1,0 +1,156 @@
+"""What a file, a variable or a preset may say for a key, and what that means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from omcli.settings import settings
+from omcli.settings.settings import Price, Settings
+
+SECTIONS: Mapping[str, type] = {
+    name: type(default)
+    for name, default in (
+        ("observe", settings.ObserveSettings()), ("reflect", settings.ReflectSettings()),
+        ("context", settings.ContextSettings()), ("observer", settings.ObserverSettings()),
+        ("reflector", settings.ReflectorSettings()), ("tools", settings.ToolSettings()),
+        ("provider", settings.ProviderSettings()), ("limits", settings.Limits()),
+    )
+}  # fmt: skip
+_NO_KEYS = {*SECTIONS, "origins", "warnings"}
+_UNSET = frozenset({"unlimited", "unset"})
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"", "0", "false", "no", "off"})
+_MOST = 1e15
+_SPAN = re.compile(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
+
+
+class Wrong(Exception):
+    """A value makes no sense for a key; says what it is instead: `no whole number from 0 up`."""
+
+
+def _kinds() -> dict[str, str]:
+    kinds = {name: kind for name, kind in Settings.__annotations__.items() if name not in _NO_KEYS}
+    for section, cls in SECTIONS.items():
+        kinds |= {f"{section}.{name}": kind for name, kind in cls.__annotations__.items()}
+    return kinds
+
+
+KEYS: Mapping[str, str] = _kinds()
+"""All keys, each with the words of its annotation."""
+
+
+def is_private(key: str) -> bool:
+    """Whether a project may not say what this is: endpoints, commands, paths, and what the user lets models cost."""
+    section, _, name = key.partition(".")
+    return (
+        KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in {"limits", "prices", "provider"}
+    )
+
+
+def meaning(key: str, said: object, *, whole: int, folder: Path | None = None) -> object:
+    """The value of a key. `whole` is what shares of tokens are of, `folder` what paths start from. Raises Wrong."""
+    kind = KEYS[key]
+    optional = kind.removesuffix(" | None")
+    if optional != kind and isinstance(said, str) and said.strip().lower() in _UNSET:
+        return None
+    return _one(optional, said, whole, folder)
+
+
+def _one(kind: str, said: object, whole: int, folder: Path | None) -> object:
+    if kind in {"Tokens", "Amount"} and isinstance(said, str) and said.strip().endswith("%"):
+        return _share(said, whole)
+    if kind == "Path":
+        return (folder or Path()) / Path(_text(said)).expanduser()
+    if kind in _READERS:
+        return _READERS[kind](said)
+    if kind.startswith("tuple["):
+        each = kind.removeprefix("tuple[").removesuffix(", ...]")
+        listed = said if isinstance(said, list) else [part.strip() for part in _text(said).split(",")]
+        return tuple(_one(each, part, whole, folder) for part in listed)
+    return _choice(said, get_args(getattr(settings, kind)))
+
+
+def _share(said: str, whole: int) -> int:
+    try:
+        share = _number(said.strip().removesuffix("%"))
+    except Wrong:
+        share = -1.0
+    if not 0 <= share <= 100:
+        raise Wrong("no share between 0% and 100%")
+    return round(share * whole / 100)
+
+
+def _text(said: object) -> str:
+    if not isinstance(said, str) or not said.strip():
+        raise Wrong("no text")
+    return said.strip()
+
+
+def _whole(said: object) -> int:
+    text = str(said).strip().replace("_", "")
+    if isinstance(said, (bool, float)) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST:
+        raise Wrong("no whole number from 0 up")
+    return int(text)
+
+
+def _number(said: object) -> float:
+    try:
+        number = float(said) if isinstance(said, (int, float, str)) and not isinstance(said, bool) else -1.0
+    except (ValueError, OverflowError):
+        number = -1.0
+    if not 0 <= number <= _MOST:
+        raise Wrong("no number from 0 up")
+    return number
+
+
+def _days(said: object) -> float:
+    return _number(said.strip().removesuffix("d") if isinstance(said, str) else said)
+
+
+def _switch(said: object) -> bool:
+    text = str(said).strip().lower()
+    if text not in _YES | _NO:
+        raise Wrong("neither yes nor no")
+    return text in _YES
+
+
+def _span(said: object) -> str:
+    text = _text(said)
+    if not _SPAN.fullmatch(text):
+        raise Wrong("no span like 2-5")
+    return text
+
+
+def _choice(said: object, choices: tuple[str, ...]) -> str:
+    text = str(said).strip().lower()
+    if text not in choices:
+        raise Wrong(f"none of {', '.join(choices)}")
+    return text
+
+
+def _prices(said: object) -> Mapping[str, Price]:
+    if not isinstance(said, dict):
+        raise Wrong("no table of models")
+    return {model: _price(model, price) for model, price in said.items()}
+
+
+def _price(model: str, said: Any) -> Price:
+    if not isinstance(said, dict) or not {"input", "output"} <= said.keys() <= {"input", "output", "cached"}:
+        raise Wrong(f"no table with `input`, `output` and perhaps `cached` for `{model}`")
+    return Price(**{name: _number(cost) for name, cost in said.items()})
+
+
+_READERS: Mapping[str, Callable[[object], object]] = {
+    "str": _text,
+    "bool": _switch,
+    "int": _whole,
+    "Tokens": _whole,
+    "float": _number,
+    "Amount": _number,
+    "Days": _days,
+    "Span": _span,
+    "Mapping[str, Price]": _prices,
+}
