@@ -115,6 +115,12 @@ class MemoryStore:
             fresh[kept.counter] += kept.tokens if kept.seq > offered else 0
         return Pending(messages=len(waiting), tokens=dict(tokens), fresh_tokens=dict(fresh))
 
+    def visible_tokens(self, session: str) -> dict[str, int]:
+        tokens: Counter[str] = Counter()
+        for logged in self.log(LogQuery(session=session)):
+            tokens[logged.observation.counter] += logged.observation.tokens
+        return dict(tokens)
+
     def unobserved(
         self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
     ) -> Batch | None:

@@ -221,6 +221,9 @@ class Store(Protocol):
     def pending(self, session: str) -> Pending:
         """How much of a session no observation covers yet."""
 
+    def visible_tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of a session's rows in sight, by counter."""
+
     def unobserved(
         self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
     ) -> Batch | None:

@@ -159,6 +159,15 @@ def _parts(query: LogQuery) -> Iterator[LogQuery]:
         yield record.replace(query, types=(type_,))
 
 
+def visible_tokens(connection: sqlite3.Connection, *, session: int) -> Mapping[str, int]:
+    """Tokens of a session's rows in sight, by counter; from an index."""
+    found = connection.execute(
+        "SELECT counter, sum(tokens) AS tokens FROM observations WHERE session = ? AND visible GROUP BY counter",
+        (session,),
+    )
+    return {row["counter"]: row["tokens"] for row in found}
+
+
 def find(connection: sqlite3.Connection, reference: str) -> Observation:
     """The row with this id, or whose handle begins with these 4 digits or more. Raises UnknownId."""
     wanted = reference.strip().lower()

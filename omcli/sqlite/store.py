@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -179,6 +179,12 @@ class SqliteStore:
             if number is None:
                 return Pending(messages=0, tokens={}, fresh_tokens={})
             return message_table.pending(connection, session=number)
+
+    def visible_tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of the rows of a session."""
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            return {} if number is None else observation_table.visible_tokens(connection, session=number)
 
     def unobserved(
         self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0

@@ -1,0 +1,284 @@
+"""Reflecting on a session: its observations are folded into fewer rows, and what lasts is written down as items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from omcli.memory.errors import BadConfiguration, NotAllowed, ProviderFailed
+from omcli.memory.folding import Ending, Folding, Scope, fingerprint
+from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
+from omcli.memory.ports import Lane, LogQuery, Material, Reflected, Reflector, Replacement
+from omcli.memory.record import field, record
+from omcli.operations.drafts import as_row, replacements
+from omcli.operations.lanes import held
+from omcli.operations.workshop import Workshop
+
+
+class Verbatim(StrEnum):
+    """Which rows of high priority stay word for word."""
+
+    NONE = "none"
+    OPEN = "open"
+    """Those that are open, or hold until somebody says otherwise."""
+    HIGH = "high"
+
+
+class Meta(StrEnum):
+    """What becomes of reflections when there is more to reflect on."""
+
+    NEVER = "never"
+    """They stay as they are."""
+    GENERATIONS = "generations"
+    """Several of one generation are folded into one of the next."""
+    WHOLE = "whole"
+    """They are folded again, together with what is new."""
+
+
+@record
+class Policy:
+    """When a session is reflected on, and what is to come of it."""
+
+    tokens: int | None = 20_000
+    """As many of its rows are due; None: they never are."""
+    inclusive: bool = True
+    target: float = 0.5
+    """What should remain: a share of what is read (up to 1), or tokens."""
+    rows: int = 0
+    """The most reflections that may come of it; 0: as many as it takes."""
+    verbatim: Verbatim = Verbatim.OPEN
+    meta: Meta = Meta.NEVER
+    meta_at: int = 5
+    """How many reflections of a generation are folded by themselves."""
+
+    def is_due(self, tokens: int) -> bool:
+        """Whether so many tokens of rows are to be folded."""
+        return self.tokens is not None and (tokens > self.tokens or (self.inclusive and tokens == self.tokens))
+
+    def target_of(self, tokens: int) -> int:
+        """What should remain of so many tokens."""
+        return int(self.target * tokens) if self.target <= 1 else int(self.target)
+
+    def protects(self, row: Observation) -> bool:
+        """Whether a row has to stay word for word."""
+        if row.priority is not Priority.HIGH or self.verbatim is Verbatim.NONE:
+            return False
+        return self.verbatim is Verbatim.HIGH or row.status is Status.OPEN or row.may_change
+
+
+@record
+class Studio:
+    """What reflecting works with, beside what observing does."""
+
+    workshop: Workshop
+    reflector: Reflector
+    policy: Policy
+    name: str = "rules"
+    """Who reflects, for the ledger of what was tried: another one may do better."""
+    stand_in: Reflector | None = None
+    """Who reflects where the reflector fails; None: nobody does."""
+
+
+@record
+class Reflection:
+    """What became of the rows of a scope."""
+
+    scope: Scope
+    ending: Ending | None
+    """None: nothing was tried."""
+    read: int = 0
+    """Rows it was made from."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Of those rows as they are now, and of what takes the place of the others."""
+    rows: tuple[Observation, ...] = ()
+    """Reflections."""
+    items: tuple[Observation, ...] = ()
+    condensed: int = 0
+    """Rows that went out of sight."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    attempts: int = 0
+    note: str | None = None
+    """Why nothing was tried, or nothing came of it."""
+
+
+def reflect_session(
+    session_id: str, studio: Studio, *, meta: bool = False, dry_run: bool = False, again: bool = False
+) -> Reflection:
+    """Folds a session's rows. `meta` folds its reflections, and nothing else.
+
+    Rows that nothing could be made of are not tried again, unless `again` says so, until they have changed. `dry_run`
+    writes nothing. Raises LaneTaken, StaleBatch where rows went out of sight meanwhile, and what the reflector raises:
+    nothing has changed then.
+    """
+    work = studio.workshop
+    scope = Scope(session=session_id)
+    rows = rows_to_fold(session_id, studio, meta=meta)
+    if not rows:
+        return Reflection(scope=scope, ending=None, note="nothing to reflect on")
+    mark = fingerprint(rows, studio.name)
+    last = work.store.last_attempt(scope)
+    if last and last.ending is Ending.EMPTY and last.fingerprint == mark and not again:
+        note = f"nothing has changed since {last.at}, when nothing could be made of these rows"
+        return Reflection(scope=scope, ending=None, read=len(rows), note=note)
+    if dry_run:
+        return _made(scope, rows, _reflected(studio, _material(rows, studio), scope, mark), studio)[0]
+    with held(session_id, Lane.REFLECT, work):
+        reflected = _reflected(studio, _material(rows, studio), scope, mark)
+        reflection, replaced = _made(scope, rows, reflected, studio)
+        work.store.fold(as_folding(reflection, rows, reflected, replaced, mark), now=work.clock.now())
+    return reflection
+
+
+def is_due(session_id: str, studio: Studio) -> bool:
+    """Whether the session has grown so much that its rows are to be folded."""
+    policy, counter = studio.policy, studio.workshop.counter.name
+    stored = studio.workshop.store.visible_tokens(session_id)
+    if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
+        return False  # known from an index, without reading a row
+    return policy.is_due(_tokens(rows_to_fold(session_id, studio), studio.workshop)) or meta_is_due(session_id, studio)
+
+
+def meta_is_due(session_id: str, studio: Studio) -> bool:
+    """Whether there are so many reflections of a generation that they are folded by themselves."""
+    if studio.policy.meta is not Meta.GENERATIONS:
+        return False
+    return len(rows_to_fold(session_id, studio, meta=True)) >= studio.policy.meta_at
+
+
+def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tuple[Observation, ...]:
+    """What a reflection is made from, oldest first: observations, and reflections where the policy folds them again.
+
+    With `meta` the reflections of the youngest generation that has two.
+    """
+    kinds: tuple[Kind, ...] = (Kind.OBSERVATION,)
+    if studio.policy.meta is Meta.WHOLE:
+        kinds = (Kind.OBSERVATION, Kind.REFLECTION)
+    if meta:
+        kinds = (Kind.REFLECTION,)
+    query = LogQuery(session=session_id, kinds=kinds)
+    rows = [logged.observation for logged in studio.workshop.store.log(query)]
+    if meta:
+        generations = [row.generation for row in rows]
+        several = [generation for generation in generations if generations.count(generation) > 1]
+        rows = [row for row in rows if row.generation == min(several, default=None)]
+    return tuple(rows)
+
+
+def _material(rows: Sequence[Observation], studio: Studio) -> Material:
+    work, policy = studio.workshop, studio.policy
+    return Material(
+        rows=tuple(rows),
+        target=policy.target_of(_tokens(rows, work)),
+        now=work.clock.now(),
+        protected=frozenset(row.id for row in rows if policy.protects(row)),
+        most_rows=policy.rows,
+        project=rows[0].project,
+    )
+
+
+def _tokens(rows: Sequence[Observation], workshop: Workshop) -> int:
+    counter = workshop.counter
+    return sum(row.tokens if row.counter == counter.name else counter.text(row.text) for row in rows)
+
+
+def _reflected(studio: Studio, material: Material, scope: Scope, mark: str) -> Reflected:
+    """What the reflector makes of rows, or who stands in for it; a failure is noted, and raised."""
+    work = studio.workshop
+    try:
+        return studio.reflector.reflect(material)
+    except (ProviderFailed, NotAllowed, BadConfiguration) as error:
+        if studio.stand_in is not None:
+            work.warn(f"{error.message}; reflected by rules")
+            return studio.stand_in.reflect(material)
+        failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message)
+        work.store.fold(failed, now=work.clock.now())
+        raise
+
+
+def _made(
+    scope: Scope, rows: Sequence[Observation], reflected: Reflected, studio: Studio
+) -> tuple[Reflection, tuple[Replacement, ...]]:
+    """What a reflector came to, as rows."""
+    work = studio.workshop
+    made = tuple(_row(draft, Kind.REFLECTION, rows, work) for draft in reflected.reflections)
+    items = new_items(reflected.items, rows, work)
+    replaced = replacements(reflected.reflections, made)
+    gone = {replacement.row for replacement in replaced} | {dropped.row for dropped in reflected.dropped}
+    stay = [row for row in rows if row.id not in gone]
+    before, after = _tokens(rows, work), _tokens((*stay, *made), work)
+    came_to_something = bool(made or items or reflected.dropped)
+    reflection = Reflection(
+        scope=scope,
+        ending=Ending.DONE if came_to_something else Ending.EMPTY,
+        read=len(rows),
+        tokens_before=before,
+        tokens_after=after,
+        rows=made,
+        items=items,
+        condensed=len(gone),
+        findings=reflected.findings,
+        attempts=reflected.attempts,
+        note=None if came_to_something else "the rows could not be made shorter",
+    )
+    return reflection, replaced
+
+
+def as_folding(
+    reflection: Reflection,
+    rows: Sequence[Observation],
+    reflected: Reflected,
+    replaced: Sequence[Replacement],
+    mark: str,
+) -> Folding:
+    """A reflection as the store writes it down."""
+    assert reflection.ending is not None
+    figures = {
+        "read": reflection.read,
+        "tokens_before": reflection.tokens_before,
+        "tokens_after": reflection.tokens_after,
+        "condensed": reflection.condensed,
+        "attempts": reflection.attempts,
+        "findings": dict(reflection.findings),
+    }
+    return Folding(
+        scope=reflection.scope,
+        fingerprint=mark,
+        ending=reflection.ending,
+        read=tuple(row.id for row in rows),
+        rows=(*reflection.rows, *reflection.items),
+        replaced=tuple(replaced),
+        dropped=reflected.dropped,
+        figures=figures,
+    )
+
+
+def _row(draft: Draft, kind: Kind, rows: Sequence[Observation], workshop: Workshop) -> Observation:
+    """A reflection or an item as a row: it is made of some of those that were read, and belongs where they do."""
+    made_of = [row for row in rows if row.id in draft.supports]
+    sessions = {row.session for row in made_of}
+    is_item = kind is Kind.ITEM
+    keys = {seq: key for row in made_of for seq, key in zip(row.sources, row.message_ids, strict=True)}
+    return as_row(
+        draft,
+        kind=kind,
+        session=None if is_item or len(sessions) != 1 else sessions.pop(),
+        project=next((row.project for row in made_of if row.project), None),
+        keys=keys,
+        workshop=workshop,
+        generation=0 if is_item else max((row.generation for row in made_of), default=0) + 1,
+    )
+
+
+def new_items(drafts: Sequence[Draft], rows: Sequence[Observation], workshop: Workshop) -> tuple[Observation, ...]:
+    """Lasting facts as rows, without those that are known already."""
+    if not drafts:
+        return ()
+    query = LogQuery(kinds=(Kind.ITEM,), project=rows[0].project)
+    known = {_said(logged.observation.text) for logged in workshop.store.log(query)}
+    fresh = {_said(draft.text): draft for draft in reversed(drafts)}
+    return tuple(_row(draft, Kind.ITEM, rows, workshop) for text, draft in reversed(fresh.items()) if text not in known)
+
+
+def _said(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,130 @@
+"""What is due: sessions that have grown enough are observed, then reflected on; everything else is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from omcli.memory.message import Role
+from omcli.memory.observation import Observation
+from omcli.memory.ports import Pending, SessionSummary
+from omcli.memory.record import record
+from omcli.operations import reflect
+from omcli.operations.observe_session import observe_session
+from omcli.operations.reflect import Reflection, Studio
+from omcli.operations.workshop import Workshop
+
+_ALL = 1_000_000_000
+"""More tokens than any session has."""
+
+
+class Trigger(StrEnum):
+    """What observing waits for."""
+
+    TOKENS = "tokens"
+    TURN = "turn"
+    """The end of a turn: the agent has answered."""
+    TOOL = "tool"
+    """A tool's result."""
+    MANUAL = "manual"
+    """Nothing: it is done by hand."""
+
+
+@record
+class Due:
+    """When a session's messages are to be observed."""
+
+    trigger: Trigger = Trigger.TOKENS
+    tokens: int = 10_000
+    inclusive: bool = True
+    batches: int | None = None
+    """How many batches at once; None: until nothing waits."""
+
+
+@record
+class Ticked:
+    """What was due of a session, and what came of it."""
+
+    session: str
+    observe: bool
+    """Whether observing was due."""
+    reflect: bool
+    """Whether reflecting was due."""
+    rows: tuple[Observation, ...] = ()
+    reflection: Reflection | None = None
+
+
+def due(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
+    """The sessions of which something is due; nothing is done."""
+    for summary in _sessions(studio.workshop, session):
+        session_id = summary.session.id
+        observe = summary.pending > 0 and _is_due(session_id, studio.workshop, when)
+        fold = summary.observations > 0 and reflect.is_due(session_id, studio)
+        if observe or fold:
+            yield Ticked(session=session_id, observe=observe, reflect=fold)
+
+
+def tick(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
+    """Does what is due: first a session is observed, then, as it is after that, reflected on.
+
+    Raises what observing and reflecting raise; what was done before stays done.
+    """
+    for found in due(studio, when, session=session):
+        rows: tuple[Observation, ...] = ()
+        if found.observe:
+            steps = observe_session(found.session, studio.workshop, batches=when.batches)
+            rows = tuple(row for step in steps for row in step.rows)
+        yield Ticked(
+            session=found.session,
+            observe=found.observe,
+            reflect=reflect.is_due(found.session, studio),
+            rows=rows,
+            reflection=_reflected(found.session, studio),
+        )
+
+
+def _reflected(session_id: str, studio: Studio) -> Reflection | None:
+    reflection = None
+    if reflect.is_due(session_id, studio):
+        reflection = reflect.reflect_session(session_id, studio)
+    if reflect.meta_is_due(session_id, studio):
+        reflection = reflect.reflect_session(session_id, studio, meta=True)
+    return reflection
+
+
+def _sessions(workshop: Workshop, session: str | None) -> Iterator[SessionSummary]:
+    for summary in workshop.store.sessions():
+        if session is None or summary.session.id == session:
+            yield summary
+
+
+def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
+    if when.trigger is Trigger.MANUAL:
+        return False
+    if when.trigger is Trigger.TOKENS:
+        waiting, fresh = _waiting(session_id, workshop)
+        # What was offered and gave nothing yet is offered again when as much has come to it.
+        return all(tokens > when.tokens or (when.inclusive and tokens == when.tokens) for tokens in (waiting, fresh))
+    batch = workshop.store.unobserved(session_id, max_tokens=_ALL)
+    if batch is None or batch.deferred_through >= batch.through:
+        return False
+    if when.trigger is Trigger.TOOL:
+        return any(kept.message.role is Role.RESULT for kept in batch.messages)
+    main = [kept for kept in batch.messages if kept.message.agent is None]
+    return bool(main) and main[-1].message.role is Role.ASSISTANT
+
+
+def _waiting(session_id: str, workshop: Workshop) -> tuple[int, int]:
+    """Tokens that no observation covers, and those of them that were not offered yet; by the workshop's counter."""
+    counter, pending = workshop.counter, workshop.store.pending(session_id)
+    if set(pending.tokens) <= {counter.name}:
+        return _sums(pending)
+    batch = workshop.store.unobserved(session_id, max_tokens=_ALL)
+    messages = batch.messages if batch else ()
+    offered = batch.deferred_through if batch else 0
+    fresh = [kept for kept in messages if kept.seq > offered]
+    return sum(counter.message(kept.message) for kept in messages), sum(counter.message(kept.message) for kept in fresh)
+
+
+def _sums(pending: Pending) -> tuple[int, int]:
+    return sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
