@@ -38,6 +38,13 @@ def preset_names() -> list[str]:
     return list(PRESETS)
 
 
+def notation_names() -> list[str]:
+    """Notations of rows."""
+    from omcli.memory.notation import NOTATIONS
+
+    return [notation.name for notation in NOTATIONS]
+
+
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last sessions, with their titles. Nothing where anything goes wrong: a TAB is no place for errors."""
     with suppress(OmError, OSError):

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import LARGEST, Run, named_session, with_shared
+from omcli.cli.options import LARGEST, Run, named_notation, named_session, with_shared
 from omcli.memory.budget import budgets
 from omcli.memory.errors import BadUsage
 from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
 
 if TYPE_CHECKING:
+    from omcli.memory.notation import Notation
     from omcli.operations.context import Place
 
 EXAMPLES = """\b
@@ -47,6 +48,7 @@ def context(
         int | None, option("--tail-budget", metavar="TOKENS", min=0, help="For the last messages.")
     ] = None,
     to: Annotated[To, option("--to", help="How to print it.")] = To.TEXT,
+    notation: Annotated[str | None, named_notation("How rows are marked")] = None,
     working_memory: Annotated[
         bool,
         option(
@@ -76,10 +78,10 @@ def context(
         _print_block(run, session, budget=total, to=to)
     else:
         most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
-        _print_pack(run, session, most={**most, "total": total}, to=to)
+        _print_pack(run, session, most={**most, "total": total}, to=to, notation=run.notation(notation))
 
 
-def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None], to: To) -> None:
+def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None], to: To, notation: Notation) -> None:
     """The pack, within a budget for each tier and for the whole."""
     from omcli.operations.context import context as pack
 
@@ -91,6 +93,7 @@ def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None]
         counter=run.counter,
         now=run.wiring.clock.now(),
         to=layout,
+        notation=notation,
     )
     if contexted.note:
         run.talk.note(contexted.note)

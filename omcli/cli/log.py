@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import LARGEST, Run, named_session, with_shared
+from omcli.cli.options import LARGEST, Run, named_notation, named_session, with_shared
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.rows import full_row
@@ -45,17 +45,19 @@ def log(
     all_: Annotated[bool, option("--all", help="Superseded and dropped rows as well.")] = False,
     follow: Annotated[bool, option("--follow", "-f", help="Go on with rows as they are written.")] = False,
     jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per row.")] = False,
+    notation: Annotated[str | None, named_notation("Write rows so, in place of PRIORITY TYPE: TEXT")] = None,
 ) -> None:
     """Show the observation log, one line per row.
 
     A line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order in which rows were written; times are UTC.
-    `om show HANDLE` shows a row in full.
+    `om show HANDLE` shows a row in full. With --notation a line is HANDLE [DATE TIME] MARK TEXT.
     """
     from omcli.memory.ports import LogQuery
     from omcli.operations.period import period
 
     if run.json and (jsonl or follow):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")
+    written = None if notation is None else run.notation(notation)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     query = LogQuery(
         session=session,
@@ -76,7 +78,7 @@ def log(
         if jsonl:
             run.output.json_line(full_row(observation))
         else:
-            run.output.row(observation)
+            run.output.row(observation, notation=written)
         if follow:
             run.output.flush()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
-from omcli.cli.completion import counter_names, format_names, preset_names, session_ids
+from omcli.cli.completion import counter_names, format_names, notation_names, preset_names, session_ids
 from omcli.cli.diagnostics import Talk
 from omcli.cli.output import Colour, Output
 from omcli.memory.dates import instant
@@ -19,6 +19,7 @@ from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
 
 if TYPE_CHECKING:
     from omcli.memory.layouts import To
+    from omcli.memory.notation import Notation
     from omcli.memory.ports import TokenCounter
     from omcli.operations.tally import Tally
     from omcli.settings.settings import Settings
@@ -119,6 +120,18 @@ class Run:
             self._warn(f"`{self.settings.origin('counter')}`: {error.message}; counting with the default counter")
         return self.wiring.counter(None)
 
+    def notation(self, asked: str | None) -> Notation:
+        """How rows are written: as asked for on the command line, else as the settings say."""
+        from omcli.memory.notation import WORDS, named
+
+        if asked is not None:
+            return named(asked)
+        try:
+            return named(self.settings.notation)
+        except BadUsage as error:
+            self._warn(f"`{self.settings.origin('notation')}`: {error.message}; writing `{WORDS.name}`")
+        return WORDS
+
     def close(self) -> None:
         """Ends it: the store is closed, where one was opened."""
         if "wiring" in vars(self):
@@ -187,6 +200,12 @@ def with_shared(*, without: Collection[str] = ()) -> Callable[[Callable[..., Non
 def named_format(about: str) -> Declared:
     """`--format NAME`; the text says of what."""
     return option("--format", metavar="NAME", help=about, autocompletion=format_names)
+
+
+def named_notation(about: str) -> Declared:
+    """`--notation NAME`; the text says of what."""
+    names = "words, emoji, brackets, levels, importance, none"
+    return option("--notation", metavar="NAME", help=f"{about}: {names}.", autocompletion=notation_names)
 
 
 def named_session(about: str) -> Declared:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from omcli.cli.diagnostics import UNREAD, Ended, let_go_of_stdout
 from omcli.memory.dates import minute
 from omcli.memory.errors import InputOutput
+from omcli.memory.notation import Notation, line
 from omcli.memory.observation import Observation, Priority, Status, handle
 from omcli.memory.rows import json_line
 from omcli.memory.text import one_line, printable
@@ -95,11 +96,11 @@ class Output:
         """One object of a JSON Lines stream."""
         self.text(f"{json_line(content)}\n")
 
-    def row(self, row: Observation) -> None:
-        """A row of memory on one line."""
-        line = printable(row_line(row))
+    def row(self, row: Observation, *, notation: Notation | None = None) -> None:
+        """A row of memory on one line, as the log has it or in a notation."""
+        shown = printable(row_line(row) if notation is None else notated_line(row, notation))
         style = _COLOURS.get(row.priority)
-        self.text(f"\033[{style}m{line}\033[0m\n" if self._coloured and style else f"{line}\n")
+        self.text(f"\033[{style}m{shown}\033[0m\n" if self._coloured and style else f"{shown}\n")
 
     def table(
         self,
@@ -153,11 +154,19 @@ def _cut(cell: str, width: int, *, in_front: bool) -> str:
 def row_line(row: Observation) -> str:
     """`HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`: columns stay where they are, so that `cut` and `grep` work."""
     settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
-    gone = "" if row.is_visible else f" ({'superseded' if row.superseded_by else 'dropped'})"
     return (
         f"{handle(row.id)} [{minute(row.dated)}] {row.priority:<{_WIDEST_PRIORITY}} "
-        f"{row.type}{settled}: {one_line(row.text)}{gone}"
+        f"{row.type}{settled}: {one_line(row.text)}{_gone(row)}"
     )
+
+
+def notated_line(row: Observation, notation: Notation) -> str:
+    """`HANDLE` and the row in a notation."""
+    return f"{handle(row.id)} {notation.render(line(row))}{_gone(row)}"
+
+
+def _gone(row: Observation) -> str:
+    return "" if row.is_visible else f" ({'superseded' if row.superseded_by else 'dropped'})"
 
 
 def _is_coloured(colour: Colour) -> bool:

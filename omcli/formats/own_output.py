@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from omcli.memory.notation import TAG
+from omcli.memory.notation import NOTATIONS, TAG
 from omcli.memory.patterns import lazily
 from omcli.memory.working_block import TITLE
 from omcli.memory.working_lines import HEADINGS
@@ -25,16 +25,18 @@ _CHAT = rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'
 _JSON = lazily(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
 # Other programs lay out the list of messages that an agent went on from otherwise; in theirs there is more than a pack.
 _PRINTED_CHAT = lazily(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
+_MARKS = "|".join(re.escape(mark) for notation in NOTATIONS for mark in notation.marks)
 _LOG_LINE = lazily(
-    r"^(?:\x1b\[\d+m)?[0-9a-f]{8} \[\d{4}-\d\d-\d\d \d\d:\d\d\] (?:high  |medium|low   ) [a-z_]+(?: done| resolved)?: "
+    r"^(?:\x1b\[\d+m)?[0-9a-f]{8} \[\d{4}-\d\d-\d\d \d\d:\d\d\] "
+    rf"(?:(?:high  |medium|low   ) [a-z_]+(?: done| resolved)?: |(?:{_MARKS}) )"
     r".*(?:\n|\Z)",
     re.MULTILINE,
 )
+_HAS_LINE = lazily(rf"\] (?:high|medium|low|{_MARKS}) ")
 # The title, then nothing but sections that om has, in them list items and a count of more.
 _HEADING = rf"\n### (?:{'|'.join(HEADINGS)})\n"
 _END = r"(?:\n|\Z)"
 _BLOCK = lazily(rf"^{TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE)
-_PRIORITIES = ("] high ", "] medium ", "] low ")
 # What is left of a document that was cut off: its line, and those after it that go on in JSON.
 _CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
 _DEEPEST_INDENT = 80
@@ -50,7 +52,7 @@ def is_pack(beginning: str) -> bool:
 
 def printed(said: str) -> Iterator[tuple[int, int]]:
     """Start and end of each stretch of a text that om printed, in no order. Packs as text are known by their tag."""
-    if any(priority in said for priority in _PRIORITIES):
+    if "] " in said and _HAS_LINE.search(said):
         yield from (found.span() for found in _LOG_LINE.finditer(said))
     if TITLE in said:
         yield from (found.span() for found in _BLOCK.finditer(said))

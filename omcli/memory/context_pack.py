@@ -10,6 +10,7 @@ from omcli.memory.budget import Budgets, shares
 from omcli.memory.layouts import LAYOUTS, To
 from omcli.memory.layouts.layout import Head, Shown
 from omcli.memory.message import KeptMessage
+from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import field, mutable_record, record
@@ -54,6 +55,7 @@ def pack(
     counter: TokenCounter,
     now: str,
     to: To = To.TEXT,
+    notation: Notation = WORDS,
     pending: int = 0,
 ) -> ContextPack:
     """Chooses what fits and prints it: at most `budgets.total` tokens as a whole, and each tier at most its own.
@@ -63,7 +65,13 @@ def pack(
     thread, oldest first. Rows and messages are whole or not there at all, but for messages too long to be shown
     whole. `now`, an instant, decides nothing but which rows of other sessions have to give way.
     """
-    head = Head(session=session.id if session else None, counter=counter.name, budgets=budgets, pending=pending)
+    head = Head(
+        session=session.id if session else None,
+        counter=counter.name,
+        budgets=budgets,
+        pending=pending,
+        notation=notation,
+    )
     scales = Scales(layout=LAYOUTS[to](head), counter=counter.remembering())
     shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
     own = _in_printing_order(observations)

@@ -2,7 +2,7 @@ r"""How a row is written on one line, and read back: `[2026-02-10 14:32] CRITICA
 
 A notation is exact: text goes in and comes out byte for byte, but for these escapes, which parsing takes back:
 
-* a text that begins like a status (`done: `, `resolved: `) or a priority (`CRITICAL `) gets a backslash in front;
+* a text that begins like a status (`done: `, `resolved: `) or a mark of the notation gets a backslash in front;
 * `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`: nothing inside a pack may end it;
 
 and but for what is not written at all: an open status, line breaks (a space stands for them) and terminal controls.
@@ -11,11 +11,11 @@ and but for what is not written at all: an open status, line breaks (a space sta
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from omcli.memory.dates import minute
 from omcli.memory.errors import BadUsage
-from omcli.memory.observation import Observation, Priority, Status
+from omcli.memory.observation import SETTLED, Observation, Priority, Status
 from omcli.memory.patterns import lazily
 from omcli.memory.record import record
 from omcli.memory.text import printable
@@ -26,10 +26,12 @@ TAG = "om-memory"
 _BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _TAG_LIKE = lazily(rf"<(\\*/?{TAG})", re.IGNORECASE)
 _GUARDED_TAG = lazily(rf"<\\(\\*/?{TAG})", re.IGNORECASE)
-_MARK = r"(?:(?:done|resolved): |(?:CRITICAL|IMPORTANT|NOTE) )"
-# Every row that is printed is looked at for one.
-_MARK_LIKE = re.compile(rf"\\*{_MARK}")
-_GUARDED_MARK = lazily(rf"\\+{_MARK}")
+_SETTLED = "(?:done|resolved): "
+_DATED = r"\[(?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\] "
+_SAID = lazily(r"(?:(?P<status>done|resolved): )?(?P<text>.*)", re.DOTALL)
+
+IMPORTANCE: Mapping[Priority, int] = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
+"""The importance of a row of which only the priority is known."""
 
 
 @record
@@ -41,6 +43,23 @@ class Line:
     priority: Priority
     status: Status | None
     text: str
+    importance: int | None = None
+    """0 to 10, where it is known."""
+    mark: str = ""
+    """What it was marked with where it was read; a notation that knows the mark writes it again."""
+
+
+@record
+class Meaning:
+    """What a mark says."""
+
+    priority: Priority
+    status: Status | None = None
+    importance: int | None = None
+
+
+_UNMARKED = Meaning(priority=Priority.MEDIUM)
+_GRAVITY = {priority: place for place, priority in enumerate(Priority)}
 
 
 @record
@@ -48,17 +67,102 @@ class Notation:
     """A way to write rows, one per line."""
 
     name: str
-    render: Callable[[Line], str]
-    """The row on a line of its own, with its date."""
-    render_under: Callable[[Line], str]
-    """The row below a line that holds its minute; a medium priority goes without a word."""
-    parse: Callable[[str, str], Line | None]
-    """What a line says, or None where it is no row. The second text is the minute it stands under, or empty."""
+    marks: Mapping[str, Meaning]
+    """None: priorities are not written."""
+    looks_marked: re.Pattern[str]
+    """The beginning of a text that would be read as a status or a mark, and so gets a backslash in front."""
+    written: re.Pattern[str]
+    """A row on a line of its own."""
+    undated: re.Pattern[str]
+    """A row below its minute."""
+    usual: str
+    """The mark of a medium row of which nothing else is known: what goes without saying below a minute."""
+    may_repeat: bool
+    """Whether several marks before one text are read."""
+
+    def render(self, said: Line) -> str:
+        """The row on a line of its own, with its date."""
+        mark = self.mark(said)
+        return f"[{said.dated}] {mark} {self.words(said, mark)}" if mark else f"[{said.dated}] {self.words(said, mark)}"
+
+    def render_under(self, said: Line) -> str:
+        """The row below a line that holds its minute; a medium priority goes without a mark."""
+        mark = self.mark(said)
+        return self.words(said, mark) if mark == self.usual else f"{mark} {self.words(said, mark)}"
+
+    def parse(self, written: str, minute: str = "") -> Line | None:
+        """What a line says, or None where it is no row. The second text is the minute it stands under, or empty."""
+        found = (self.undated if minute else self.written).fullmatch(written)
+        return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
+
+    def mark(self, said: Line) -> str:
+        """The mark of a row: the one it was read with, where that says the same here. Empty where marks are none."""
+        meaning = self.meaning(said.mark) if said.mark else None
+        if meaning is not None and _fits(meaning, said):
+            return said.mark
+        return next((mark for mark, meaning in self.marks.items() if _fits(meaning, said)), "")
+
+    def meaning(self, mark: str) -> Meaning | None:
+        """What a mark says, or several with a space between them: the gravest priority. None for what is none."""
+        if not self.may_repeat or mark in self.marks:
+            return self.marks.get(mark)
+        known = [self.marks.get(one) for one in mark.split(" ")]
+        found = [meaning for meaning in known if meaning is not None]
+        if len(found) < len(known):
+            return None
+        return min(found, key=lambda meaning: (_GRAVITY[meaning.priority], meaning.status is None))
+
+    def words(self, said: Line, mark: str) -> str:
+        """A row's status and text, as they stand behind its mark."""
+        text = as_line(said.text)
+        if self.looks_marked.match(text):
+            text = "\\" + text
+        if said.status in SETTLED:
+            meaning = self.meaning(mark)
+            if meaning is None or meaning.status is not said.status:
+                return f"{said.status}: {fenced(text)}"
+        return fenced(text)
+
+    def line(self, words: str, *, mark: str | None, dated: str) -> Line:
+        """The row whose status and text are written so, behind a mark. Without one it is a medium row."""
+        mark = self.usual if mark is None else mark.rstrip(" ")
+        meaning = self.meaning(mark) or _UNMARKED
+        found = _SAID.fullmatch(words)
+        text = unfenced(found["text"] if found else words)
+        return Line(
+            dated=dated,
+            priority=meaning.priority,
+            status=Status(found["status"]) if found and found["status"] else meaning.status,
+            text=text[1:] if text.startswith("\\") and self.looks_marked.match(text) else text,
+            importance=meaning.importance,
+            mark=mark,
+        )
+
+
+def _fits(meaning: Meaning, said: Line) -> bool:
+    """Whether a mark of this meaning may stand before a row."""
+    if meaning.priority is not said.priority or meaning.status not in (None, said.status):
+        return False
+    return meaning.importance is None or meaning.importance == _importance(said)
+
+
+def _importance(said: Line) -> int:
+    """The importance of a row; where its priority was chosen for other reasons, one that goes with that."""
+    if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
+        return said.importance
+    return IMPORTANCE[said.priority]
 
 
 def line(row: Observation) -> Line:
     """A row as it is printed."""
-    return Line(dated=minute(row.dated), priority=row.priority, status=row.status, text=row.text)
+    return Line(
+        dated=minute(row.dated),
+        priority=row.priority,
+        status=row.status,
+        text=row.text,
+        importance=row.importance,
+        mark=str(row.metadata.get("mark", "")) if row.metadata else "",
+    )
 
 
 def as_line(text: str) -> str:
@@ -76,48 +180,55 @@ def unfenced(text: str) -> str:
     return _GUARDED_TAG.sub(r"<\1", text)
 
 
-_WORDS: Mapping[Priority, str] = {Priority.HIGH: "CRITICAL", Priority.MEDIUM: "IMPORTANT", Priority.LOW: "NOTE"}
-_PRIORITIES = {word: priority for priority, word in _WORDS.items()}
-_DATED = r"\[(?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\] "
-_MARKED = rf"(?P<word>{'|'.join(_PRIORITIES)}) "
-_SAID = r"(?:(?P<status>done|resolved): )?(?P<text>.*)"
-_WRITTEN = lazily(_DATED + _MARKED + _SAID, re.DOTALL)
-_WRITTEN_UNDER = lazily(f"(?:{_MARKED})?{_SAID}", re.DOTALL)
-
-
-def _said(said: Line) -> str:
-    text = as_line(said.text)
-    if _MARK_LIKE.match(text):
-        text = "\\" + text
-    settled = f"{said.status}: " if said.status in (Status.DONE, Status.RESOLVED) else ""
-    return f"{settled}{fenced(text)}"
-
-
-def _words_dated(said: Line) -> str:
-    return f"[{said.dated}] {_WORDS[said.priority]} {_said(said)}"
-
-
-def _words_under(said: Line) -> str:
-    return _said(said) if said.priority is Priority.MEDIUM else f"{_WORDS[said.priority]} {_said(said)}"
-
-
-def _parse_words(written: str, minute: str = "") -> Line | None:
-    found = (_WRITTEN_UNDER if minute else _WRITTEN).fullmatch(written)
-    if found is None:
-        return None
-    text = unfenced(found["text"])
-    return Line(
-        dated=minute or found["dated"],
-        priority=_PRIORITIES[found["word"] or "IMPORTANT"],
-        status=Status(found["status"]) if found["status"] else None,
-        text=text[1:] if _GUARDED_MARK.match(text) else text,
+def _notation(name: str, marks: Mapping[str, Meaning], *, may_repeat: bool = False) -> Notation:
+    """A notation of these marks; of several that fit a row the first is written."""
+    one = f"(?:{'|'.join(map(re.escape, marks))}) " if marks else "(?!)"
+    # Backslashes count: a text that has one already gets another.
+    written = f"(?P<mark>(?:{one})+)" if may_repeat else f"(?P<mark>{one})" if marks else "(?P<mark>)"
+    return Notation(
+        name=name,
+        marks=marks,
+        looks_marked=lazily(rf"\\*(?:{_SETTLED}|{one})"),
+        written=lazily(f"{_DATED}{written}(?P<said>.*)", re.DOTALL),
+        undated=lazily(f"(?:{written})?(?P<said>.*)", re.DOTALL),
+        usual=next(
+            (
+                mark
+                for mark, meaning in marks.items()
+                if meaning.priority is Priority.MEDIUM and meaning.importance in (None, IMPORTANCE[Priority.MEDIUM])
+            ),
+            "",
+        ),
+        may_repeat=may_repeat,
     )
 
 
-WORDS = Notation(name="words", render=_words_dated, render_under=_words_under, parse=_parse_words)
-"""The default: the priority in a word that reads the same everywhere, no emoji."""
+def _of_priorities(high: str, medium: str, low: str) -> dict[str, Meaning]:
+    return {mark: Meaning(priority=priority) for mark, priority in zip((high, medium, low), Priority, strict=True)}
 
-NOTATIONS: tuple[Notation, ...] = (WORDS,)
+
+WORDS = _notation("words", _of_priorities("CRITICAL", "IMPORTANT", "NOTE"))
+"""The default: the priority in a word that reads the same everywhere, no emoji."""
+EMOJI = _notation(
+    "emoji",
+    {
+        "✅": Meaning(priority=Priority.HIGH, status=Status.DONE),
+        **_of_priorities("\N{LARGE RED CIRCLE}", "\N{LARGE YELLOW CIRCLE}", "\N{LARGE GREEN CIRCLE}"),
+    },
+    may_repeat=True,
+)
+"""Circles, and a tick for what is done and of high priority."""
+BRACKETS = _notation("brackets", _of_priorities("[!]", "[?]", "[i]"))
+LEVELS = _notation("levels", _of_priorities("HIGH", "MED", "LOW"))
+OF_TEN = _notation(
+    "importance",
+    {f"{number}/10": Meaning(priority=Priority.of_importance(number), importance=number) for number in range(11)},
+)
+"""The importance as a number."""
+NONE = _notation("none", {})
+"""No priorities; what is read is medium."""
+
+NOTATIONS: tuple[Notation, ...] = (WORDS, EMOJI, BRACKETS, LEVELS, OF_TEN, NONE)
 
 
 def named(name: str) -> Notation:

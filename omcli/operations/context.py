@@ -6,6 +6,7 @@ from omcli.memory.budget import Budgets
 from omcli.memory.context_pack import ContextPack, pack
 from omcli.memory.layouts import To
 from omcli.memory.message import KeptMessage
+from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.ranking import SHARED_TYPES
@@ -41,7 +42,14 @@ class Contexted:
 
 
 def context(
-    store: Store, place: Place, *, budgets: Budgets, counter: TokenCounter, now: str, to: To = To.TEXT
+    store: Store,
+    place: Place,
+    *,
+    budgets: Budgets,
+    counter: TokenCounter,
+    now: str,
+    to: To = To.TEXT,
+    notation: Notation = WORDS,
 ) -> Contexted:
     """Packs what an agent should know, within the budgets. Only reads.
 
@@ -60,6 +68,7 @@ def context(
         counter=counter,
         now=now,
         to=to,
+        notation=notation,
         pending=_pending(store, session, budgets) if session else 0,
     )
     return Contexted(pack=packed, note=note)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from omcli.memory.budget import Budgets
 from omcli.memory.message import Role
-from omcli.memory.notation import TAG
+from omcli.memory.notation import TAG, WORDS, Notation
 from omcli.memory.observation import Observation
 from omcli.memory.record import record
 from omcli.memory.tail import Turn
@@ -37,6 +37,8 @@ class Head:
     budgets: Budgets
     pending: int
     """Messages of the session that no observation covers yet."""
+    notation: Notation = WORDS
+    """How rows are written, where their priority and status have no place of their own."""
 
     @property
     def has_preamble(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.memory.dates import minute
 from omcli.memory.layouts.layout import CLOSING, PREAMBLE, Head, Shown, spoken, uncovered
-from omcli.memory.notation import WORDS, fenced, line
+from omcli.memory.notation import fenced, line
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.record import field, record
 from omcli.memory.tail import Turn
@@ -39,7 +39,7 @@ class Text:
     def row(self, observation: Observation) -> str:
         """A row's line."""
         if id(observation) not in self.written:
-            written = ("- " if self.is_markdown else "") + WORDS.render_under(line(observation))
+            written = ("- " if self.is_markdown else "") + self.head.notation.render_under(line(observation))
             self.written[id(observation)] = (observation, written)
         return self.written[id(observation)][1]
 

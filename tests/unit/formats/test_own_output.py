@@ -26,6 +26,9 @@ LOG = (
     "9cd2abda [2026-02-20 08:16] medium task done: SECRET (superseded)\n"
     "\x1b[2m9cd2abda [2026-02-20 08:16] low    file_modified: SECRET\x1b[0m"
 )
+NOTATED = "\n".join(
+    f"fdf07ba9 [2026-02-20 08:16] {mark} SECRET" for mark in ("CRITICAL", "\u2705", "\U0001f7e1", "[?]", "MED", "7/10")
+)
 BLOCK = (
     "## Working Memory\n\n### Current Task\n- SECRET\n\n### Modified Files\n- a.py (modified): SECRET\n"
     '… (+3 more)\n\n### Searches\n- "SECRET" → 3 matches\n\n… (+12 more)\n'
@@ -43,6 +46,7 @@ PRINTED = [
     DOCUMENT,
     MESSAGES,
     LOG,
+    NOTATED,
     f'{{"schema":1,"observations":[{ROW}]}}',
     f'{{"schema":1,"observation":{ROW},"messages":[]}}',
     f'{{"schema":1,"files":[{{"path":"-","format":"pi","rows":[{ROW}]}}]}}',
@@ -91,6 +95,8 @@ def test_a_document_on_a_line_of_words_is_taken_out() -> None:
         '[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]',
         "fdf07ba9 [2026-02-20 08:16] high time: to go\n    fdf07ba9 [2026-02-20 08:16] low    tide: indented",
         "2026-02-20 08:16 high   decision: no handle",
+        "[2026-02-20 08:16] CRITICAL no handle",
+        "fdf07ba9 [2026-02-20 08:16] Fix the tide (a commit)",
     ],
 )
 def test_what_only_looks_like_it_is_left_alone(said: str) -> None:
@@ -113,6 +119,7 @@ def test_only_a_list_of_messages_as_om_prints_it_is_a_pack() -> None:
         'x [{"role":"system","content":"<om-memory"},' * 20_000,
         "\n[" * 400_000 + '\n{"schema":1,"counter":"x","budget":1,"tokens":{' * 10_000,
         "] high " * 140_000,
+        "] CRITICAL " * 90_000,
     ],
 )
 def test_a_megabyte_of_beginnings_takes_no_time(hostile: str) -> None:

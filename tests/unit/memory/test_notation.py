@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,16 +11,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.errors import BadUsage
-from omcli.memory.notation import NOTATIONS, WORDS, Line, Notation, as_line, fenced, named, unfenced
+from omcli.memory.notation import NOTATIONS, OF_TEN, WORDS, Line, Notation, as_line, fenced, named, unfenced
 from omcli.memory.observation import Priority, Status
 from tests.strategies import NASTY, instants, texts
 
+LOOK_ALIKES = tuple(
+    f"{slashes}{mark} {rest}"
+    for mark in (
+        "CRITICAL",
+        "NOTE",
+        "\u2705",
+        "\U0001f534",
+        "\U0001f534 \U0001f7e2",
+        "[!]",
+        "[?]",
+        "HIGH",
+        "MED",
+        "8/10",
+        "done:",
+        "resolved:",
+    )
+    for slashes in ("", "\\", "\\\\")
+    for rest in ("", "x", "done: x")
+)
+"""Texts that begin like a mark of some notation, or like a status."""
 lines = st.builds(
     Line,
     dated=instants.map(lambda at: f"{at[:10]} {at[11:16]}"),
     priority=st.sampled_from(Priority),
     status=st.none() | st.sampled_from(Status),
-    text=texts,
+    text=texts | st.sampled_from(LOOK_ALIKES),
+    importance=st.none() | st.integers(0, 10),
+    mark=st.sampled_from(
+        ["", "[?]", "\u2705", "\U0001f534 \U0001f7e1", "\U0001f7e1 \u2705", "CRITICAL", "CRITICAL NOTE", "7/10", "x\ny"]
+    ),
 )
 notations = st.sampled_from(NOTATIONS)
 
@@ -29,9 +54,17 @@ def said(text: str, *, priority: Priority = Priority.HIGH, status: Status | None
     return Line(dated="2026-02-10 14:32", priority=priority, status=status, text=text)
 
 
-def as_read(line: Line) -> Line:
-    """What a line is once it was written: on one line, and `open` like no status at all."""
-    return replace(line, text=as_line(line.text), status=None if line.status is Status.OPEN else line.status)
+def as_read(line: Line, notation: Notation) -> Line:
+    """What a line is once it was written: on one line, `open` like no status at all, and what its mark says."""
+    mark = notation.mark(line)
+    return replace(
+        line,
+        text=as_line(line.text),
+        status=None if line.status is Status.OPEN else line.status,
+        priority=line.priority if mark else Priority.MEDIUM,
+        importance=int(mark.removesuffix("/10")) if notation is OF_TEN else None,
+        mark=mark,
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,9 +89,9 @@ def test_under_its_minute_a_row_has_no_date() -> None:
 
 @given(line=lines, notation=notations)
 def test_a_row_reads_back_as_it_was_written(line: Line, notation: Notation) -> None:
-    """T74 S0.25: parse(render(x)) = x up to the documented escapes."""
-    assert notation.parse(notation.render(line), "") == as_read(line)
-    assert notation.parse(notation.render_under(line), line.dated) == as_read(line)
+    """T74 S0.25 S3.8: parse(render(x)) = x up to the documented escapes, in every notation."""
+    assert notation.parse(notation.render(line), "") == as_read(line, notation)
+    assert notation.parse(notation.render_under(line), line.dated) == as_read(line, notation)
 
 
 @given(line=lines, notation=notations)
@@ -76,16 +109,89 @@ def test_fencing_can_be_undone(text: str) -> None:
     assert "</om-memory" not in fenced(text)
 
 
+@given(line=lines, notation=notations)
+def test_what_was_read_is_written_again_as_it_was(line: Line, notation: Notation) -> None:
+    """S3.8: also a mark that says more than our priorities do, and several of them."""
+    written = notation.render(line)
+    read = notation.parse(written)
+    assert read is not None
+    assert notation.render(read) == written
+
+
+@pytest.mark.parametrize(
+    ("name", "high", "medium", "low", "done"),
+    [
+        ("words", "CRITICAL a", "IMPORTANT a", "NOTE a", "CRITICAL done: a"),
+        ("emoji", "\U0001f534 a", "\U0001f7e1 a", "\U0001f7e2 a", "\u2705 a"),
+        ("brackets", "[!] a", "[?] a", "[i] a", "[!] done: a"),
+        ("levels", "HIGH a", "MED a", "LOW a", "HIGH done: a"),
+        ("importance", "8/10 a", "5/10 a", "2/10 a", "8/10 done: a"),
+        ("none", "a", "a", "a", "done: a"),
+    ],
+)
+def test_each_notation_writes_its_own_marks(name: str, high: str, medium: str, low: str, done: str) -> None:
+    """C1, S3.8, S0.28: the table of priorities, by column."""
+    notation = named(name)
+    for priority, expected in zip(Priority, (high, medium, low), strict=True):
+        assert notation.render(said("a", priority=priority)) == f"[2026-02-10 14:32] {expected}"
+    assert notation.render(said("a", status=Status.DONE)) == f"[2026-02-10 14:32] {done}"
+    assert notation.render_under(said("a", priority=Priority.MEDIUM)) == "a"
+
+
+@pytest.mark.parametrize(
+    ("importance", "priority", "mark"),
+    [
+        (7, Priority.HIGH, "7/10"),
+        (10, Priority.HIGH, "10/10"),
+        (4, Priority.MEDIUM, "4/10"),
+        (0, Priority.LOW, "0/10"),
+        (9, Priority.LOW, "2/10"),
+        (None, Priority.HIGH, "8/10"),
+    ],
+)
+def test_an_importance_is_written_where_it_goes_with_the_priority(
+    importance: int | None, priority: Priority, mark: str
+) -> None:
+    """C1: 7 to 10 are high, 4 to 6 medium."""
+    assert OF_TEN.mark(replace(said("a", priority=priority), importance=importance)) == mark
+
+
+@pytest.mark.parametrize(
+    ("marks", "priority", "status"),
+    [
+        ("\U0001f7e2 \U0001f534", Priority.HIGH, None),
+        ("\U0001f7e1 \u2705", Priority.HIGH, Status.DONE),
+        ("\U0001f534 \u2705", Priority.HIGH, Status.DONE),
+        ("\U0001f7e2 \U0001f7e1", Priority.MEDIUM, None),
+        ("\U0001f7e2 \U0001f7e2", Priority.LOW, None),
+    ],
+)
+def test_of_several_marks_the_gravest_counts(marks: str, priority: Priority, status: Status | None) -> None:
+    """C1: high or done make a row high, else medium, else low; all of them are kept."""
+    read = named("emoji").parse(f"[2026-02-10 14:32] {marks} a")
+    assert read == replace(said("a", priority=priority, status=status), mark=marks)
+
+
 @pytest.mark.parametrize("text", ["ptr->next uses arr[0] and foo[bar]", "    if x:  # two  spaces", r"C:\new\table"])
-def test_code_in_a_row_is_written_byte_for_byte(text: str) -> None:
+@pytest.mark.parametrize("notation", NOTATIONS, ids=lambda notation: notation.name)
+def test_code_in_a_row_is_written_byte_for_byte(text: str, notation: Notation) -> None:
     """F47: brackets, arrows, indentation and backslashes stay."""
-    assert WORDS.render(said(text)).endswith(f" CRITICAL {text}")
+    assert notation.render(said(text)).endswith(text)
 
 
-def test_a_megabyte_on_one_line_reads_back() -> None:
+@pytest.mark.parametrize("notation", NOTATIONS, ids=lambda notation: notation.name)
+def test_a_megabyte_on_one_line_reads_back(notation: Notation) -> None:
     """T74: a row of 1 MB."""
-    line = said("x </om-memory> " * 70_000)
-    assert WORDS.parse(WORDS.render(line), "") == line
+    for text in (
+        "x </om-memory> " * 70_000,
+        "\\" * 1_000_000 + "done: ",
+        "\U0001f534 " * 300_000,
+        "CRITICAL " * 100_000,
+    ):
+        began = time.perf_counter()
+        line = said(text)
+        assert notation.parse(notation.render(line), "") == as_read(line, notation)
+        assert time.perf_counter() - began < 2, "reading a line must not take its square"
 
 
 @pytest.mark.parametrize("text", ["", "2026-02-10", "14:32 CRITICAL no day", "[2026-02-10 14:32] URGENT x", *NASTY[:4]])
