@@ -1,0 +1,180 @@
+"""The Anthropic Messages wire, through Anthropic's own SDK."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from omcli.memory.errors import NotAllowed, Unusable
+from omcli.memory.model import Picture, Rung, Stop
+from omcli.memory.record import record
+from omcli.providers import failures
+from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, number
+from omcli.providers.prompt_text import joined, system_text
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+
+_OUTPUT = 8_192
+"""Tokens of output where nothing is said of it: this wire wants a number, and every model can do this many."""
+_STOPS = {
+    "end_turn": Stop.END,
+    "stop_sequence": Stop.END,
+    "max_tokens": Stop.LENGTH,
+    "model_context_window_exceeded": Stop.LENGTH,
+    "refusal": Stop.REFUSAL,
+}
+
+
+@record
+class AnthropicMessages:
+    """`POST /v1/messages` at a base URL. Without key and token, the SDK looks for credentials of its own."""
+
+    base_url: str | None
+    key: str | None = None
+    token: str | None = None
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """This wire has no rung between a schema and words."""
+        return (Rung.JSON_SCHEMA, Rung.PROMPT)
+
+    def prepare(self) -> None:
+        """Imports the SDK."""
+        import anthropic  # noqa: F401
+
+    def optional(self, request: Request) -> tuple[str, ...]:
+        """Pictures, and more output than every model can do."""
+        has_pictures = any(isinstance(part, Picture) for part in request.prompt.content)
+        fields = (("image", has_pictures), ("max_tokens", (request.prompt.max_output or 0) > _OUTPUT))
+        return tuple(name for name, is_sent in fields if is_sent and name not in request.given_up)
+
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> Answer:
+        """The answer to one request. Raises AttemptFailed."""
+        import anthropic
+        import httpx2
+
+        try:
+            client = self._client(http, seconds)
+            if request.is_streamed:
+                with client.messages.create(**_parameters(request), stream=True) as events:
+                    body: object = _assembled(event.model_dump(warnings=False) for event in events)
+            else:
+                body = client.messages.with_raw_response.create(**_parameters(request)).http_response.json()
+        except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            raise translated(error) from error
+        return _answer(body, request.model)
+
+    def _client(self, http: httpx2.Client, seconds: float) -> anthropic.Anthropic:
+        import anthropic
+
+        client = anthropic.Anthropic(
+            api_key=self.key,
+            auth_token=self.token,
+            base_url=self.base_url,
+            timeout=seconds,
+            max_retries=0,
+            http_client=http,
+        )
+        if not (client.api_key or client.auth_token or client.credentials):
+            raise AttemptFailed(NotAllowed, "the profile gives no credentials")
+        return client
+
+
+def translated(error: Exception) -> AttemptFailed:
+    """What an error of the SDK, or of what is beneath it, comes to."""
+    import anthropic
+
+    match error:
+        case anthropic.APIStatusError() if error.status_code < 300:  # it was a success until then
+            return failures.of_break(failures.said_in(error.body) or "without a message")
+        case anthropic.APIStatusError():
+            return failures.of_status(error.status_code, error.body, error.response.headers)
+        case anthropic.APITimeoutError():
+            return failures.of_silence()
+        case anthropic.APIConnectionError():
+            return failures.of_http(error)
+        case anthropic.APIError():
+            return failures.not_a_model(f"what it sent cannot be read ({type(error).__name__})")
+        case anthropic.AnthropicError():
+            return AttemptFailed(NotAllowed, f"the credentials cannot be used: {error}")
+    return failures.of_http(error)
+
+
+def _parameters(request: Request) -> dict[str, Any]:
+    prompt = request.prompt
+    most = prompt.max_output or _OUTPUT
+    parameters: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": min(most, _OUTPUT) if "max_tokens" in request.given_up else most,
+        "system": system_text(prompt, request.rung),
+        "messages": [{"role": "user", "content": _content(request)}],
+    }
+    if request.rung is Rung.JSON_SCHEMA:
+        parameters["output_config"] = {"format": {"type": "json_schema", "schema": dict(prompt.schema)}}
+    return parameters
+
+
+def _content(request: Request) -> list[dict[str, object]]:
+    parts = joined(request.prompt.content, pictures="image" not in request.given_up)
+    return [_picture(part) if isinstance(part, Picture) else {"type": "text", "text": part} for part in parts]
+
+
+def _picture(picture: Picture) -> dict[str, object]:
+    encoded = base64.b64encode(picture.data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": encoded}}
+
+
+def _assembled(events: Iterable[object]) -> dict[Any, Any]:
+    """The pieces of a streamed reply as the reply that would have come in one. Raises AttemptFailed for one that ends
+    early."""
+    body: dict[Any, Any] = {}
+    texts: list[str] = []
+    usage: dict[str, object] = {}
+    for event in events:
+        match event:
+            case {"type": "message_start", "message": {**message}}:
+                body = message
+                usage.update(_mapping(message.get("usage")))
+            case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}}:
+                texts.append(text)
+            case {"type": "message_delta", "delta": {**delta}, **rest}:
+                body["stop_reason"] = delta.get("stop_reason")
+                told = _mapping(rest.get("usage"))
+                usage.update({name: value for name, value in told.items() if value is not None})
+    if not body:
+        raise failures.not_a_model("it sent no event of a reply")
+    if body.get("stop_reason") is None:
+        raise failures.of_break("it ended early")
+    return {**body, "content": [{"type": "text", "text": "".join(texts)}], "usage": usage}
+
+
+def _answer(body: object, model: str) -> Answer:
+    if not isinstance(body, Mapping):
+        raise failures.not_a_model(f"it sent {type(body).__name__} where a message was expected")
+    content, stop = body.get("content"), _STOPS.get(str(body.get("stop_reason")))
+    if not isinstance(content, list):
+        raise failures.of_error_object(body) or failures.not_a_model("a reply without content")
+    texts = [block["text"] for block in content if isinstance(block, Mapping) and isinstance(block.get("text"), str)]
+    if stop is None and not texts:
+        raise AttemptFailed(Unusable, f"the reply has no text, and ended with {body.get('stop_reason')!r}")
+    return Answer(
+        text="".join(texts),
+        stop=stop or Stop.END,
+        model=str(body.get("model") or model),
+        usage=_usage(_mapping(body.get("usage"))),
+    )
+
+
+def _usage(usage: Mapping[str, object]) -> Usage:
+    """This wire counts what is cached apart from the rest of the input."""
+    cached = number(usage.get("cache_read_input_tokens"))
+    parts = (number(usage.get("input_tokens")), number(usage.get("cache_creation_input_tokens")), cached)
+    told = [part for part in parts if part is not None]
+    return Usage(input=sum(told) if told else None, output=number(usage.get("output_tokens")), cached=cached)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

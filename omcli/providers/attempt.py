@@ -1,0 +1,116 @@
+"""One request to an endpoint, what it gives and how it fails: what the wires and the asking agree on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from omcli.memory.errors import OmError
+from omcli.memory.model import Prompt, Rung, Stop
+from omcli.memory.record import record
+
+if TYPE_CHECKING:
+    import httpx2
+
+STREAMED_FROM = 8_192
+"""Tokens of output from which a reply is streamed: what comes slowly is cut off by what lies between otherwise."""
+
+
+@record
+class Request:
+    """What is sent."""
+
+    model: str
+    prompt: Prompt
+    rung: Rung
+    given_up: frozenset[str] = frozenset()
+    """Optional fields that the endpoint refused before."""
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the reply comes piece by piece."""
+        return (self.prompt.max_output or 0) > STREAMED_FROM
+
+
+@record
+class Usage:
+    """Tokens as the endpoint counted them; None where it doesn't tell."""
+
+    input: int | None = None
+    """Cached ones included."""
+    output: int | None = None
+    cached: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=_sum(self.input, other.input),
+            output=_sum(self.output, other.output),
+            cached=_sum(self.cached, other.cached),
+        )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+@record
+class Answer:
+    """What came back from one request."""
+
+    text: str
+    stop: Stop
+    model: str
+    usage: Usage
+
+
+class AttemptFailed(Exception):
+    """A request that gave no answer, and what is known of whether another one may."""
+
+    def __init__(
+        self,
+        kind: type[OmError],
+        text: str,
+        *,
+        hint: str = "",
+        status: int | None = None,
+        tries: int = 1,
+        delay: float = 1.0,
+        retry_after: float | None = None,
+        within: float = float("inf"),
+    ) -> None:
+        super().__init__(text)
+        self.kind = kind
+        """What it comes to where nothing else helps."""
+        self.text = text
+        """What the endpoint or the library said."""
+        self.hint = hint
+        self.status = status
+        self.tries = tries
+        """How often an ask may fail in all for such a failure to be tried again: 1, never."""
+        self.delay = delay
+        """Seconds to wait after the first failure, doubled with each."""
+        self.retry_after = retry_after
+        """Seconds the endpoint asks to wait."""
+        self.within = within
+        """Seconds since the ask began, after which it isn't tried again."""
+
+
+class Wire(Protocol):
+    """A protocol that models are spoken to in over HTTP."""
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The ways it knows to ask for structure, the strictest first; the last is PROMPT."""
+
+    def prepare(self) -> None:
+        """Imports the SDK: that takes a second, which is none of the endpoint's time."""
+
+    def optional(self, request: Request) -> tuple[str, ...]:
+        """Fields of this request that it can do without, as an endpoint that refuses them names them."""
+
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> Answer:
+        """The answer to one request. Raises AttemptFailed."""
+
+
+def number(value: object) -> int | None:
+    """A count of tokens as an endpoint gives it: None for what is no number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,170 @@
+"""What went wrong with a request, in this program's words: by status, by what the connection did, by what came back."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from omcli.memory.errors import (
+    BadConfiguration,
+    NotAllowed,
+    NotAModel,
+    OmError,
+    PromptTooLong,
+    ProviderFailed,
+    UnknownModel,
+    Unreachable,
+)
+from omcli.providers.attempt import AttemptFailed
+
+_TRIES = 3
+_REACH = "check the network and the base URL; nothing is lost"
+_LATER = "try again later; nothing is lost"
+CONNECTING = 4.0
+"""Seconds until an endpoint has to take the connection, and after which one that doesn't isn't tried again."""
+_TOO_LONG = (
+    "context length", "context window", "context size", "context_length", "context_window", "maximum context",
+    "prompt is too long", "input is too long", "too many tokens", "too many input tokens", "input token count",
+    "exceed_context", "reduce the length", "request_too_large", "prompt too long",
+)  # fmt: skip
+_OUT_OF_MONEY = ("insufficient_quota", "credit balance", "exceeded your current quota")
+_HTML = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
+
+
+def said_in(body: object) -> str:
+    """The message in the body of an error, wherever this endpoint puts it; empty where there is none."""
+    if isinstance(body, str):
+        return "an HTML page" if _HTML.match(body) else body.strip()
+    if isinstance(body, list) and body:
+        return said_in(body[0])
+    if not isinstance(body, Mapping):
+        return ""
+    for name in ("error", "message", "detail", "msg"):
+        if (inner := body.get(name)) and (said := said_in(inner)):
+            codes = (body.get(code) for code in ("code", "type", "param"))
+            marks = [code for code in codes if isinstance(code, str) and code not in said]
+            return f"{said} ({', '.join(marks)})" if marks and name != "error" else said
+    return ""
+
+
+def of_status(status: int, body: object, headers: Mapping[str, str] | None = None) -> AttemptFailed:
+    """An answer that is an error."""
+    said = said_in(body)
+    told = f"{said} (HTTP {status})" if said else f"HTTP {status}"
+    kind, hint = _kind(status, said)
+    passes = kind is Unreachable and (headers or {}).get("x-should-retry") != "false"
+    return AttemptFailed(
+        kind,
+        told,
+        hint=hint,
+        status=status,
+        tries=_TRIES if passes else 1,
+        retry_after=_retry_after(headers or {}),
+    )
+
+
+def _kind(status: int, said: str) -> tuple[type[OmError], str]:
+    lower = said.lower()
+    if status in (401, 402, 403) or any(phrase in lower for phrase in _OUT_OF_MONEY):
+        return NotAllowed, ""
+    if status == 413 or (status in (400, 422, 500) and any(phrase in lower for phrase in _TOO_LONG)):
+        return PromptTooLong, "observe less at once: a smaller `observe.batch_tokens`"
+    if status == 404:
+        if "model" in lower:
+            return UnknownModel, "name another with `--model`"
+        return BadConfiguration, "check the base URL: there is nothing at this address"
+    if status in (408, 409, 425, 429) or status >= 500:
+        return Unreachable, _LATER
+    if status < 400:
+        return NotAModel, "check the base URL: it leads elsewhere"
+    return ProviderFailed, "the endpoint does not take this request; try another model"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:  # absent, or a date, which clocks disagree about
+            continue
+        if seconds >= 0:
+            return seconds
+    return None
+
+
+def of_http(error: Exception) -> AttemptFailed:
+    """A failure of httpx2, or of what is beneath it, with an SDK's own error around it or not."""
+    import httpx2
+
+    chain = _chain(error)
+    inner = chain[-1]
+    if isinstance(inner, ssl.SSLCertVerificationError):
+        return AttemptFailed(
+            Unreachable,
+            f"the certificate cannot be verified: {inner.verify_message}",
+            hint="install the system's CA certificates (`ca-certificates`), or name a file of them with SSL_CERT_FILE",
+        )
+    if isinstance(inner, ssl.SSLError):
+        return AttemptFailed(Unreachable, f"no TLS: {inner.reason or inner}", hint="check `https` in the base URL")
+    if any(isinstance(one, httpx2.InvalidURL | httpx2.UnsupportedProtocol) for one in chain):
+        return AttemptFailed(BadConfiguration, f"the base URL cannot be used: {inner}")
+    if any(isinstance(one, httpx2.ReadError | httpx2.RemoteProtocolError) for one in chain):
+        return AttemptFailed(Unreachable, f"the connection broke: {_told(inner)}", hint=_LATER, tries=_TRIES)
+    if any(isinstance(one, httpx2.DecodingError | httpx2.TooManyRedirects | ValueError) for one in chain):
+        return not_a_model(f"what it sent cannot be read ({type(inner).__name__})")
+    return AttemptFailed(
+        Unreachable,
+        f"no connection: {_told(inner)}",
+        hint=_REACH,
+        tries=_TRIES,
+        delay=0.5,
+        within=CONNECTING,
+    )
+
+
+def of_break(told: str) -> AttemptFailed:
+    """The reply began and did not end: asked once more."""
+    return AttemptFailed(Unreachable, f"the reply broke off: {told}", hint=_LATER, tries=2)
+
+
+def of_silence() -> AttemptFailed:
+    """The deadline came before the answer."""
+    return AttemptFailed(Unreachable, "no answer in time", hint="a slow model needs a longer `provider.timeout`")
+
+
+def of_nobody() -> AttemptFailed:
+    """Nobody took the connection in the time that is allowed for that."""
+    return AttemptFailed(Unreachable, f"no connection within {CONNECTING:g} s", hint=_REACH, tries=1)
+
+
+def not_a_model(found: str) -> AttemptFailed:
+    """Something answered that is no endpoint of this protocol."""
+    return AttemptFailed(
+        NotAModel,
+        f"this is not a model endpoint: {found}",
+        hint="check the base URL, and whether the network asks for a login",
+    )
+
+
+def of_error_object(body: Mapping[Any, Any]) -> AttemptFailed | None:
+    """A success that holds an error, as gateways send it; None where it holds none."""
+    error = body.get("error")
+    if not error:
+        return None
+    code = error.get("code") if isinstance(error, Mapping) else None
+    if isinstance(code, int) and 400 <= code < 600:
+        return of_status(code, body)
+    return AttemptFailed(NotAModel, f"it answered with an error: {said_in(body) or 'without a message'}")
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An error and what led to it: what the libraries say of their own is `Connection error.`"""
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    return chain
+
+
+def _told(error: BaseException) -> str:
+    return str(error) or type(error).__name__

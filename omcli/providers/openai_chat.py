@@ -1,0 +1,204 @@
+"""The OpenAI chat completions wire, through OpenAI's SDK: spoken by most servers there are, at any base URL."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from omcli.memory.errors import Unusable
+from omcli.memory.model import Picture, Rung, Stop
+from omcli.memory.record import record
+from omcli.providers import failures
+from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, number
+from omcli.providers.prompt_text import joined, system_text
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+_STOPS = {"stop": Stop.END, "length": Stop.LENGTH, "content_filter": Stop.REFUSAL}
+
+
+@record
+class OpenAIChat:
+    """`POST /chat/completions` at a base URL."""
+
+    base_url: str
+    key: str
+    """What is sent as the key; the SDK wants one also where the server doesn't."""
+    limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
+    """What the field for the most tokens of output may be called, the likelier name first."""
+    names_account: bool = False
+    """Whether the SDK may send the organisation and project of the environment."""
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """All of them."""
+        return tuple(Rung)
+
+    def prepare(self) -> None:
+        """Imports the SDK."""
+        import openai  # noqa: F401
+
+    def optional(self, request: Request) -> tuple[str, ...]:
+        """Temperature, limits, pictures, and usage of a streamed reply."""
+        prompt = request.prompt
+        sent = {
+            "temperature": prompt.temperature is not None,
+            "stream_options": request.is_streamed,
+            "image": any(isinstance(part, Picture) for part in prompt.content),
+        }
+        limit = self._limit(request)
+        names = (*(name for name, is_sent in sent.items() if is_sent), *((limit,) if limit else ()))
+        return tuple(name for name in names if name not in request.given_up)
+
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> Answer:
+        """The answer to one request. Raises AttemptFailed."""
+        import httpx2
+        import openai
+
+        try:
+            client = self._client(http, seconds)
+            if request.is_streamed:
+                with client.chat.completions.create(**self._parameters(request), stream=True) as events:
+                    body: object = _assembled(event.model_dump(warnings=False) for event in events)
+            else:
+                raw = client.chat.completions.with_raw_response.create(**self._parameters(request))
+                body = raw.http_response.json()
+        except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            raise translated(error) from error
+        return _answer(body, request.model)
+
+    def _client(self, http: httpx2.Client, seconds: float) -> openai.OpenAI:
+        import openai
+
+        client = openai.OpenAI(
+            api_key=self.key, base_url=self.base_url, timeout=seconds, max_retries=0, http_client=http
+        )
+        if not self.names_account:
+            client.organization = client.project = None
+        return client
+
+    def _limit(self, request: Request) -> str | None:
+        if request.prompt.max_output is None:
+            return None
+        return next((name for name in self.limits if name not in request.given_up), None)
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        prompt = request.prompt
+        parameters: dict[str, Any] = {
+            "model": request.model,
+            "messages": [
+                {"role": "system", "content": system_text(prompt, request.rung)},
+                {"role": "user", "content": _content(request)},
+            ],
+        }
+        if limit := self._limit(request):
+            parameters[limit] = prompt.max_output
+        if prompt.temperature is not None and "temperature" not in request.given_up:
+            parameters["temperature"] = prompt.temperature
+        if request.is_streamed and "stream_options" not in request.given_up:
+            parameters["stream_options"] = {"include_usage": True}
+        if request.rung is not Rung.PROMPT:
+            parameters["response_format"] = _response_format(request)
+        return parameters
+
+
+def translated(error: Exception) -> AttemptFailed:
+    """What an error of the SDK, or of what is beneath it, comes to."""
+    import openai
+
+    match error:
+        case openai.APIStatusError():
+            return failures.of_status(error.status_code, error.body, error.response.headers)
+        case openai.APITimeoutError():
+            return failures.of_silence()
+        case openai.APIConnectionError():
+            return failures.of_http(error)
+        case openai.APIResponseValidationError():
+            return failures.not_a_model(f"what it sent cannot be read ({type(error).__name__})")
+        case openai.APIError():  # in mid-stream
+            return failures.of_break(error.message)
+        case openai.OpenAIError():
+            return AttemptFailed(Unusable, f"the reply cannot be used: {type(error).__name__}")
+    return failures.of_http(error)
+
+
+def _response_format(request: Request) -> dict[str, object]:
+    schema = dict(request.prompt.schema)
+    if request.rung is Rung.JSON_OBJECT:
+        return {"type": "json_object", "schema": schema}  # the form of llama.cpp; others pass over the schema
+    return {"type": "json_schema", "json_schema": {"name": request.prompt.name, "strict": True, "schema": schema}}
+
+
+def _content(request: Request) -> str | list[dict[str, object]]:
+    """One text where there is no picture: not every server takes parts."""
+    parts = joined(request.prompt.content, pictures="image" not in request.given_up)
+    if all(isinstance(part, str) for part in parts):
+        return "".join(part for part in parts if isinstance(part, str))
+    return [_picture(part) if isinstance(part, Picture) else {"type": "text", "text": part} for part in parts]
+
+
+def _picture(picture: Picture) -> dict[str, object]:
+    encoded = base64.b64encode(picture.data).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{encoded}"}}
+
+
+def _assembled(events: Iterable[object]) -> dict[str, object]:
+    """The pieces of a streamed reply as the reply that would have come in one. Raises AttemptFailed for one that ends
+    early."""
+    body: dict[str, object] = {}
+    texts: list[str] = []
+    refusals: list[str] = []
+    finish: object = None
+    for event in events:
+        if not isinstance(event, Mapping):
+            continue
+        body.update({name: event[name] for name in ("model", "usage") if event.get(name)})
+        match event.get("choices"):
+            case [{"delta": {**delta}, **choice}, *_]:
+                finish = choice.get("finish_reason") or finish
+                texts += [text] if isinstance(text := delta.get("content"), str) else []
+                refusals += [text] if isinstance(text := delta.get("refusal"), str) else []
+            case None:
+                raise failures.of_error_object(event) or failures.not_a_model("an event without choices")
+    if finish is None:
+        raise failures.of_break("it ended early") if body else failures.not_a_model("it sent no event of a reply")
+    message = {"content": "".join(texts), "refusal": "".join(refusals) or None}
+    return {**body, "choices": [{"message": message, "finish_reason": finish}]}
+
+
+def _answer(body: object, model: str) -> Answer:
+    match body:
+        case {"choices": [{"message": {**message}, **choice}, *_], **rest}:
+            finish = choice.get("finish_reason")
+        case {**rest}:
+            raise failures.of_error_object(rest) or failures.not_a_model("a reply without choices")
+        case _:
+            raise failures.not_a_model(f"it sent {type(body).__name__} where a completion was expected")
+    content, refusal = message.get("content"), message.get("refusal")
+    stop = Stop.REFUSAL if refusal and not content else _STOPS.get(str(finish))
+    if finish == "error":
+        raise failures.of_break(failures.said_in(choice) or "it ended with an error")
+    if not isinstance(content, str) and stop in (None, Stop.END):
+        raise failures.of_error_object(rest) or AttemptFailed(
+            Unusable, f"the reply has no content, and ended with {finish!r}"
+        )
+    return Answer(
+        text=content if isinstance(content, str) else str(refusal or ""),
+        stop=stop or Stop.END,
+        model=str(rest.get("model") or model),
+        usage=_usage(rest.get("usage")),
+    )
+
+
+def _usage(usage: object) -> Usage:
+    if not isinstance(usage, Mapping):
+        return Usage()
+    details = usage.get("prompt_tokens_details")
+    return Usage(
+        input=number(usage.get("prompt_tokens")),
+        output=number(usage.get("completion_tokens")),
+        cached=number(details.get("cached_tokens")) if isinstance(details, Mapping) else None,
+    )

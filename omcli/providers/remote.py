@@ -1,0 +1,188 @@
+"""A model behind HTTP: asks until there is a reply, going down the ladder of structured output, up to one deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
+from omcli.memory.json_text import json_in
+from omcli.memory.model import Prompt, Reply, Rung, Rungs, Stop
+from omcli.memory.record import record, replace
+from omcli.memory.redaction import redact
+from omcli.providers import failures
+from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, Wire
+from omcli.providers.patience import NoSign, Patience, TimeUp, wait_for
+
+if TYPE_CHECKING:
+    import httpx2
+
+_LONGEST = 200
+_TRIES_FOR_JSON = 2
+_REFUSALS = (400, 422)
+"""Statuses with which endpoints refuse a field they don't know."""
+_FORMAT_REFUSALS = (*_REFUSALS, 500, 501)
+"""One local server fails at a format it doesn't know."""
+_FORMAT_WORDS = (
+    "response_format", "response format", "json_schema", "json schema", "json_object", "output_config",
+    "output_format", "output format", "structured output", "grammar", "guided_json", "schema",
+)  # fmt: skip
+
+
+@record
+class Access:
+    """Where a model is, and what of it must not be said."""
+
+    endpoint: str
+    """Its name in the table."""
+    address: str
+    """Its base URL, for remembering what works there."""
+    key_from: str
+    """Where the key comes from, in words; empty where none is needed."""
+    secrets: tuple[str, ...] = ()
+
+
+class RemoteModel:
+    """The Provider of a wire. One ask has one deadline; at most three of its requests may fail for a passing reason.
+
+    What an endpoint refuses once, a field or a format, it is not sent again. The rung that worked is remembered.
+    """
+
+    def __init__(
+        self,
+        *,
+        access: Access,
+        model: str,
+        wire: Wire,
+        rungs: Rungs,
+        seconds: float,
+        takes_images: bool,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = access.endpoint
+        self.model = model
+        self.takes_images = takes_images
+        self._access, self._wire, self._rungs, self._seconds = access, wire, rungs, seconds
+        self._clock, self._sleep = clock, sleep
+        self._given_up = frozenset[str]() if takes_images else frozenset({"image"})
+
+    def ask(self, prompt: Prompt) -> Reply:
+        """The reply to a prompt. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+        self._wire.prepare()
+        patience = Patience(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
+        request = Request(model=self.model, prompt=prompt, rung=self._first_rung(), given_up=self._given_up)
+        usage, misses = Usage(), 0
+        while True:
+            try:
+                answer = self._send(request, patience)
+            except AttemptFailed as failed:
+                if (other := self._otherwise(request, failed)) is not None:
+                    request, misses = other, misses if other.rung is request.rung else 0
+                elif not patience.wait_after(failed):
+                    raise self._error(failed) from failed
+                continue
+            usage += answer.usage
+            is_json = json_in(answer.text) is not None
+            misses += 0 if is_json else 1
+            below = self._below(request.rung)
+            if is_json or answer.stop is not Stop.END or below is None:
+                return self._reply(request, answer, usage)
+            if misses >= _TRIES_FOR_JSON:
+                request, misses = replace(request, rung=below), 0
+
+    def _send(self, request: Request, patience: Patience) -> Answer:
+        """One request, in what is left of the time."""
+        seconds = patience.remaining
+        if not seconds:
+            raise failures.of_silence()
+        with _http(seconds) as http:
+
+            def work(alive: Callable[[], None]) -> Answer:
+                http.event_hooks = {"request": [lambda sent: _tell_when_connected(sent, alive)]}
+                return self._wire.send(request, http=http, seconds=seconds)
+
+            try:
+                return wait_for(work, seconds=seconds, first_sign=failures.CONNECTING)
+            except NoSign:
+                raise failures.of_nobody() from None
+            except TimeUp:
+                raise failures.of_silence() from None
+
+    def _first_rung(self) -> Rung:
+        known = self._rungs.rung(self._access.address, self.model)
+        return known if known in self._wire.rungs else self._wire.rungs[0]
+
+    def _below(self, rung: Rung) -> Rung | None:
+        rungs = self._wire.rungs
+        return rungs[rungs.index(rung) + 1] if rung is not rungs[-1] else None
+
+    def _otherwise(self, request: Request, failed: AttemptFailed) -> Request | None:
+        """The request without what was refused; None where that isn't what it failed for."""
+        said = failed.text.lower()
+        below = self._below(request.rung)
+        if below and failed.status in _FORMAT_REFUSALS and any(word in said for word in _FORMAT_WORDS):
+            return replace(request, rung=below)
+        if failed.status not in _REFUSALS:
+            return None
+        refused = next((name for name in self._wire.optional(request) if name in said), None)
+        if refused is None:
+            return None
+        self._given_up |= {refused}
+        return replace(request, given_up=self._given_up)
+
+    def _reply(self, request: Request, answer: Answer, usage: Usage) -> Reply:
+        if answer.stop is Stop.END:
+            if not answer.text.strip():
+                raise self._error(AttemptFailed(Unusable, "the reply is empty"))
+            if request.rung is not self._rungs.rung(self._access.address, self.model):
+                self._rungs.put_rung(self._access.address, self.model, request.rung)
+        return Reply(
+            text=answer.text,
+            stop=answer.stop,
+            model=answer.model,
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            cached_tokens=usage.cached,
+        )
+
+    def _error(self, failed: AttemptFailed) -> OmError:
+        """The failure in one line, without a secret."""
+        said = failed.text
+        for secret in self._access.secrets:
+            said = said.replace(secret, "[key]")
+        line = " ".join(redact(f"{self._subject(failed)}: {said}").text.split())
+        hint = failed.hint
+        if failed.kind is NotAllowed and self._access.key_from:
+            hint = f"the key comes from {self._access.key_from}"
+        return failed.kind(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…", hint=hint)
+
+    def _subject(self, failed: AttemptFailed) -> str:
+        if failed.kind is UnknownModel:
+            return f"{self.name} has no model {self.model!r}"
+        if failed.kind in (Unreachable, BadConfiguration):
+            return f"{self.name} at {self._access.address}"
+        return self.name
+
+
+def _http(seconds: float) -> httpx2.Client:
+    """A client that goes nowhere but where it is told: a prompt must not follow a redirect."""
+    import httpx2
+
+    try:
+        return httpx2.Client(timeout=seconds, follow_redirects=False)
+    except OSError as error:
+        raise AttemptFailed(
+            BadConfiguration,
+            f"the CA certificates cannot be read: {error.strerror or error}",
+            hint="check SSL_CERT_FILE and SSL_CERT_DIR",
+        ) from error
+
+
+def _tell_when_connected(request: httpx2.Request, alive: Callable[[], None]) -> None:
+    def trace(event: str, _details: object) -> None:
+        if event.endswith("send_request_headers.started"):
+            alive()
+
+    request.extensions["trace"] = trace

@@ -1,0 +1,183 @@
+"""Replies from a file, in their order: for tests and demonstrations of work with a model, without one.
+
+The model is named by the file: `om observe --model scripted/replies.json` (`scripted//tmp/replies.json` for an
+absolute path). The file holds, as JSON or as JSON Lines:
+
+- a list, or one reply per line: each ask takes the next one. An ask beyond the last fails as unreachable.
+- one reply that stands for itself (JSON that is no list): every ask takes it.
+
+A reply is
+
+- `"echo"`: the reply a diligent model would give (`scripted_echo`): to an observer's prompt, one row for every message
+  label it shows (`m1`, `m2`, …), citing it and repeating that message's words; to a reflector's prompt, one reflection
+  of all the rows it shows.
+- any other text: that text, word for word.
+- an object, all of whose fields are optional:
+    `text`    the text; `"echo"` as above
+    `json`    instead of `text`: any JSON value, which is written out
+    `stop`    `end` (default), `length` or `refusal`
+    `usage`   `{"input": 1200, "output": 80, "cached": 0}`; without it the tokens are not told
+    `sleep`   seconds to wait before answering; past the deadline of an ask it fails as unreachable
+    `error`   the slug of a failure to end with instead: `unreachable`, `not-a-model`, `prompt-too-long`, `refused`,
+              `unusable-reply`, `not-allowed`, `unknown-model`, …; `text` is then what it says
+    `times`   how many asks take this reply; 1 where nothing is said
+    `when`    only for prompts of which this is the name of the schema (`Prompt.name`): others pass over it, and it
+              stays for those it is for. So observer and reflector can be given replies of their own in one file.
+
+What it is sent is written to a file beside it, `replies.json.asked.jsonl`, one JSON object per ask: `ask` (its number,
+from 1), `reply` (the position of the reply in the file, from 0; null where none was left), `name`, `system`, `content`
+(texts as they are, pictures as `{"image": media type, "bytes": size}`), `schema`, `max_output`, `temperature`. This
+record also is the position in the script: which replies were taken is read from it, under a lock, so that any number of
+processes, one after the other or at once, go through one script, each reply to one ask. It is written before the
+reply is given: an ask that is killed while it sleeps has had its reply, as with a model that has been paid. Delete the
+record to begin again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from omcli.memory import errors
+from omcli.memory.errors import BadConfiguration, OmError, Unreachable
+from omcli.memory.model import Picture, Prompt, Reply, Stop
+from omcli.memory.record import record
+from omcli.providers.scripted_echo import echo
+
+_ECHO = "echo"
+_FIELDS = {"text", "json", "stop", "usage", "sleep", "error", "times", "when"}
+
+
+@record
+class Entry:
+    """A reply of a script."""
+
+    text: str
+    stop: Stop
+    usage: Mapping[str, int]
+    sleep: float
+    error: type[OmError] | None
+    times: int | None
+    """None: as often as asked."""
+    name: str | None
+    """The schema it is for; None: any."""
+
+
+class Scripted:
+    """The Provider of a script; nothing is read before it is asked, but that the script is there."""
+
+    def __init__(
+        self,
+        script: Path,
+        *,
+        seconds: float,
+        takes_images: bool = True,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = "scripted"
+        self.model = script.name
+        self.takes_images = takes_images
+        self._entries = _entries(script)
+        self._asked = script.with_name(f"{script.name}.asked.jsonl")
+        self._seconds, self._sleep = seconds, sleep
+
+    def ask(self, prompt: Prompt) -> Reply:
+        """The next reply. Raises the failure that the script says, and Unreachable where it says nothing more."""
+        entry = self._next(prompt)
+        if entry is None:
+            raise Unreachable(f"{self.model} has no reply left", hint="add one, or delete the record beside it")
+        self._sleep(min(entry.sleep, self._seconds))
+        if entry.sleep >= self._seconds:
+            raise Unreachable(f"{self.model} gave no reply within {self._seconds:g} s")
+        if entry.error is not None:
+            raise entry.error(entry.text or f"{self.model} says so")
+        return Reply(
+            text=echo(prompt) if entry.text == _ECHO else entry.text,
+            stop=entry.stop,
+            model=self.model,
+            input_tokens=entry.usage.get("input"),
+            output_tokens=entry.usage.get("output"),
+            cached_tokens=entry.usage.get("cached"),
+        )
+
+    def _next(self, prompt: Prompt) -> Entry | None:
+        """Takes a reply: finds the first that is left for this prompt, and records that it is taken."""
+        with self._asked.open("a+", encoding="utf-8") as asked:
+            fcntl.flock(asked, fcntl.LOCK_EX)
+            asked.seek(0)
+            taken = [json.loads(line)["reply"] for line in asked]
+            used = Counter(taken)
+            position = next(
+                (
+                    at
+                    for at, entry in enumerate(self._entries)
+                    if entry.name in (None, prompt.name) and (entry.times is None or used[at] < entry.times)
+                ),
+                None,
+            )
+            asked.write(json.dumps({"ask": len(taken) + 1, "reply": position, **_shown(prompt)}) + "\n")
+        return None if position is None else self._entries[position]
+
+
+def _shown(prompt: Prompt) -> dict[str, object]:
+    return {
+        "name": prompt.name,
+        "system": prompt.system,
+        "content": [
+            {"image": part.media_type, "bytes": len(part.data)} if isinstance(part, Picture) else part
+            for part in prompt.content
+        ],
+        "schema": prompt.schema,
+        "max_output": prompt.max_output,
+        "temperature": prompt.temperature,
+    }
+
+
+def _entries(script: Path) -> tuple[Entry, ...]:
+    """The replies of a file. Raises BadConfiguration."""
+    try:
+        text = script.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfiguration(f"the script {str(script)!r} cannot be read: {error}") from error
+    try:
+        try:
+            replies = json.loads(text)
+        except ValueError:
+            replies = [json.loads(line) for line in text.splitlines() if line.strip()]
+        if not isinstance(replies, list):
+            return (_entry(replies, times=None),)
+        return tuple(_entry(reply, times=1) for reply in replies)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BadConfiguration(f"the script {str(script)!r} is none: {error}") from error
+
+
+def _entry(reply: Any, *, times: int | None) -> Entry:
+    fields: dict[str, Any] = {"text": reply} if isinstance(reply, str) else dict(reply)
+    if unknown := fields.keys() - _FIELDS:
+        raise ValueError(f"a reply has no field {min(unknown)!r}")
+    text = json.dumps(fields["json"], ensure_ascii=False) if "json" in fields else fields.get("text", "")
+    if not isinstance(text, str):
+        raise TypeError("`text` is a text")
+    slug = fields.get("error")
+    return Entry(
+        text=text,
+        stop=Stop(fields.get("stop", "end")),
+        usage={name: int(tokens) for name, tokens in fields.get("usage", {}).items()},
+        sleep=float(fields.get("sleep", 0)),
+        error=None if slug is None else _failure(slug),
+        times=fields.get("times", times),
+        name=fields.get("when"),
+    )
+
+
+def _failure(slug: str) -> type[OmError]:
+    kinds = (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OmError))
+    for kind in kinds:
+        if kind.slug == slug:
+            return kind
+    raise ValueError(f"there is no failure {slug!r}")
