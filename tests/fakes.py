@@ -6,14 +6,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.bookmark import Bookmark, Origin
-from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
+from omcli.memory.errors import LaneTaken, OmError, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
 from omcli.memory.message import KeptMessage, Message, Role
+from omcli.memory.model import Prompt, Reply, Stop
 from omcli.memory.observation import Kind, Observation, handle
 from omcli.memory.ports import (
     Appended,
@@ -403,10 +404,36 @@ def _well_formed(text: str) -> str:
 def _storable(value: _Value) -> _Value:
     """The value as a store gives it back."""
     changes: dict[str, Any] = {}
-    for field in fields(value):
-        content = getattr(value, field.name)
+    for each in fields(value):
+        content = getattr(value, each.name)
         if type(content) is str:
-            changes[field.name] = _well_formed(content)
+            changes[each.name] = _well_formed(content)
         elif type(content) is int and abs(content) >= 1 << 63:
-            changes[field.name] = None
+            changes[each.name] = None
     return replace(value, **changes)
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptedModel:
+    """A model that answers what it was told to, one reply after another, and remembers what it was asked.
+
+    A reply is a text, a `Reply`, or an error to raise; the last one is given again and again.
+    """
+
+    replies: list[str | Reply | OmError]
+    takes_images: bool = False
+    name: str = "scripted"
+    model: str = "scripted-1"
+    asked: list[Prompt] = field(default_factory=list)
+
+    def ask(self, prompt: Prompt) -> Reply:
+        self.asked.append(prompt)
+        reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
+        if isinstance(reply, OmError):
+            raise reply
+        return Reply(text=reply, stop=Stop.END, model=self.model) if isinstance(reply, str) else reply
+
+    @property
+    def last_seen(self) -> str:
+        """What it was shown last, but for pictures."""
+        return "".join(part for part in self.asked[-1].content if isinstance(part, str))

@@ -18,6 +18,7 @@
     │   ├── NotAModel        69  something answered, but no model endpoint
     │   ├── PromptTooLong    69  more was asked than the model can read at once
     │   ├── CutOff           69  the reply ended before it was complete
+    │   │   └── Looped       69  the reply repeated itself until it was cut off
     │   ├── Refused          69  the model, or a filter before it, declined
     │   ├── Unusable         69  the reply is not what was asked for
     │   └── OverLimit        69  a limit on what models may cost would be passed; nothing was asked
@@ -158,6 +159,12 @@ class CutOff(ProviderFailed):
     """The reply ended before it was complete."""
 
     slug = "cut-off"
+
+
+class Looped(CutOff):
+    """The reply repeated itself until it was cut off."""
+
+    slug = "looped"
 
 
 class Refused(ProviderFailed):

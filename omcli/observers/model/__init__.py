@@ -1,0 +1,115 @@
+"""The observer that asks a language model what was said, and has rules check what it answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from omcli.memory.errors import ProviderFailed, Unusable
+from omcli.memory.message import Image
+from omcli.memory.model import Provider
+from omcli.memory.ports import Batch, Observed, Observer, TokenCounter
+from omcli.memory.record import positional_record, replace
+from omcli.observers.model.believing import Believed, believed
+from omcli.observers.model.evidence import Evidence
+from omcli.observers.model.limits import Limits
+from omcli.observers.model.merging import merged
+from omcli.observers.model.prompting import Situation, prompt
+from omcli.observers.model.reply import answered
+from omcli.observers.model.standing import standing
+from omcli.observers.model.transcript import show
+from omcli.observers.model.trimming import size_of, trimmed
+
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_LEAST_PREVIOUS = 1_000
+_WARMER = 0.1
+
+
+@positional_record
+class ModelObserver:
+    """Observations by a model. Rules write down what tools did, and add back what matters and the model left out."""
+
+    provider: Provider
+    rules: Observer
+    counter: TokenCounter
+    new_token: Callable[[], str]
+    """Makes what nobody can guess, for the fence around a transcript."""
+    now: Callable[[], str]
+    """The present instant."""
+    limits: Limits = Limits()
+    guidance: str | None = None
+    """What the user's own configuration adds to the rules."""
+    temperature: float | None = None
+    images: Callable[[str], bytes | None] | None = None
+    """The bytes of an image by its SHA-256, where they are at hand."""
+    verify: bool = False
+    """Whether rows that name what their sources don't are rejected, and not kept as unverified."""
+
+    def warmer(self) -> ModelObserver:
+        """The same observer, a little less sure of itself: for another try after a reply that ran into a loop."""
+        return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER)
+
+    def observe(self, batch: Batch) -> Observed:
+        """What is worth keeping of a batch, by the model and by the rules.
+
+        Raises ProviderFailed, NotAllowed, BadConfiguration. After CutOff, and after PromptTooLong, a part of the batch
+        may do; after Looped, which is a CutOff, best with an observer that is `warmer`.
+        """
+        by_rules = self.rules.observe(batch)
+        shown = show(batch, limits=self.limits, counter=self.counter, pictures=self._picture)
+        if not shown.new:
+            return by_rules
+        recorded = standing(batch.standing, room=self._room(shown.tokens), counter=self.counter)
+        reply = self._reply(batch, Evidence(shown=shown, recorded=recorded, cwd=batch.cwd))
+        rows = merged(reply.drafts, by_rules.drafts, {kept.seq: kept.message.role for kept in shown.labels.values()})
+        found = {"added_back": rows.added_back, "recorded_by_rules": rows.recorded_by_rules}
+        return Observed(
+            drafts=(*rows.drafts, *([reply.task] if reply.task and rows.drafts else [])),
+            used=reply.used,
+            title=reply.title if rows.drafts else None,
+            is_final=bool(rows.drafts) or not reply.is_empty,
+            findings=dict(+(reply.findings + Counter(found))),
+        )
+
+    def _reply(self, batch: Batch, evidence: Evidence) -> Believed:
+        """What is believed of a reply. The model may correct one that cannot be used, and shorten one that is too long,
+        once each; what it doesn't shorten is trimmed."""
+        try:
+            reply = self._asked(batch, evidence)
+        except Unusable as error:
+            reply = self._asked(batch, evidence, f"\nYour last reply could not be used: {error.message}.")
+            reply.findings["repaired"] += 1
+        most = self.limits.output
+        if (size := size_of(reply.drafts, self.counter)) <= most:
+            return reply
+        said = f"\nYour last reply had {size} tokens of text; at most {most} are allowed. Keep what matters most."
+        try:
+            reply = min(self._asked(batch, evidence, said), reply, key=lambda one: size_of(one.drafts, self.counter))
+        except ProviderFailed:
+            reply.findings["not_shortened"] += 1
+        return trimmed(reply, most, self.counter)
+
+    def _asked(self, batch: Batch, evidence: Evidence, correction: str = "") -> Believed:
+        """What is believed of one reply. Raises Unusable where a better one may be had."""
+        token = self.new_token()
+        asked = prompt(
+            evidence,
+            Situation(now=self.now(), cwd=batch.cwd, guidance=self.guidance),
+            token=token,
+            max_output=self.limits.reply,
+            temperature=self.temperature,
+            correction=correction,
+        )
+        answer = answered(self.provider.ask(asked))
+        return believed(answer, evidence, batch, token=token, most_rows=self.limits.rows, verify=self.verify)
+
+    def _room(self, transcript: int) -> int | None:
+        """Tokens for rows that stand. In proportion to the transcript, so that all prompts together are as well."""
+        if self.limits.previous is None:
+            return None
+        return min(self.limits.previous, max(_LEAST_PREVIOUS, transcript // 4))
+
+    def _picture(self, image: Image) -> bytes | None:
+        if self.images is None or not self.provider.takes_images or image.media_type not in _PICTURES:
+            return None
+        return self.images(image.sha256)

@@ -1,0 +1,273 @@
+"""What of a reply is believed: rows whose labels exist, and which name nothing that their sources don't."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from omcli.memory.errors import Unusable
+from omcli.memory.message import Role
+from omcli.memory.observation import OVERRULED, Draft, Observation, Source, Status, Type
+from omcli.memory.patterns import lazily
+from omcli.memory.ports import Batch
+from omcli.memory.record import field, mutable_record, record, replace
+from omcli.memory.redaction import redact
+from omcli.memory.repetition import unrepeated
+from omcli.memory.replies import LONGEST_ROW, row_text
+from omcli.memory.text import one_line
+from omcli.memory.worth import PINNED, terms_of
+from omcli.observers.model.answer import Answer, Row
+from omcli.observers.model.dating import spoken_of
+from omcli.observers.model.evidence import Evidence
+from omcli.observers.model.prompting import without
+from omcli.observers.model.repeats import each_once
+from omcli.observers.model.standing import CURRENT
+
+UNVERIFIED = "unverified"
+"""The tag, and the key in `metadata`, of a row that names things its sources don't."""
+_IMPORTANCE = MappingProxyType({"high": 8, "medium": 5, "low": 2})
+_TYPES = MappingProxyType({
+    "decision": Type.DECISION, "fact": Type.FACT, "preference": Type.PREFERENCE, "task": Type.REQUEST,
+    "outcome": Type.OUTCOME, "error": Type.BLOCKER, "event": Type.EVENT, "question": Type.QUESTION,
+    "identity": Type.FACT,
+})  # fmt: skip
+_STATUSES = MappingProxyType({status.value: status for status in Status})
+_WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})
+_MOST_SOURCES, _MOST_REPLACED, _MOST_USED = 20, 10, 50
+_LONGEST_TASK, _LONGEST_PARENT = 400, 80
+_TITLE = (3, 60)
+_MINUTE = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
+
+
+@record
+class Believed:
+    """What is left of a reply."""
+
+    drafts: tuple[Draft, ...]
+    """In the order of the reply."""
+    used: tuple[str, ...]
+    """Ids of rows that mattered."""
+    task: Draft | None
+    """What is being done now, where that is new."""
+    title: str | None
+    is_empty: bool
+    """Whether it had no rows at all."""
+    findings: Counter[str]
+    """What had to be put right."""
+
+
+def believed(answer: Answer, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool) -> Believed:
+    """The rows of a reply as drafts. `verify` rejects what would be kept as unverified.
+
+    Raises Unusable where more than half of the rows cite what was not shown, or have no text.
+    """
+    trial = _Trial(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
+    drafts = [trial.draft(row) for row in answer.rows[:most_rows]]
+    trial.findings["rows_left_out"] = len(answer.rows[most_rows:])
+    if trial.rejected * 2 > len(drafts):
+        raise Unusable(f"{trial.rejected} of {len(drafts)} rows have no text, or cite labels that do not exist")
+    named = [_under(place, answer.rows[place].under, drafts) for place, draft in enumerate(drafts) if draft]
+    once = each_once(named)
+    trial.findings["duplicates"] = len(named) - len(once)
+    kept, used = trial.unknown(once)
+    return Believed(
+        drafts=kept,
+        used=tuple(dict.fromkeys((*trial.used(answer.used), *used))),
+        task=trial.task(answer),
+        title=trial.title(answer.title),
+        is_empty=not answer.rows,
+        findings=+trial.findings,
+    )
+
+
+@mutable_record
+class _Trial:
+    """A reply being checked, and what was found wrong with it."""
+
+    evidence: Evidence
+    batch: Batch
+    token: str
+    verify: bool
+    cites: bool
+    rejected: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+
+    def draft(self, row: Row) -> Draft | None:
+        """The row as a draft; None where it is rejected."""
+        text = self.text(row.text)
+        sources = row.sources or (() if self.cites else self.evidence.like(text, row.at))
+        fault = self._fault(row, text, sources)
+        if fault:
+            self.findings[fault] += 1
+            self.rejected += 1
+            return None
+        sources = self.evidence.in_order(sources)[:_MOST_SOURCES]
+        kind = self._type(row, sources)
+        refers_to, is_estimate = self._refers_to(row, text, sources)
+        replaced = self._replaced(row, text)
+        also = (*(old.text for old in self.evidence.rows(row.replaces)), refers_to or "")
+        bearing, missing = self.evidence.borne_by(text, sources, also)
+        self.findings["sources_added"] += len(bearing) > len(sources)
+        draft = Draft(
+            text=text,
+            type=kind,
+            importance=_IMPORTANCE.get(row.priority, _IMPORTANCE["medium"]),
+            sources=tuple(kept.seq for kept in self.evidence.messages(bearing)),
+            status=self._status(row, kind),
+            event_at=self._event_at(row.at, sources),
+            refers_to=refers_to,
+            tags=("identity",) if row.kind == "identity" else (),
+            metadata={"refers_to_kind": "estimated"} if is_estimate else {},
+            replaces=replaced,
+            reason="replaced" if replaced else None,
+            source=Source.MODEL,
+        )
+        return self._unverified(draft, missing) if missing else draft
+
+    def text(self, given: str) -> str:
+        """A text as a row may have it: one line, without secrets."""
+        redacted = redact(without(self.token, given))
+        once = unrepeated(redacted.text)
+        line = redact(row_text(once))
+        self.findings["collapsed"] += once != redacted.text
+        self.findings["redacted"] += sum((*redacted.counts.values(), *line.counts.values()))
+        self.findings["cut"] += len(once) > LONGEST_ROW < len(line.text)
+        self.findings["cleaned"] += one_line(redacted.text) != redacted.text.strip()
+        return line.text
+
+    def unknown(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
+        """The drafts that no row in sight says already, and the ids of the rows that do."""
+        standing = {row.text: row.id for row in self.batch.standing}
+        known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
+        self.findings["duplicates"] += len(known)
+        return tuple(draft for draft in drafts if draft not in known), tuple(standing[draft.text] for draft in known)
+
+    def used(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Ids of the rows that a reply says it used; what does not exist is dropped."""
+        known = [label for label in labels if label in self.evidence.recorded.labels]
+        return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
+
+    def task(self, answer: Answer) -> Draft | None:
+        """What is being done now, in place of what was; None where it is the same, or names what nobody did."""
+        text, step = self.text(answer.current_task)[:_LONGEST_TASK], self.text(answer.next_step)[:_LONGEST_TASK]
+        before = [row for row in self.batch.standing if CURRENT in row.tags]
+        if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in before):
+            return None
+        standing = [row.text for row in self.batch.standing]
+        _, missing = self.evidence.borne_by(f"{text}\n{step}", tuple(self.evidence.shown.labels), standing)
+        if missing:
+            self.findings[UNVERIFIED] += 1
+            return None
+        last = self.evidence.in_order(self.evidence.shown.new)[-1]
+        kept = self.evidence.shown.labels[last]
+        return Draft(
+            text=text,
+            type=Type.TASK,
+            importance=_IMPORTANCE["medium"],
+            sources=(kept.seq,),
+            status=Status.OPEN,
+            event_at=kept.message.at,
+            tags=(CURRENT,),
+            metadata={"next_step": step} if step else {},
+            replaces=tuple(row.id for row in before),
+            reason="the task changed" if before else None,
+            source=Source.MODEL,
+        )
+
+    def title(self, given: str) -> str | None:
+        """A title of sensible length, or None."""
+        text = self.text(given)
+        return text if _TITLE[0] <= len(text) <= _TITLE[1] else None
+
+    def _fault(self, row: Row, text: str, sources: Sequence[str]) -> str | None:
+        """What makes a row impossible to believe."""
+        if not text:
+            return "without_text"
+        if not sources:
+            return "without_sources"
+        known = self.evidence.shown.labels
+        if any(label not in known for label in sources) or any(
+            label not in self.evidence.recorded.labels for label in row.replaces
+        ):
+            return "unknown_labels"
+        return None if any(label in self.evidence.shown.new for label in sources) else "said_before"
+
+    def _type(self, row: Row, sources: Sequence[str]) -> Type:
+        if row.kind == "" and row.status == "done":
+            return Type.OUTCOME
+        kind = _TYPES.get(row.kind, Type.FACT)
+        is_asked = any(kept.message.role is Role.USER for kept in self.evidence.messages(sources))
+        return Type.PLAN if kind is Type.REQUEST and not is_asked else kind
+
+    def _status(self, row: Row, kind: Type) -> Status | None:
+        status = _STATUSES.get(row.status)
+        if status is Status.RESOLVED and not (row.replaces or kind is Type.BLOCKER):
+            self.findings["status"] += 1
+            return None
+        if status is Status.OPEN and kind in _WITHOUT_STATUS:
+            return None
+        return Status.OPEN if status is None and kind is Type.BLOCKER else status
+
+    def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
+        """When it happened: when one of its messages was said, or another of the batch at that minute, or before it."""
+        shown = self.evidence.shown
+        new = [label for label in shown.labels if label in shown.new]
+        timed = [(minute, label) for label in new if (minute := shown.minute_of(label))]
+        same = [label for label in (*sources, *new) if given and given == shown.minute_of(label)]
+        if not same and timed and _MINUTE.fullmatch(given) and min(timed)[0] <= given <= max(timed)[0]:
+            same = [max(entry for entry in timed if entry[0] <= given)[1]]
+        self.findings["times"] += not same and bool(given) and bool(timed)
+        of_sources = [label for label in sources if shown.minute_of(label)]
+        labels = same or of_sources[-1:]
+        return shown.labels[labels[0]].message.at if labels else None
+
+    def _refers_to(self, row: Row, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
+        """The date that a row speaks of, and whether it is an estimate."""
+        messages = [kept.message for kept in self.evidence.messages(sources)]
+        spoken = spoken_of(text, row.refers_to, messages)
+        self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
+        return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
+
+    def _replaced(self, row: Row, text: str) -> tuple[str, ...]:
+        """Ids of the rows it takes the place of: those that may change, and that it has anything to do with."""
+        new, *old = terms_of([text, *(other.text for other in self.evidence.rows(row.replaces))])
+        cited = zip(self.evidence.rows(row.replaces), old, strict=True)
+        allowed = [other.id for other, terms in cited if _may_be_replaced(other) and terms & new]
+        self.findings["not_replaced"] += len(row.replaces) - len(allowed[:_MOST_REPLACED])
+        return tuple(allowed[:_MOST_REPLACED])
+
+    def _unverified(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
+        """What is left of a row that names what its sources don't: it passes for no fact, and settles nothing."""
+        self.findings[UNVERIFIED] += 1
+        if self.verify:
+            return None
+        return replace(
+            draft,
+            importance=_IMPORTANCE["low"],
+            status=None,
+            tags=(*draft.tags, UNVERIFIED),
+            metadata={**draft.metadata, UNVERIFIED: list(missing)},
+            replaces=(),
+            reason=None,
+        )
+
+
+def _may_be_replaced(row: Observation) -> bool:
+    """Whether a model may overrule a row: an open one, or one that holds until somebody says otherwise; never what a
+    person wrote down or pinned."""
+    return row.may_change and row.source is not Source.USER and PINNED not in row.tags and row.type in _REPLACEABLE
+
+
+_REPLACEABLE = OVERRULED | {
+    Type.REQUEST, Type.QUESTION, Type.PLAN, Type.TASK, Type.OUTCOME, Type.BLOCKER, Type.EVENT, Type.CORRECTION,
+    Type.COMMAND_ERROR, Type.TOOL_ERROR,
+}  # fmt: skip
+
+
+def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
+    """A draft with the beginning of the row that it details, where that is one before it."""
+    draft = drafts[place]
+    assert draft is not None
+    parent = drafts[under] if under is not None and 0 <= under < place else None
+    return replace(draft, metadata={**draft.metadata, "under": parent.text[:_LONGEST_PARENT]}) if parent else draft

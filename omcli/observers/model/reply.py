@@ -1,0 +1,87 @@
+"""Reading what a model answered: JSON, or text where a model gave none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from omcli.memory.errors import CutOff, Looped, Refused, Unusable
+from omcli.memory.model import Reply, Stop
+from omcli.memory.patterns import lazily
+from omcli.memory.repetition import is_repetitive
+from omcli.memory.replies import ends_early, json_in, text_of, texts_of
+from omcli.observers.model.answer import Answer, Row
+from omcli.observers.model.text_reply import read_text
+
+_TEXTS = lazily(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
+
+
+def answered(reply: Reply) -> Answer:
+    """What a model answered. Raises Refused, CutOff (Looped where it repeats itself), and Unusable."""
+    if reply.stop is Stop.REFUSAL:
+        raise Refused(f"{reply.model} declined to read this part of the transcript")
+    if reply.stop is Stop.LENGTH and is_repetitive(_TEXTS.findall(reply.text) or reply.text.splitlines()):
+        raise Looped(f"{reply.model} repeated itself until it was cut off")
+    if reply.stop is Stop.LENGTH:
+        raise CutOff(f"the reply of {reply.model} was cut off")
+    return read(reply.text)
+
+
+def read(text: str) -> Answer:
+    """The reply in a text. Raises CutOff for JSON that ends early, and Unusable for what is no reply."""
+    if not text.strip():
+        raise Unusable("the model answered nothing")
+    is_json = '"observations"' in text or text.lstrip("\ufeff` \n\t").removeprefix("json").lstrip()[:1] in ("{", "[")
+    if is_json and ends_early(text):
+        raise CutOff("the model's reply ended before it was complete")
+    found = json_in(text)
+    if isinstance(found, list) and (not found or all(text_of(each, "text") for each in found)):
+        found = {"observations": found}
+    if isinstance(found, Mapping) and isinstance(found.get("observations"), list):
+        return _answer(found)
+    if is_json:
+        raise Unusable("the reply is no JSON object with a list of `observations`")
+    answer = read_text(text)
+    if answer is None:
+        raise Unusable("the reply holds neither a JSON object nor a list of observations")
+    return answer
+
+
+def _answer(found: Mapping[str, Any]) -> Answer:
+    rows = [_row(each) for each in found["observations"]]
+    return Answer(
+        rows=tuple(row or Row(text="") for row in rows),
+        used=_labels(found, "used"),
+        current_task=text_of(found, "current_task"),
+        next_step=text_of(found, "next_step"),
+        title=text_of(found, "title"),
+        malformed=rows.count(None),
+    )
+
+
+def _row(found: object) -> Row | None:
+    """A row; None where it has no text."""
+    if not isinstance(found, Mapping) or not text_of(found, "text").strip():
+        return None
+    under = found.get("under")
+    return Row(
+        text=text_of(found, "text"),
+        priority=_word(found, "priority"),
+        kind=_word(found, "kind"),
+        status=_word(found, "status"),
+        at=text_of(found, "at").strip(),
+        refers_to=text_of(found, "refers_to").strip(),
+        is_estimate=_word(found, "refers_to_kind") == "estimated",
+        sources=_labels(found, "sources"),
+        replaces=_labels(found, "replaces"),
+        under=under if isinstance(under, int) and not isinstance(under, bool) else None,
+    )
+
+
+def _word(found: Mapping[str, Any], key: str) -> str:
+    return text_of(found, key).strip().lower()
+
+
+def _labels(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(label.strip(" []()").lower() for label in texts_of(found, key)))

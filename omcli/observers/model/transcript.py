@@ -1,0 +1,184 @@
+"""The stretch of a transcript that a model is shown: a line per message, with a label that it can cite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import accumulate
+
+from omcli.memory.dates import minute, spell
+from omcli.memory.errors import PromptTooLong
+from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
+from omcli.memory.model import Picture
+from omcli.memory.ports import Batch, TokenCounter
+from omcli.memory.record import record
+from omcli.memory.tail import answers, excerpt
+from omcli.memory.text import printable
+from omcli.observers.model.limits import Limits
+
+Pictures = Callable[[Image], bytes | None]
+"""The bytes of an image, where there are any and the model takes them."""
+
+_TOOLS = frozenset({Role.CALL, Role.RESULT})
+_UNSHOWN = frozenset({Aside.COMPACTION, Aside.SUMMARY})
+"""Summaries of what was said before: it was observed when it was said."""
+_LEAST_CHARS = 24
+"""A message of which less is shown says nothing."""
+_CHARS_PER_TOKEN = 8
+_LAST_SAID_CHARS = 600
+"""Characters of what was said before the batch."""
+
+
+@record
+class Shown:
+    """What a model is shown of a batch."""
+
+    content: tuple[str | Picture, ...]
+    labels: Mapping[str, KeptMessage]
+    """The messages by label, in the order of arrival; those before the batch, for reading along, as well."""
+    new: frozenset[str]
+    """Labels of messages of the batch itself."""
+    utc_offset: int | None
+    """The zone that times are shown in, in minutes east of UTC; None where they are shown as they are written."""
+    tokens: int
+    """Of the texts, without pictures."""
+
+    def minute_of(self, label: str) -> str | None:
+        """When a message was said, as it is shown: `YYYY-MM-DD HH:MM`."""
+        at = self.labels[label].message.at
+        return in_zone(at, self.utc_offset) if at else None
+
+
+def show(batch: Batch, *, limits: Limits, counter: TokenCounter, pictures: Pictures) -> Shown:
+    """A batch as a model is shown it. Without labels where nothing in it is for a model to read.
+
+    Raises PromptTooLong where not even excerpts fit into `limits.transcript`.
+    """
+    before = [*batch.earlier_calls, *([batch.last_said] if batch.last_said else [])]
+    earlier = sorted((kept for kept in before if _says(kept.message)), key=lambda kept: kept.seq)
+    new = [kept for kept in batch.messages if _says(kept.message)]
+    labels = {f"m{number}": kept for number, kept in enumerate((*earlier, *new), start=1)}
+    zones = (kept.message.utc_offset for kept in reversed(new))
+    zone = next((offset for offset in zones if offset is not None), None)
+    longest = None
+    written = _Writing(labels, len(earlier), zone, limits, pictures)
+    if counter.text(written.text(None)) > limits.transcript:
+        longest = _fitting(lambda chars: counter.text(written.text(chars)) <= limits.transcript, limits.transcript)
+    return Shown(
+        content=tuple(written.content(longest)),
+        labels=labels,
+        new=frozenset(list(labels)[len(earlier) :]),
+        utc_offset=zone,
+        tokens=counter.text(written.text(longest)),
+    )
+
+
+def _fitting(fits: Callable[[int], bool], room: int) -> int:
+    """The most characters per message with which a transcript fits."""
+    low, high = _LEAST_CHARS, room * _CHARS_PER_TOKEN
+    best = 0
+    while low <= high:
+        chars = (low + high) // 2
+        if fits(chars):
+            best, low = chars, chars + 1
+        else:
+            high = chars - 1
+    if not best:
+        raise PromptTooLong(
+            f"a batch may have {room} tokens, too few to show one message", hint="raise observe.max_transcript"
+        )
+    return best
+
+
+class _Writing:
+    """Lines of messages, of any length asked for."""
+
+    def __init__(
+        self, labels: Mapping[str, KeptMessage], earlier: int, zone: int | None, limits: Limits, pictures: Pictures
+    ) -> None:
+        self._lines = list(labels.items())
+        self._order = [*range(earlier), *(earlier + at for at in _calls_with_results(_messages(self._lines[earlier:])))]
+        self._earlier = earlier
+        self._zone = zone
+        self._limits = limits
+        self._pictures = pictures
+
+    def text(self, longest: int | None) -> str:
+        """All lines, messages up to so many characters."""
+        return "".join(part for part in self.content(longest) if isinstance(part, str))
+
+    def content(self, longest: int | None) -> Iterator[str | Picture]:
+        """All lines, with pictures in between; the date where it changes."""
+        day = ""
+        for place in self._order:
+            label, kept = self._lines[place]
+            at = in_zone(kept.message.at, self._zone) if kept.message.at else ""
+            stamp = f" {at[11:] if at[:10] == day else at}" if at else ""
+            day = at[:10] if at else day
+            before = " (before)" if place < self._earlier else ""
+            yield f"{label}{stamp}{before} {self._said(kept.message, longest, is_before=bool(before))}\n"
+            for image in kept.message.images:
+                yield f"  {placeholder(image)}\n"
+                if (seen := self._pictures(image)) is not None:
+                    yield Picture(media_type=image.media_type, data=seen)
+
+    def _said(self, message: Message, longest: int | None, *, is_before: bool) -> str:
+        limit = {Role.CALL: self._limits.args_chars, Role.RESULT: self._limits.result_chars}.get(message.role)
+        if is_before and message.role is Role.ASSISTANT:
+            limit = _LAST_SAID_CHARS
+        chars = min((most for most in (limit, longest) if most is not None), default=None)
+        text = printable(message.text if chars is None else excerpt(message.text, chars))
+        return _phrased(message, text.strip("\n")).rstrip().replace("\n", "\n  ")
+
+
+def placeholder(image: Image) -> str:
+    """An image in words: `[image png 642 KB]`."""
+    return f"[image {image.media_type.rpartition('/')[2]} {max(1, round(image.size / 1000))} KB]"
+
+
+def _phrased(message: Message, text: str) -> str:
+    """A message with who says it; lines after the first are indented, so that none passes for a message."""
+    name = f" {message.name}" if message.name else ""
+    if message.role is Role.CALL:
+        return f"[toolCall {message.tool or '?'}({text})]"
+    if message.role is Role.RESULT:
+        failed = message.failed or bool(message.exit_code)
+        exited = f"exit {message.exit_code}: " if message.exit_code else ""
+        return f"[toolResult {message.tool or '?'}{' (error)' if failed else ''}] {exited}{text}"
+    if message.role is Role.EVENT:
+        return f"[{message.aside or 'event'}] {text}"
+    if message.agent is not None:
+        return f"{'main agent' if message.role is Role.USER else 'subagent'}{name}: {text}"
+    who = "main agent" if message.aside is Aside.DELEGATED else message.role.value
+    return f"{who}{name}: {text}"
+
+
+def _says(message: Message) -> bool:
+    """Whether there is anything in a message for a model to read."""
+    return message.aside not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
+
+
+def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
+    return [kept.message for _, kept in lines]
+
+
+def _calls_with_results(messages: Sequence[Message]) -> Iterator[int]:
+    """Places of messages in the order in which they are shown: results behind their calls, unless words stand between
+    the two."""
+    answered = answers(messages)
+    stretch = list(accumulate(message.role not in _TOOLS for message in messages))
+    shown: set[int] = set()
+    for place in range(len(messages)):
+        for each in (place, *answered.get(place, ())):
+            if each not in shown and stretch[each] == stretch[place]:
+                shown.add(each)
+                yield each
+
+
+def in_zone(at: str, utc_offset: int | None) -> str:
+    """An instant as it is shown: `YYYY-MM-DD HH:MM` by the clocks of a zone."""
+    if utc_offset and at.endswith("Z"):
+        with suppress(OverflowError):
+            at = spell(datetime.fromisoformat(at[:-1]) + timedelta(minutes=utc_offset)) or at
+    return minute(at)
