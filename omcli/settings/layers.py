@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from omcli.memory.errors import BadConfiguration, BadUsage
-from omcli.memory.record import record
-from omcli.settings.files import read
+from omcli.memory.record import record, replace
 from omcli.settings.resolve import FLAG, PREFIX, Files, default_store
 from omcli.settings.settings import Settings
-from omcli.settings.values import KEYS, SECTIONS, Wrong, is_private, meaning
+from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, Wrong, is_private, meaning
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
+_LARGEST = 1_000_000
+"""Bytes of a file that somebody may have written by hand."""
+_SHOWN = 60
+"""Characters of a wrong value that are shown."""
 _OPPOSITES = {"enabled": "disabled"}
 """Keys that say what another one says, the other way round."""
-_WHOLE = Settings(db=Path()).effective_context
 _WHOSE_MODEL = ("provider", "model", "base_url", "command")
 
 
@@ -35,8 +37,8 @@ class Said:
     def spelt(self, key: str) -> str:
         """As it was written down."""
         if self.by.startswith(PREFIX):
-            return f"`{self.by}={self.value}`"
-        return f"`{key} = {self.value!r}` in {self.by}"
+            return f"`{self.by}={str(self.value)[:_SHOWN]}`"
+        return f"`{key} = {repr(self.value)[:_SHOWN]}` in {self.by}"
 
 
 class Layers:
@@ -69,11 +71,12 @@ class Layers:
 
     def _take(self, key: str, said: Said, values: dict[str, Any]) -> bool:
         """Puts a value where it belongs; where it makes none, that is said."""
+        whole = values.get("effective_context", DEFAULTS.effective_context)
         if said.by == FLAG and not isinstance(said.value, str):
             values[key] = said.value
             return True
         try:
-            value = meaning(key, said.value, whole=values.get("effective_context", _WHOLE), folder=said.folder)
+            value = meaning(key, said.value, whole=whole, folder=said.folder)
         except Wrong as error:
             if said.by == FLAG:
                 raise BadUsage(f"`{said.value}` is {error} for `{key}`") from None
@@ -129,6 +132,24 @@ class Layers:
             else:
                 self._warnings.append(f"{path}: there is no key `{name}`{_meant(name)}; it is ignored")
         return said
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a file says. Raises BadConfiguration where it cannot be read or is no TOML."""
+    import tomllib  # noqa: PLC0415 - variables need none
+
+    try:
+        if not path.is_file():
+            raise BadConfiguration(f"{path}: there is no such file")
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise BadConfiguration(f"{path}: it has more than {_LARGEST} bytes")
+        return tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise BadConfiguration(f"{path}: it cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadConfiguration(f"{path}: it is no TOML: {error}") from None
 
 
 def preset_file(name: str) -> Path:
@@ -192,6 +213,6 @@ def _made(values: Mapping[str, Any], origins: Mapping[str, str], warnings: list[
         section, dot, name = key.partition(".")
         if dot:
             parts[section][name] = value
-    sections = {section: cls(**parts[section]) for section, cls in SECTIONS.items()}
+    sections = {section: replace(default, **parts[section]) for section, default in SECTIONS.items()}
     plain = {key: value for key, value in values.items() if "." not in key}
     return Settings(**plain, **sections, origins=dict(origins), warnings=tuple(warnings))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from omcli.memory.record import record
-from omcli.settings.files import is_there, project_file, user_file
 from omcli.settings.settings import Settings
 
 PREFIX = "OM_"
+PROJECT_FILE = ".om.toml"
 FLAG = "flag"
 """Who says what the command line says."""
 # What most runs are given, if anything: it needs no looking up.
@@ -76,3 +78,41 @@ def default_store() -> Path:
     from platformdirs import user_data_path  # noqa: PLC0415
 
     return user_data_path("om", appauthor=False) / "memory.db"
+
+
+def user_file(environment: Mapping[str, str]) -> Path:
+    """Where the user's own file lies, or would: `config.toml` in the user's configuration folder for `om`."""
+    if sys.platform == "linux" and "ANDROID_ROOT" not in environment:
+        # What platformdirs comes to as well, but that takes 3 ms of every run.
+        folder = environment.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")  # noqa: PTH111
+        return Path(folder, "om", "config.toml")
+    from platformdirs import user_config_path  # noqa: PLC0415
+
+    return user_config_path("om", appauthor=False) / "config.toml"
+
+
+def project_file() -> Path | None:
+    """The file of the project that the current directory is in: the nearest one above.
+
+    The search ends with the root of a Git repository, and before the home directory: what lies there is of no project.
+    """
+    return next((folder / PROJECT_FILE for folder in _folders() if is_there(folder / PROJECT_FILE)), None)
+
+
+def _folders() -> Iterator[Path]:
+    try:
+        here = Path.cwd()
+    except OSError:
+        return
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    for folder in (here, *here.parents):
+        if folder == home and folder != here:
+            return
+        yield folder
+        if os.path.lexists(folder / ".git"):
+            return
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is something by this name, be it readable or not."""
+    return os.path.lexists(path)

@@ -117,8 +117,8 @@ class ContextSettings:
 
 
 @record
-class ObserverSettings:
-    """The model that observes."""
+class ModelSettings:
+    """A model, and who answers in its place. Without a provider of its own the reflector's is the observer's."""
 
     provider: str | None = None
     """Whose: `anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model. Where nobody says, the one whose
@@ -138,27 +138,11 @@ class ObserverSettings:
     fallback_model: str | None = None
     """Asked once where the model fails."""
     fallback: Fallback = "none"
-    """Who observes where the models fail: nobody, so that messages wait, or the rules."""
+    """Who does the work where the models fail: nobody, so that it waits, or the rules."""
     instructions_file: Path | None = None
     """A text of yours that is added to what the model is told."""
     images: bool = True
-    """Whether it is shown images, where it takes them."""
-
-
-@record
-class ReflectorSettings:
-    """The model that reflects. Without a provider and a model of its own it is the observer's."""
-
-    provider: str | None = None
-    model: str | None = None
-    base_url: str | None = None
-    command: str | None = None
-    temperature: float | None = 0.0
-    effort: str | None = None
-    max_output: Tokens | None = None
-    fallback_model: str | None = None
-    fallback: Fallback = "none"
-    instructions_file: Path | None = None
+    """Whether it is shown images, where it takes them. A reflector has none to see."""
 
 
 @record
@@ -224,8 +208,8 @@ class Settings:
     observe: ObserveSettings = ObserveSettings()
     reflect: ReflectSettings = ReflectSettings()
     context: ContextSettings = ContextSettings()
-    observer: ObserverSettings = ObserverSettings()
-    reflector: ReflectorSettings = ReflectorSettings()
+    observer: ModelSettings = ModelSettings()
+    reflector: ModelSettings = ModelSettings(temperature=0.0)
     tools: ToolSettings = ToolSettings()
     provider: ProviderSettings = ProviderSettings()
     limits: Limits = Limits()

@@ -10,16 +10,14 @@ from typing import Any, get_args
 from omcli.settings import settings
 from omcli.settings.settings import Price, Settings
 
-SECTIONS: Mapping[str, type] = {
-    name: type(default)
-    for name, default in (
-        ("observe", settings.ObserveSettings()), ("reflect", settings.ReflectSettings()),
-        ("context", settings.ContextSettings()), ("observer", settings.ObserverSettings()),
-        ("reflector", settings.ReflectorSettings()), ("tools", settings.ToolSettings()),
-        ("provider", settings.ProviderSettings()), ("limits", settings.Limits()),
-    )
-}  # fmt: skip
-_NO_KEYS = {*SECTIONS, "origins", "warnings"}
+DEFAULTS = Settings(db=Path())
+"""What holds where nobody says anything, but for the store."""
+SECTIONS: Mapping[str, Any] = {
+    name: getattr(DEFAULTS, name)
+    for name in ("observe", "reflect", "context", "observer", "reflector", "tools", "provider", "limits")
+}
+"""The keys with a dot begin with one of these."""
+_NO_KEYS = {*SECTIONS, "origins", "warnings", "reflector.images"}
 _UNSET = frozenset({"unlimited", "unset"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
@@ -32,10 +30,10 @@ class Wrong(Exception):
 
 
 def _kinds() -> dict[str, str]:
-    kinds = {name: kind for name, kind in Settings.__annotations__.items() if name not in _NO_KEYS}
-    for section, cls in SECTIONS.items():
-        kinds |= {f"{section}.{name}": kind for name, kind in cls.__annotations__.items()}
-    return kinds
+    kinds = dict(Settings.__annotations__)
+    for section, default in SECTIONS.items():
+        kinds |= {f"{section}.{name}": kind for name, kind in type(default).__annotations__.items()}
+    return {key: kind for key, kind in kinds.items() if key not in _NO_KEYS}
 
 
 KEYS: Mapping[str, str] = _kinds()
