@@ -62,7 +62,8 @@ class AnthropicMessages:
                 with client.messages.create(**_parameters(request), stream=True) as events:
                     body: object = _assembled(event.model_dump(warnings=False) for event in events)
             else:
-                body = client.messages.with_raw_response.create(**_parameters(request)).http_response.json()
+                raw = client.messages.with_raw_response.create(**_parameters(request))
+                body = failures.json_of(raw.http_response.text)
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             raise translated(error) from error
         return _answer(body, request.model)
@@ -92,8 +93,6 @@ def translated(error: Exception) -> AttemptFailed:
             return failures.of_break(failures.said_in(error.body) or "without a message")
         case anthropic.APIStatusError():
             return failures.of_status(error.status_code, error.body, error.response.headers)
-        case anthropic.APITimeoutError():
-            return failures.of_silence()
         case anthropic.APIConnectionError():
             return failures.of_http(error)
         case anthropic.APIError():

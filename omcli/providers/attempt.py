@@ -72,6 +72,7 @@ class AttemptFailed(Exception):
         *,
         hint: str = "",
         status: int | None = None,
+        said: str = "",
         tries: int = 1,
         delay: float = 1.0,
         retry_after: float | None = None,
@@ -81,9 +82,11 @@ class AttemptFailed(Exception):
         self.kind = kind
         """What it comes to where nothing else helps."""
         self.text = text
-        """What the endpoint or the library said."""
+        """What went wrong, in words: the endpoint's own where it has any."""
         self.hint = hint
         self.status = status
+        self.said = said
+        """All that the endpoint said, in small letters."""
         self.tries = tries
         """How often an ask may fail in all for such a failure to be tried again: 1, never."""
         self.delay = delay

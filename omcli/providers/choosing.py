@@ -79,7 +79,7 @@ def _remote(
         access=Access(
             endpoint=place.name,
             address=address,
-            key_from=key_from,
+            key_from=key_from or ("a profile of Anthropic's SDK" if has_profile else ""),
             secrets=(key,) if key else (),
         ),
         model=model,

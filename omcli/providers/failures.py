@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 from collections.abc import Mapping
@@ -30,49 +31,56 @@ _TOO_LONG = (
     "exceed_context", "reduce the length", "request_too_large", "prompt too long",
 )  # fmt: skip
 _OUT_OF_MONEY = ("insufficient_quota", "credit balance", "exceeded your current quota")
+_SEARCHED = 10_000
+"""Characters of an error in which words are looked for."""
 _HTML = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
 
 
 def said_in(body: object) -> str:
     """The message in the body of an error, wherever this endpoint puts it; empty where there is none."""
-    if isinstance(body, str):
-        return "an HTML page" if _HTML.match(body) else body.strip()
-    if isinstance(body, list) and body:
-        return said_in(body[0])
-    if not isinstance(body, Mapping):
-        return ""
-    for name in ("error", "message", "detail", "msg"):
-        if (inner := body.get(name)) and (said := said_in(inner)):
-            codes = (body.get(code) for code in ("code", "type", "param"))
-            marks = [code for code in codes if isinstance(code, str) and code not in said]
-            return f"{said} ({', '.join(marks)})" if marks and name != "error" else said
+    match body:
+        case str():
+            return "a web page" if _HTML.match(body) else body.strip()
+        case [first, *_]:
+            return said_in(first)
+        case Mapping():
+            found = (said_in(body.get(name)) for name in ("error", "message", "detail", "msg"))
+            return next((said for said in found if said), "")
     return ""
 
 
 def of_status(status: int, body: object, headers: Mapping[str, str] | None = None) -> AttemptFailed:
     """An answer that is an error."""
-    said = said_in(body)
-    told = f"{said} (HTTP {status})" if said else f"HTTP {status}"
-    kind, hint = _kind(status, said)
+    said, all_said = said_in(body), str(body)[:_SEARCHED].lower()
+    kind, hint = _kind(status, all_said)
     passes = kind is Unreachable and (headers or {}).get("x-should-retry") != "false"
     return AttemptFailed(
         kind,
-        told,
+        f"{said} (HTTP {status})" if said else f"HTTP {status}",
         hint=hint,
         status=status,
+        said=all_said,
         tries=_TRIES if passes else 1,
         retry_after=_retry_after(headers or {}),
     )
 
 
+def json_of(text: str) -> object:
+    """The body of a success. Raises AttemptFailed where it is no JSON."""
+    try:
+        body: object = json.loads(text)
+    except (ValueError, RecursionError):
+        raise not_a_model("it sent a web page" if _HTML.match(text) else "what it sent is no JSON") from None
+    return body
+
+
 def _kind(status: int, said: str) -> tuple[type[OmError], str]:
-    lower = said.lower()
-    if status in (401, 402, 403) or any(phrase in lower for phrase in _OUT_OF_MONEY):
+    if status in (401, 402, 403) or any(phrase in said for phrase in _OUT_OF_MONEY):
         return NotAllowed, ""
-    if status == 413 or (status in (400, 422, 500) and any(phrase in lower for phrase in _TOO_LONG)):
+    if status == 413 or (status in (400, 422, 500) and any(phrase in said for phrase in _TOO_LONG)):
         return PromptTooLong, "observe less at once: a smaller `observe.batch_tokens`"
     if status == 404:
-        if "model" in lower:
+        if "model" in said:
             return UnknownModel, "name another with `--model`"
         return BadConfiguration, "check the base URL: there is nothing at this address"
     if status in (408, 409, 425, 429) or status >= 500:
@@ -113,6 +121,8 @@ def of_http(error: Exception) -> AttemptFailed:
         return AttemptFailed(Unreachable, f"the connection broke: {_told(inner)}", hint=_LATER, tries=_TRIES)
     if any(isinstance(one, httpx2.DecodingError | httpx2.TooManyRedirects | ValueError) for one in chain):
         return not_a_model(f"what it sent cannot be read ({type(inner).__name__})")
+    if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+        return AttemptFailed(Unreachable, "no answer in time", hint=_LATER)
     return AttemptFailed(
         Unreachable,
         f"no connection: {_told(inner)}",
@@ -128,9 +138,11 @@ def of_break(told: str) -> AttemptFailed:
     return AttemptFailed(Unreachable, f"the reply broke off: {told}", hint=_LATER, tries=2)
 
 
-def of_silence() -> AttemptFailed:
+def of_silence(seconds: float) -> AttemptFailed:
     """The deadline came before the answer."""
-    return AttemptFailed(Unreachable, "no answer in time", hint="a slow model needs a longer `provider.timeout`")
+    return AttemptFailed(
+        Unreachable, f"no answer within {seconds:g} s", hint="a slow model needs a longer `provider.timeout`"
+    )
 
 
 def of_nobody() -> AttemptFailed:

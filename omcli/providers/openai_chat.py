@@ -65,7 +65,7 @@ class OpenAIChat:
                     body: object = _assembled(event.model_dump(warnings=False) for event in events)
             else:
                 raw = client.chat.completions.with_raw_response.create(**self._parameters(request))
-                body = raw.http_response.json()
+                body = failures.json_of(raw.http_response.text)
         except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             raise translated(error) from error
         return _answer(body, request.model)
@@ -112,8 +112,6 @@ def translated(error: Exception) -> AttemptFailed:
     match error:
         case openai.APIStatusError():
             return failures.of_status(error.status_code, error.body, error.response.headers)
-        case openai.APITimeoutError():
-            return failures.of_silence()
         case openai.APIConnectionError():
             return failures.of_http(error)
         case openai.APIResponseValidationError():

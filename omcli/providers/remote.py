@@ -96,7 +96,7 @@ class RemoteModel:
         """One request, in what is left of the time."""
         seconds = patience.remaining
         if not seconds:
-            raise failures.of_silence()
+            raise failures.of_silence(self._seconds)
         with _http(seconds) as http:
 
             def work(alive: Callable[[], None]) -> Answer:
@@ -108,7 +108,7 @@ class RemoteModel:
             except NoSign:
                 raise failures.of_nobody() from None
             except TimeUp:
-                raise failures.of_silence() from None
+                raise failures.of_silence(self._seconds) from None
 
     def _first_rung(self) -> Rung:
         known = self._rungs.rung(self._access.address, self.model)
@@ -120,13 +120,12 @@ class RemoteModel:
 
     def _otherwise(self, request: Request, failed: AttemptFailed) -> Request | None:
         """The request without what was refused; None where that isn't what it failed for."""
-        said = failed.text.lower()
         below = self._below(request.rung)
-        if below and failed.status in _FORMAT_REFUSALS and any(word in said for word in _FORMAT_WORDS):
+        if below and failed.status in _FORMAT_REFUSALS and any(word in failed.said for word in _FORMAT_WORDS):
             return replace(request, rung=below)
         if failed.status not in _REFUSALS:
             return None
-        refused = next((name for name in self._wire.optional(request) if name in said), None)
+        refused = next((name for name in self._wire.optional(request) if name in failed.said), None)
         if refused is None:
             return None
         self._given_up |= {refused}
