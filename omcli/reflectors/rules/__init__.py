@@ -1,0 +1,42 @@
+"""The reflector that needs no model: repeats become one row, detail is folded, what matters least leaves sight."""
+
+from __future__ import annotations
+
+from omcli.memory.ports import Material, Reflected, TokenCounter
+from omcli.reflectors.items import lasting
+from omcli.reflectors.rules import folds, joining, losses, repeats
+from omcli.reflectors.rules.sight import Sight
+
+
+class RuleReflector:
+    """Fewer rows by rules: pure, deterministic, without a model. Nothing is said that no row says."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+
+    def reflect(self, material: Material) -> Reflected:
+        """What the rows come to.
+
+        What costs nothing is always done: repeats go, runs of one command are counted, failures of one thing that were
+        mended are one row. Then, only as far as the target asks for it: what was looked at, edits of a file and what
+        was asked for and done are folded, and rows are dropped, the least needed first.
+        """
+        items = lasting(material.rows)
+        sight = Sight.of(material, self._counter)
+        for repeated in repeats.repeated(sight.mergeable()):
+            sight.drop(repeated)
+        for find in (folds.runs, folds.failures):
+            for fold in find(sight.foldable()):
+                sight.fold(fold)
+        for fold in folds.detail(sight):
+            if sight.fits:
+                break
+            sight.fold(fold)
+        for loss in losses.in_order(sight, now=material.now):
+            if sight.fits:
+                break
+            sight.drop(loss)
+        if material.most_rows:
+            drafts = joining.joined(material, sight)
+            return Reflected(reflections=drafts, dropped=tuple(sight.dropped) if drafts else (), items=items)
+        return Reflected(reflections=tuple(sight.drafts), dropped=tuple(sight.dropped), items=items)

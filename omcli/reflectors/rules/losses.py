@@ -1,0 +1,52 @@
+"""The order in which rows leave sight where folding is not enough: what matters least, and longest ago, first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from omcli.memory.observation import SETTLED, Observation, Priority
+from omcli.memory.ports import Dropped
+from omcli.memory.worth import most_telling
+from omcli.reflectors.rules.sight import Sight, is_in_force, is_untouchable
+
+_LOW_DAYS, _SETTLED_DAYS = 2, 3
+_RECENT = 4
+"""The newest one of so many rows are the last to go."""
+
+
+def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
+    """Rows that may leave sight, the least needed first.
+
+    Low ones older than two days; medium ones that are settled and older than three; then low ones, and settled ones,
+    of any age: each the oldest first. Then medium ones, what says least that no other row says first, the most recent
+    ones last. What is high, open or in force stays.
+    """
+    rows = list(sight.rows.values())
+    free = [row for row in rows if not (row.id in sight.protected or is_untouchable(row) or is_in_force(row))]
+    low = [row for row in free if row.priority is Priority.LOW]
+    medium = [row for row in free if row.priority is Priority.MEDIUM]
+    settled = [row for row in medium if row.status in SETTLED]
+    old_low = [row for row in low if _days(row.dated, now) > _LOW_DAYS]
+    old_settled = [row for row in settled if _days(row.dated, now) > _SETTLED_DAYS]
+    gone: set[str] = set()
+    for rank in (old_low, old_settled, low, settled, _by_worth(rows, medium)):
+        for row in rank:
+            if row.id not in gone:
+                gone.add(row.id)
+                yield Dropped(row=row.id, reason="resolved" if row.status in SETTLED else "trivial")
+
+
+def _by_worth(rows: list[Observation], among: list[Observation]) -> list[Observation]:
+    """What tells least first; the newest rows last."""
+    recent = {row.id for row in rows[len(rows) - len(rows) // _RECENT :]}
+    wanted = {row.id for row in among}
+    least = [rows[place] for place in reversed(list(most_telling(rows))) if rows[place].id in wanted]
+    return sorted(least, key=lambda row: row.id in recent)
+
+
+def _days(then: str, now: str) -> float:
+    """Days from one instant to another; zones are of no account here."""
+    moments = (datetime.fromisoformat(at.removesuffix("Z")) for at in (now, then))
+    later, earlier = (moment.replace(tzinfo=None) for moment in moments)
+    return (later - earlier).total_seconds() / 86400

@@ -1,0 +1,137 @@
+"""Rows that say what another one says: word for word, in nearly the same words, or as a part of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from omcli.memory.anchors import anchors
+from omcli.memory.observation import Observation, Priority, Type
+from omcli.memory.patterns import lazily
+from omcli.memory.ports import Dropped
+from omcli.memory.record import record
+from omcli.memory.worth import folded
+
+_AGENT = "Agent: "
+_SAID = frozenset({Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT, Type.REQUEST, Type.QUESTION})
+_HAPPENS = frozenset({Type.EVENT, Type.FACT})
+"""What may be said of another day in the same words."""
+_RANKS = {Priority.LOW: 0, Priority.MEDIUM: 1, Priority.HIGH: 2}
+_COMPARED = 50
+"""Rows with the same names and numbers that a row is compared with."""
+_FEWEST_WORDS = 4
+"""Words a row has to have before one that has them as well makes it superfluous."""
+_LEAST_SHARED = 0.75
+"""How much of the longer row the shorter one has to be."""
+
+_WORD = lazily(r"\w+(?:[-./:#@'’]+\w+)*")
+_SAYS_LITTLE = frozenset("a an the is are was were be been am it this that i we you has have had just also now".split())
+_NEGATIONS = frozenset("no not never none nothing neither nor without cannot can't".split())
+_CLAUSE_ENDS = lazily(r" · |[.:;!?](?= |$)")
+
+
+def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
+    """Rows that others make superfluous, each with the one that does. `rows` are oldest first.
+
+    Of equal rows the most important stays, of those the newest. What differs in a number, a name or a negation is
+    another statement, and so is what was said of another day.
+    """
+    left: list[Observation] = []
+    latest: dict[tuple[str, str | None, str | None], Observation] = {}
+    newest = list(reversed(rows))
+    newest.sort(key=lambda row: -_RANKS[row.priority])
+    for row in newest:
+        if (same := latest.setdefault((row.text, *_occasion(row)), row)) is not row:
+            yield Dropped(row=row.id, reason="duplicate", by=same.id)
+        else:
+            left.append(row)
+    said = [_Said.of(row) for row in left if row.type in _SAID]
+    wholes = _Wholes(said)
+    kept: dict[tuple[object, ...], list[_Said]] = defaultdict(list)
+    for one in said:
+        alike = kept[one.names]
+        by = next((other for other in reversed(alike[-_COMPARED:]) if one.is_told_by(other)), None) or wholes.of(one)
+        if by is None:
+            alike.append(one)
+        else:
+            yield Dropped(row=one.row.id, reason="duplicate", by=by.row.id)
+
+
+def speaker(text: str) -> str:
+    """Who says a row, as it is told; empty where nobody is."""
+    who, colon, _ = text.partition(": ")
+    return who if colon and len(who) <= 40 and who[:1].isupper() and who.replace(" ", "").isalnum() else ""
+
+
+@record
+class _Said:
+    """A row as far as it is compared with others."""
+
+    row: Observation
+    names: tuple[object, ...]
+    """What may not differ: who says it, when, the names, the numbers and the negations."""
+    words: tuple[str, ...]
+    """In order, in one form each, without those that say little."""
+
+    @classmethod
+    def of(cls, row: Observation) -> _Said:
+        words = _WORD.findall(row.text)
+        told = [word for word in words if word != word.lower() or not word.isalpha()]
+        negated = sum(word.lower() in _NEGATIONS or word.lower().endswith(("n't", "n’t")) for word in words)
+        return cls(
+            row=row,
+            names=(row.type, speaker(row.text), *_occasion(row), frozenset((*told, *anchors(row.text))), negated),
+            words=tuple(folded(word.lower()) for word in words if word.lower() not in _SAYS_LITTLE),
+        )
+
+    def is_told_by(self, other: _Said) -> bool:
+        """Whether another row of the same names has all its words, in their order, and few more."""
+        if len(self.words) < _FEWEST_WORDS or len(self.words) < _LEAST_SHARED * len(other.words):
+            return False
+        rest = iter(other.words)
+        return _RANKS[self.row.priority] <= _RANKS[other.row.priority] and all(word in rest for word in self.words)
+
+
+class _Wholes:
+    """Rows of which others are a part: `docs: link the guide` of `Committed 38a965e on main: docs: link the guide`."""
+
+    def __init__(self, said: Sequence[_Said]) -> None:
+        self._clauses = [_clauses(one.row.text) for one in said]
+        self._said = said
+        self._places: dict[str, list[int]] = defaultdict(list)
+        """Rows by the clauses they have."""
+        for place, clauses in enumerate(self._clauses):
+            for clause in set(clauses.strip("\n").split("\n")):
+                self._places[clause].append(place)
+
+    def of(self, one: _Said) -> _Said | None:
+        """A row that holds what an agent's row says, where others hold all of it and are no less important."""
+        if not one.row.text.startswith(_AGENT) or len(one.words) <= _FEWEST_WORDS:
+            return None
+        parts = one.row.text.removeprefix(_AGENT).split(" · ")
+        holders = [self._holder(one.row, _clauses(part)) for part in parts]
+        return holders[0] if all(holders) else None
+
+    def _holder(self, row: Observation, part: str) -> _Said | None:
+        rarest = min((self._places[clause] for clause in part.strip("\n").split("\n")), key=len)
+        for place in rarest:
+            if _may_hold(row, self._said[place].row) and part in self._clauses[place]:
+                return self._said[place]
+        return None
+
+
+def _may_hold(part: Observation, whole: Observation) -> bool:
+    """Whether a row may hold another: it is more important, or says more. So no two rows hold each other."""
+    ranks = _RANKS[part.priority], _RANKS[whole.priority]
+    return whole.type is not Type.PLAN and (ranks[0], len(part.text)) < (ranks[1], len(whole.text))
+
+
+def _clauses(text: str) -> str:
+    """A text in small letters with a line for every clause."""
+    lines = (line.strip(" `*.").lower() for line in _CLAUSE_ENDS.sub("\n", text).split("\n"))
+    return f"\n{chr(10).join(line for line in lines if line)}\n"
+
+
+def _occasion(row: Observation) -> tuple[str | None, str | None]:
+    """What day a row speaks of."""
+    return row.refers_to, row.dated[:10] if row.type in _HAPPENS and speaker(row.text) != "Agent" else None

@@ -1,0 +1,129 @@
+"""What is in sight while rows are folded and dropped, and what became of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Status, Type
+from omcli.memory.ports import Dropped, Material, TokenCounter
+from omcli.memory.record import field, mutable_record
+from omcli.memory.worth import PINNED
+
+_IN_FORCE = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.CORRECTION, Type.DECISION})
+"""What somebody wants, said or settled: it stays word for word until it is overruled."""
+_RANKS = (Priority.LOW, Priority.MEDIUM, Priority.HIGH)
+
+
+@mutable_record
+class Sight:
+    """Rows on their way to fewer."""
+
+    counter: TokenCounter
+    target: int
+    tokens: int
+    """Of everything in sight, new rows included."""
+    rows: dict[str, Observation]
+    """Those given that are still in sight, by id, oldest first."""
+    protected: frozenset[str]
+    """Ids of rows that have to stay."""
+    fixed: frozenset[str]
+    """Ids of rows whose place none takes."""
+    drafts: list[Draft] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, material: Material, counter: TokenCounter) -> Sight:
+        """Everything, to begin with. Reflections are folded again only where nothing else is given."""
+        again = all(row.kind is Kind.REFLECTION for row in material.rows)
+        fixed = {row.id for row in material.rows if is_untouchable(row) or (is_reflection(row) and not again)}
+        return cls(
+            counter=counter,
+            target=material.target,
+            tokens=sum(tokens_of(row, counter) for row in material.rows),
+            rows={row.id: row for row in material.rows},
+            protected=material.protected,
+            fixed=material.protected | fixed,
+        )
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is in sight holds the target."""
+        return self.tokens <= self.target
+
+    def mergeable(self) -> list[Observation]:
+        """Rows that may give way to one that says the same."""
+        return [row for row in self.rows.values() if row.id not in self.fixed]
+
+    def foldable(self) -> list[Observation]:
+        """Rows whose wording may change."""
+        return [row for row in self.mergeable() if not is_in_force(row)]
+
+    def drop(self, dropped: Dropped) -> None:
+        """Takes a row out of sight."""
+        self.tokens -= tokens_of(self.rows.pop(dropped.row), self.counter)
+        self.dropped.append(dropped)
+
+    def fold(self, draft: Draft) -> None:
+        """Puts a row in the place of those it replaces, where that is shorter and they are all still there."""
+        if not all(row in self.rows for row in draft.replaces):
+            return
+        before = sum(tokens_of(self.rows[row], self.counter) for row in draft.replaces)
+        after = self.counter.text(draft.text)
+        if after < before:
+            for row in draft.replaces:
+                del self.rows[row]
+            self.tokens += after - before
+            self.drafts.append(draft)
+
+
+def tokens_of(row: Observation, counter: TokenCounter) -> int:
+    """What a row takes by a counter, whichever it was counted with."""
+    return row.tokens if row.counter == counter.name else counter.text(row.text)
+
+
+def is_untouchable(row: Observation) -> bool:
+    """Whether a row stays as it is whatever is asked for: open, pinned, or written by hand or for later sessions."""
+    return row.status is Status.OPEN or PINNED in row.tags or row.kind in (Kind.NOTE, Kind.ITEM)
+
+
+def is_in_force(row: Observation) -> bool:
+    """Whether a row says what holds until somebody says otherwise."""
+    return row.type in _IN_FORCE and row.status not in SETTLED
+
+
+def is_reflection(row: Observation) -> bool:
+    """Whether a row was folded already."""
+    return row.kind is Kind.REFLECTION
+
+
+def folded(
+    rows: Sequence[Observation],
+    text: str,
+    *,
+    reason: str,
+    told: Iterable[Observation] = (),
+    status: Status | None = None,
+) -> Draft:
+    """One row in the place of several: of the strongest type and priority, dated like the newest.
+
+    `told` are rows that it draws on and that stay.
+    """
+    ground = sorted({row.id: row for row in (*rows, *told)}.values(), key=lambda row: (row.dated, row.id))
+    strongest = max(rows, key=lambda row: (_RANKS.index(row.priority), row.importance, row.dated, row.id))
+    statuses = {row.status for row in rows}
+    dates = {row.refers_to for row in rows}
+    return Draft(
+        text=text,
+        type=strongest.type,
+        importance=max(row.importance for row in rows),
+        priority=strongest.priority,
+        status=status or (statuses.pop() if len(statuses) == 1 else None),
+        sources=tuple(sorted({seq for row in ground for seq in row.sources})),
+        event_at=max((row.event_at for row in rows if row.event_at), default=None),
+        refers_to=dates.pop() if len(dates) == 1 else None,
+        tags=tuple(sorted({tag for row in rows for tag in row.tags})),
+        metadata={"folded": len(rows)},
+        supports=tuple(row.id for row in ground),
+        replaces=tuple(row.id for row in rows),
+        reason=reason,
+    )
