@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.fake_provider import FakeModel
 
 # How long an example takes says more about the machine, where programs are killed and raced beside it.
 settings.register_profile("om", deadline=None)
@@ -22,6 +24,9 @@ _CLEARED = ("OM_", "ANTHROPIC_", "OPENAI_", "CLAUDE", "XDG_")
 _CLEARED_NAMES = {
     "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "COLUMNS", "PYTHONUTF8", "PYTHONIOENCODING",
     "PYTHONUNBUFFERED",
+    # A proxy stands between a program and its model.
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR",
     # Hundreds of processes are faster when they need not compile.
     "PYTHONDONTWRITEBYTECODE",
 }  # fmt: skip
@@ -121,3 +126,12 @@ def om(tmp_path: Path) -> Om:
 def new_om(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Om]:
     """Makes `om` commands with a new store each, for tests that share nothing and need many."""
     return lambda: Om(tmp_path_factory.mktemp("om"))
+
+
+@pytest.fixture
+def fake_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeModel]:
+    """A model endpoint on the loopback that speaks both wires; the machine's keys and proxies are out of the way."""
+    for name in (name for name in os.environ if name.startswith(_CLEARED) or name in _CLEARED_NAMES):
+        monkeypatch.delenv(name)
+    with FakeModel() as fake:
+        yield fake

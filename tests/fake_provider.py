@@ -120,6 +120,21 @@ class Asked:
         return bool(self.body.get("stream"))
 
 
+class KnownRungs:
+    """What is remembered of endpoints, as long as a test lasts."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, str], Rung] = {}
+
+    def rung(self, endpoint: str, model: str) -> Rung | None:
+        """The rung that worked last."""
+        return self.known.get((endpoint, model))
+
+    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
+        """Remembers it."""
+        self.known[endpoint, model] = rung
+
+
 class FakeModel:
     """The endpoint, while it is entered."""
 

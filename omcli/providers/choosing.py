@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from omcli.memory.errors import BadConfiguration, NotAllowed
 from omcli.memory.model import Provider, Rungs
 from omcli.memory.record import record
+from omcli.providers.addresses import checked_url, is_loopback
 from omcli.providers.attempt import Wire
 from omcli.providers.table import Endpoint, Protocol, endpoint
 
@@ -64,12 +63,12 @@ def _remote(
     from omcli.providers.remote import Access, RemoteModel
 
     given_url = spec.base_url or environment.get(place.url_variable)
-    address = _checked_url(given_url or place.base_url)
+    address = checked_url(given_url or place.base_url)
     variable = next((name for name in place.key_variables if environment.get(name)), None)
     key_from = "the settings" if spec.key else variable or ""
     key = _checked_key(spec.key or (environment[variable] if variable else ""), key_from)
     has_profile = place.protocol is Protocol.ANTHROPIC and _has_profile(environment)
-    if not (key or has_profile or place.is_local or _is_loopback(address)):
+    if not (key or has_profile or place.is_local or is_loopback(address)):
         raise NotAllowed(
             f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
             hint=f"set {place.key_variables[0]}, or keep to rules with `--observer rules`",
@@ -110,38 +109,12 @@ def _wire(place: Endpoint, *, address: str | None, key: str | None, is_token: bo
     )
 
 
-def _checked_url(url: str) -> str:
-    """The URL without its last slash. Raises BadConfiguration for one that no request can go to."""
-    try:
-        parts = urlsplit(url)
-        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_whole = False
-    if not is_whole or any(char.isspace() or not char.isprintable() for char in url):
-        raise BadConfiguration(
-            f"the base URL {url[:80]!r} is none", hint="it looks like `https://host/v1` or `http://localhost:11434/v1`"
-        )
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise BadConfiguration(
-            "a base URL is scheme, host and path, without user, query or fragment", hint="a key goes into its variable"
-        )
-    return url.rstrip("/")
-
-
 def _checked_key(key: str, key_from: str) -> str | None:
     """The key without spaces around it. Raises NotAllowed for one that cannot be sent."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise NotAllowed(f"what {key_from} holds is no key", hint="a key is one word; was more copied with it?")
     return key or None
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _has_profile(environment: Mapping[str, str]) -> bool:

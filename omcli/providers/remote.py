@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
 from omcli.memory.json_text import json_in
@@ -12,6 +13,7 @@ from omcli.memory.model import Prompt, Reply, Rung, Rungs, Stop
 from omcli.memory.record import record, replace
 from omcli.memory.redaction import redact
 from omcli.providers import failures
+from omcli.providers.addresses import is_loopback
 from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, Wire
 from omcli.providers.patience import NoSign, Patience, TimeUp, wait_for
 
@@ -97,7 +99,7 @@ class RemoteModel:
         seconds = patience.remaining
         if not seconds:
             raise failures.of_silence(self._seconds)
-        with _http(seconds) as http:
+        with _http(self._access.address, seconds) as http:
 
             def work(alive: Callable[[], None]) -> Answer:
                 http.event_hooks = {"request": [lambda sent: _tell_when_connected(sent, alive)]}
@@ -165,12 +167,14 @@ class RemoteModel:
         return self.name
 
 
-def _http(seconds: float) -> httpx2.Client:
-    """A client that goes nowhere but where it is told: a prompt must not follow a redirect."""
+def _http(address: str, seconds: float) -> httpx2.Client:
+    """A client that goes nowhere but where it is told: a prompt must not follow a redirect, and what runs on this
+    machine is not asked through a proxy on another."""
     import httpx2
 
+    here = {f"all://{urlsplit(address).netloc}": None} if is_loopback(address) else {}
     try:
-        return httpx2.Client(timeout=seconds, follow_redirects=False)
+        return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here)
     except OSError as error:
         raise AttemptFailed(
             BadConfiguration,

@@ -11,7 +11,7 @@ A reply is
 - `"echo"`: the reply a diligent model would give (`scripted_echo`): to an observer's prompt, one row for every message
   label it shows (`m1`, `m2`, …), citing it and repeating that message's words; to a reflector's prompt, one reflection
   of all the rows it shows.
-- any other text: that text, word for word.
+- any other text: that text, word for word. A blank one fails as unusable, as with any provider.
 - an object, all of whose fields are optional:
     `text`    the text; `"echo"` as above
     `json`    instead of `text`: any JSON value, which is written out
@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import Any
 
 from omcli.memory import errors
-from omcli.memory.errors import BadConfiguration, OmError, Unreachable
+from omcli.memory.errors import BadConfiguration, OmError, Unreachable, Unusable
 from omcli.memory.model import Picture, Prompt, Reply, Stop
 from omcli.memory.record import record
 from omcli.providers.scripted_echo import echo
@@ -96,6 +96,8 @@ class Scripted:
             raise Unreachable(f"{self.model} gave no reply within {self._seconds:g} s")
         if entry.error is not None:
             raise entry.error(entry.text or f"{self.model} says so")
+        if entry.stop is Stop.END and not entry.text.strip():
+            raise Unusable(f"{self.model} gave an empty reply")
         return Reply(
             text=echo(prompt) if entry.text == _ECHO else entry.text,
             stop=entry.stop,
