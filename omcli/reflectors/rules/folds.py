@@ -21,8 +21,9 @@ from omcli.memory.observation import (
 )
 from omcli.memory.patterns import lazily
 from omcli.memory.record import replace
+from omcli.reflectors.folding import folded
 from omcli.reflectors.rules.repeats import speaker
-from omcli.reflectors.rules.sight import Sight, folded
+from omcli.reflectors.rules.sight import Sight
 
 _SHOWN = 8
 """Names that a folded row lists before it counts the rest."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Status, Type
+from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Status, Type
 from omcli.memory.ports import Dropped, Material, TokenCounter
 from omcli.memory.record import field, mutable_record
 from omcli.memory.worth import PINNED
+from omcli.reflectors.folding import tokens_of
 
 _IN_FORCE = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.CORRECTION, Type.DECISION})
 """What somebody wants, said or settled: it stays word for word until it is overruled."""
-_RANKS = (Priority.LOW, Priority.MEDIUM, Priority.HIGH)
 
 
 @mutable_record
@@ -76,11 +74,6 @@ class Sight:
             self.drafts.append(draft)
 
 
-def tokens_of(row: Observation, counter: TokenCounter) -> int:
-    """What a row takes by a counter, whichever it was counted with."""
-    return row.tokens if row.counter == counter.name else counter.text(row.text)
-
-
 def is_untouchable(row: Observation) -> bool:
     """Whether a row stays as it is whatever is asked for: open, pinned, or written by hand or for later sessions."""
     return row.status is Status.OPEN or PINNED in row.tags or row.kind in (Kind.NOTE, Kind.ITEM)
@@ -94,36 +87,3 @@ def is_in_force(row: Observation) -> bool:
 def is_reflection(row: Observation) -> bool:
     """Whether a row was folded already."""
     return row.kind is Kind.REFLECTION
-
-
-def folded(
-    rows: Sequence[Observation],
-    text: str,
-    *,
-    reason: str,
-    told: Iterable[Observation] = (),
-    status: Status | None = None,
-) -> Draft:
-    """One row in the place of several: of the strongest type and priority, dated like the newest.
-
-    `told` are rows that it draws on and that stay.
-    """
-    ground = sorted({row.id: row for row in (*rows, *told)}.values(), key=lambda row: (row.dated, row.id))
-    strongest = max(rows, key=lambda row: (_RANKS.index(row.priority), row.importance, row.dated, row.id))
-    statuses = {row.status for row in rows}
-    dates = {row.refers_to for row in rows}
-    return Draft(
-        text=text,
-        type=strongest.type,
-        importance=max(row.importance for row in rows),
-        priority=strongest.priority,
-        status=status or (statuses.pop() if len(statuses) == 1 else None),
-        sources=tuple(sorted({seq for row in ground for seq in row.sources})),
-        event_at=max((row.event_at for row in rows if row.event_at), default=None),
-        refers_to=dates.pop() if len(dates) == 1 else None,
-        tags=tuple(sorted({tag for row in rows for tag in row.tags})),
-        metadata={"folded": len(rows)},
-        supports=tuple(row.id for row in ground),
-        replaces=tuple(row.id for row in rows),
-        reason=reason,
-    )

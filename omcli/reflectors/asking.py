@@ -1,0 +1,160 @@
+"""What a model is asked when it is to fold rows: the rules, the rows with labels, how much detail is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from omcli import prompts
+from omcli.memory.dates import minute
+from omcli.memory.hashes import hashed
+from omcli.memory.model import Prompt
+from omcli.memory.observation import Observation
+from omcli.memory.ports import Material
+from omcli.memory.record import record
+from omcli.memory.text import one_line
+
+GUIDANCE = (
+    "",
+    "Keep about eight tenths of the detail. Merge repeated outcomes of tools; keep names, places, people and events.",
+    "Keep about six tenths of the detail. Fold the older half strongly, by file or by subject; leave no redundancy.",
+    (
+        "Keep about four tenths of the detail. Of the oldest half and more make short summaries, one or two rows of "
+        "ten that belong together. Drop what is superseded and how things were done; keep names, dates, decisions, "
+        "errors and preferences."
+    ),
+    "Keep about two tenths of the detail: outcomes and final states only, one or two rows for each old subject.",
+)
+"""What is asked for at each level of compression, beginning with all detail."""
+
+
+@record
+class Ladder:
+    """How a model is asked, attempt by attempt."""
+
+    levels: tuple[int, ...] = (1, 3)
+    """Places in `GUIDANCE`, one for every attempt; what is beyond the last is the last."""
+    temperature: float | None = None
+    """Of the first attempt; None: not sent."""
+    step: float = 0.0
+    """Added to the temperature with every attempt."""
+    max_output: int | None = None
+    """Tokens a reply may have."""
+    quotes_size: bool = False
+    """Whether an attempt tells how large the one before came out."""
+    trims: bool = False
+    """Whether the last rows of the last reply are given up where it is still larger than asked for."""
+    headed: bool = False
+    """Whether rows are shown under headings, with their range."""
+    guidance: str = ""
+    """What the user wants besides; part of the rules."""
+
+
+def labelled(material: Material) -> Mapping[str, Observation]:
+    """The rows by their labels: `o1`, `o2`, …"""
+    return MappingProxyType({f"o{number}": row for number, row in enumerate(material.rows, start=1)})
+
+
+def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | None, fault: str = "") -> Prompt:
+    """What is asked at an attempt, the first being 0.
+
+    `size` is what the attempt before came to, in tokens; `fault` what was wrong with a reply that could not be read.
+    """
+    rules = prompts.text("reflector")
+    level = min(max(0, ladder.levels[attempt]), len(GUIDANCE) - 1)
+    return Prompt(
+        system="\n\n".join(filter(None, (rules.strip(), ladder.guidance.strip()))),
+        content=(
+            _about(material),
+            _fenced(_shown(material, headed=ladder.headed), material),
+            "\n".join(filter(None, (GUIDANCE[level], _limits(material, ladder, size), fault, _CLOSING))),
+        ),
+        schema=_SCHEMA,
+        name="reflection",
+        max_output=ladder.max_output,
+        temperature=None if ladder.temperature is None else round(ladder.temperature + ladder.step * attempt, 4),
+    )
+
+
+_CLOSING = "Reply with the JSON object and nothing else."
+
+
+def _about(material: Material) -> str:
+    project = f" The project is {one_line(material.project)}." if material.project else ""
+    return f"Today is {material.now[:10]}.{project} These are the rows, oldest first:"
+
+
+def _limits(material: Material, ladder: Ladder, size: int | None) -> str:
+    limits = f"What is left has to fit into {material.target} tokens."
+    if material.most_rows:
+        limits += (
+            f" Write {'one reflection' if material.most_rows == 1 else f'{material.most_rows} reflections'} at most."
+        )
+    if ladder.quotes_size and size is not None:
+        limits += f" Your last reply came to {size} tokens; it has to be shorter."
+    return limits
+
+
+def _shown(material: Material, *, headed: bool) -> str:
+    rows = labelled(material)
+    show = _headed if headed else _line
+    return "\n".join(show(label, row, row.id in material.protected) for label, row in rows.items())
+
+
+def _line(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
+    verbatim = " (verbatim)" if is_protected else ""
+    return f"{label} {minute(row.dated)} {_kind(row)}{verbatim}: {one_line(row.text)}"
+
+
+def _headed(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
+    verbatim = " (verbatim)" if is_protected else ""
+    ends = (minute(row.event_at or row.observed_at), row.refers_to)
+    return (
+        f"## Group `{label}`\n_range: {':'.join(filter(None, ends))}_\n- {_kind(row)}{verbatim}: {one_line(row.text)}"
+    )
+
+
+def _kind(row: Observation) -> str:
+    return " ".join(filter(None, (row.priority.value, row.type.value, row.status and row.status.value)))
+
+
+def _fenced(rows: str, material: Material) -> str:
+    """The rows between two lines that no row can hold."""
+    fence = f"rows-{hashed(material.now, rows):016x}"
+    return f"{fence}\n{rows.replace(fence, '')}\n{fence}"
+
+
+def _object(**fields: object) -> dict[str, object]:
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def _list(of: Mapping[str, object]) -> dict[str, object]:
+    return {"type": "array", "items": of}
+
+
+_TEXT: Mapping[str, object] = {"type": "string"}
+_PERHAPS: Mapping[str, object] = {"type": ["string", "null"]}
+_SCHEMA = _object(
+    reflections=_list(
+        _object(
+            text=_TEXT,
+            priority={"type": "string", "enum": ["high", "medium", "low"]},
+            kind={
+                "type": "string",
+                "enum": "decision fact preference task outcome error event question identity".split(),
+            },
+            status={"type": ["string", "null"], "enum": ["open", "done", "resolved", None]},
+            **{"from": _list(_TEXT), "first": _PERHAPS, "last": _PERHAPS},
+        )
+    ),
+    keep=_list(_TEXT),
+    drop=_list(_object(row=_TEXT, reason=_TEXT, by=_PERHAPS)),
+    items=_list(
+        _object(
+            text=_TEXT,
+            type={"type": "string", "enum": ["knowledge", "behavior", "event", "skill"]},
+            tags=_list(_TEXT),
+            **{"from": _list(_TEXT)},
+        )
+    ),
+)

@@ -1,0 +1,98 @@
+"""The reflector that asks a model, more than once where the first reply does not come out short enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omcli.memory.errors import CutOff, ProviderFailed, Refused, Unusable
+from omcli.memory.model import Provider, Reply
+from omcli.memory.ports import Material, Reflected, TokenCounter
+from omcli.memory.record import replace
+from omcli.reflectors.answers import Answer, answer_of
+from omcli.reflectors.asking import Ladder, prompt_of
+from omcli.reflectors.checking import Candidate, candidate
+from omcli.reflectors.folding import tokens_of
+
+_UNBELIEVABLE = (Unusable, CutOff, Refused)
+"""What is wrong with a reply, not with the way to the model: the next attempt may do better."""
+
+
+class ModelReflector:
+    """Fewer rows by a model: asked for less detail each time, until what it writes holds the target."""
+
+    def __init__(self, provider: Provider, counter: TokenCounter, *, ladder: Ladder) -> None:
+        self._provider = provider
+        self._counter = counter
+        self._ladder = ladder
+
+    def reflect(self, material: Material) -> Reflected:
+        """The first reply that holds the target, else the one that comes out shortest.
+
+        A reply counts only where what is left in sight is less than before. Where none is, the reason is raised:
+        Unusable, CutOff or Refused. What keeps the model from replying at all ends the attempts, and is raised where no
+        reply counts so far: the other ProviderFailed, NotAllowed, BadConfiguration.
+        """
+        climb = _Climb(self._provider, self._counter, self._ladder, material)
+        best: Candidate | None = None
+        try:
+            for found in climb.candidates():
+                best = found if best is None or found.tokens < best.tokens else best
+                if found.tokens <= material.target:
+                    break
+        except ProviderFailed:
+            if best is None:
+                raise
+        if best is None:
+            raise climb.fault
+        return replace(best.reflected, attempts=climb.asked)
+
+
+class _Climb:
+    """The attempts at one reflection."""
+
+    def __init__(self, provider: Provider, counter: TokenCounter, ladder: Ladder, material: Material) -> None:
+        self._provider = provider
+        self._counter = counter
+        self._ladder = ladder
+        self._material = material
+        self._before = sum(tokens_of(row, counter) for row in material.rows)
+        self.asked = 0
+        """How often the model was asked."""
+        self.fault: ProviderFailed = Unusable("no reply")
+        """Why the last attempt does not count."""
+
+    def candidates(self) -> Iterator[Candidate]:
+        """What counts of the replies, attempt by attempt."""
+        size: int | None = None
+        for attempt in range(len(self._ladder.levels)):
+            try:
+                answer = self._answer(attempt, size)
+            except _UNBELIEVABLE as error:
+                self.fault = error
+                continue
+            is_last = attempt == len(self._ladder.levels) - 1
+            found = candidate(answer, self._material, self._counter, trims=self._ladder.trims and is_last)
+            size = found.written
+            if not found.holds:
+                self.fault = Unusable("the reply cites rows or names things that it was not shown, or says nothing")
+            elif found.tokens >= self._before:
+                self.fault = Unusable(
+                    f"the reply is no shorter than what it was to replace: {found.tokens} of {self._before} tokens"
+                )
+            else:
+                yield found
+
+    def _answer(self, attempt: int, size: int | None) -> Answer:
+        """A reply that can be read. One that cannot is asked for again, once in all, with what was wrong."""
+        reply = self._ask(attempt, size)
+        try:
+            return answer_of(reply)
+        except Unusable as error:
+            if self.asked > attempt + 1 or not reply.text.strip():
+                raise
+            return answer_of(self._ask(attempt, size, fault=f"Your last reply could not be read: {error.message}."))
+
+    def _ask(self, attempt: int, size: int | None, *, fault: str = "") -> Reply:
+        prompt = prompt_of(self._material, self._ladder, attempt=attempt, size=size, fault=fault)
+        self.asked += 1
+        return self._provider.ask(prompt)
