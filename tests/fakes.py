@@ -359,6 +359,44 @@ class MemoryStore:
             del self._leases[session, lane]
 
 
+class ScriptedModel:
+    """A model that answers what was written down for it, one reply a call; an error among them is raised."""
+
+    name = "scripted"
+    model = "scripted-1"
+    takes_images = False
+
+    def __init__(self, *replies: str | Reply | OmError) -> None:
+        self._replies = list(replies)
+        self.asked: list[Prompt] = []
+        """The prompts it was given."""
+
+    def ask(self, prompt: Prompt) -> Reply:
+        self.asked.append(prompt)
+        reply = self._replies.pop(0)
+        if isinstance(reply, OmError):
+            raise reply
+        return reply if isinstance(reply, Reply) else Reply(text=reply, stop=Stop.END, model=self.model)
+
+
+class WordCounter:
+    """A token is what stands between spaces."""
+
+    name = "words"
+
+    def text(self, text: str) -> int:
+        return len(text.split())
+
+    def message(self, message: Message) -> int:
+        return self.text(message.text)
+
+    def conversation(self, messages: Iterable[Message]) -> int:
+        return sum(map(self.message, messages))
+
+    def remembering(self) -> WordCounter:
+        return self
+
+
 def _hidden(logged: Logged, replacement: Replacement) -> Logged:
     if logged.observation.id != replacement.row or not logged.observation.is_visible:
         return logged

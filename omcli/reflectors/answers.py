@@ -75,12 +75,12 @@ def answer_of(reply: Reply) -> Answer:
     if not reply.text.strip():
         raise Unusable(f"{reply.model}: the reply is empty")
     value = json_in(reply.text)
-    if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
-        return _read({"reflections": value})
     if isinstance(value, Mapping) and any(key in value for key in _KEYS):
         return _read(value)
     if (told := _from_text(reply.text)) is not None:
         return told
+    if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+        return _read({"reflections": value})
     if ends_early(reply.text):
         raise CutOff(f"{reply.model}: the reply ended before it was complete")
     raise Unusable(f"{reply.model}: the reply is not the JSON that was asked for")

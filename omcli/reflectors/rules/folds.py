@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.memory.anchors import anchors
 from omcli.memory.observation import (
     FAILURES,
     FILE_CHANGES,
@@ -137,7 +136,11 @@ def _file(same: Sequence[Observation], head: str, told: Sequence[str]) -> Draft:
     verb = verb if verb == "Deleted" else "Created" if created else "Modified"
     changed = "" if verb == "Deleted" else _what_changed(told)
     edits = sum(_edits(row) for row in same)
-    times = f" ({_at_most_99(edits)} edit{'s' if edits > 1 else ''}{' since' if created else ''})" if edits else ""
+    times = (
+        f" ({_at_most_99(edits)} edit{'s' if edits > 1 else ''}{' since' if created else ''})"
+        if edits and verb != "Deleted"
+        else ""
+    )
     draft = folded(same, f"{verb} {what}{times}{f': {changed}' if changed else ''}", reason="folded")
     about = {"path": same[-1].metadata["path"], "change": verb.lower(), "edits": edits}
     kind = Type.FILE_CREATED if created else Type.FILE_MODIFIED
@@ -169,18 +172,16 @@ def _done(sight: Sight) -> Iterator[Draft]:
         if asked.type is not Type.REQUEST or asked.status is not Status.DONE or len(asked.sources) < 2:
             continue
         first, last = asked.sources[0], asked.sources[-1]
-        of_it = [row for row in results if first < row.sources[-1] <= last and row.id not in taken]
-        concrete = [row for row in of_it if anchors(row.text)] or of_it
-        text = asked.text
-        told: list[Observation] = []
-        for row in concrete:
-            more = f"{' · ' if told else ' → '}{row.text.removeprefix(_AGENT)}"
-            if len(text) + len(more) <= _STORY_CHARACTERS:
+        text, told = asked.text, [asked]
+        for row in results:
+            more = f"{' → ' if told == [asked] else ' · '}{row.text.removeprefix(_AGENT)}"
+            fits = len(text) + len(more) <= _STORY_CHARACTERS
+            if first < row.sources[-1] <= last and row.id not in taken and fits:
                 text += more
                 told.append(row)
-        if told:
+        if len(told) > 1:
             taken |= {row.id for row in told}
-            yield folded([asked, *told], text, reason="done", status=Status.DONE)
+            yield folded(told, text, reason="done", status=Status.DONE)
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
@@ -209,8 +210,9 @@ def _is_over(row: Observation) -> bool:
 
 
 def _edits(row: Observation) -> int:
-    """How often a row says that a file was edited; that it was created is no edit."""
-    return _number(row, "edits") if row.type is Type.FILE_MODIFIED or row.metadata.get("edits") else 0
+    """How often a row says that a file was edited; that it came or went is no edit."""
+    edits = row.metadata.get("edits")
+    return edits if isinstance(edits, int) else int(row.type is Type.FILE_MODIFIED)
 
 
 def _number(row: Observation, name: str) -> int:

@@ -30,7 +30,7 @@ def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
     left.sort(key=lambda piece: max((row.dated, row.id) for row in piece.rows))
     size = -(-len(left) // material.most_rows)
     drafts = tuple(_one(left[start : start + size]) for start in range(0, len(left), size))
-    before = sum(tokens_of(row, sight.counter) for piece in left for row in piece.rows)
+    before = sum(tokens_of(row, sight.counter) for row in material.rows if row.id not in sight.protected)
     return drafts if sum(sight.counter.text(draft.text) for draft in drafts) <= before else ()
 
 

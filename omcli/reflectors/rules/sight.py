@@ -62,12 +62,12 @@ class Sight:
         self.dropped.append(dropped)
 
     def fold(self, draft: Draft) -> None:
-        """Puts a row in the place of those it replaces, where that is shorter and they are all still there."""
+        """Puts a row in the place of those it replaces, where that is no longer and they are all still there."""
         if not all(row in self.rows for row in draft.replaces):
             return
         before = sum(tokens_of(self.rows[row], self.counter) for row in draft.replaces)
         after = self.counter.text(draft.text)
-        if after < before:
+        if after <= before:
             for row in draft.replaces:
                 del self.rows[row]
             self.tokens += after - before
