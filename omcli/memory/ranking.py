@@ -36,7 +36,7 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 def score(row: Observation, *, now: str) -> float:
     """`weight x bias x 2^(-age / 7 days)`: the worth of a row halves every week it was neither written nor used."""
-    age = max(0.0, _days(now) - _days(row.last_used_at or row.dated))
+    age = max(0.0, days(now) - days(row.last_used_at or row.dated))
     return WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * exp2(-age / _HALF_LIFE_DAYS)
 
 
@@ -53,7 +53,7 @@ def ranked(rows: Sequence[Observation], *, now: str) -> list[int]:
     return sorted(range(len(rows)), key=key)
 
 
-def _days(at: str) -> float:
+def days(at: str) -> float:
     """Days since 1970. An instant without a zone is taken for UTC: half a day does not matter here."""
     moment = datetime.fromisoformat(at.removesuffix("Z"))
     return moment.toordinal() + moment.hour / 24 + moment.minute / 1440 + moment.second / 86400

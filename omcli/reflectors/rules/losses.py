@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from omcli.memory.observation import SETTLED, Observation, Priority
 from omcli.memory.ports import Dropped
+from omcli.memory.ranking import days
 from omcli.memory.worth import most_telling
 from omcli.reflectors.rules.sight import Sight, is_in_force, is_untouchable
 
@@ -27,8 +27,8 @@ def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
     low = [row for row in free if row.priority is Priority.LOW]
     medium = [row for row in free if row.priority is Priority.MEDIUM]
     settled = [row for row in medium if row.status in SETTLED]
-    old_low = [row for row in low if _days(row.dated, now) > _LOW_DAYS]
-    old_settled = [row for row in settled if _days(row.dated, now) > _SETTLED_DAYS]
+    old_low = [row for row in low if days(now) - days(row.dated) > _LOW_DAYS]
+    old_settled = [row for row in settled if days(now) - days(row.dated) > _SETTLED_DAYS]
     gone: set[str] = set()
     for rank in (old_low, old_settled, low, settled, _by_worth(rows, medium)):
         for row in rank:
@@ -43,10 +43,3 @@ def _by_worth(rows: list[Observation], among: list[Observation]) -> list[Observa
     wanted = {row.id for row in among}
     least = [rows[place] for place in reversed(list(most_telling(rows))) if rows[place].id in wanted]
     return sorted(least, key=lambda row: row.id in recent)
-
-
-def _days(then: str, now: str) -> float:
-    """Days from one instant to another; zones are of no account here."""
-    moments = (datetime.fromisoformat(at.removesuffix("Z")) for at in (now, then))
-    later, earlier = (moment.replace(tzinfo=None) for moment in moments)
-    return (later - earlier).total_seconds() / 86400

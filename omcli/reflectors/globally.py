@@ -1,0 +1,109 @@
+"""Folding what is old over all sessions of a project: which rows, in which batches, and what may come of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from omcli.memory.observation import Kind, Observation, Status
+from omcli.memory.ports import Dropped, Reflected, TokenCounter
+from omcli.memory.ranking import days
+from omcli.memory.record import record, replace
+from omcli.memory.worth import PINNED
+from omcli.reflectors.folding import tokens_of
+
+GLOBAL = "global-prune"
+"""The tag of a row that was folded over all sessions; it is not folded again."""
+_FEWEST = 20
+"""Tokens that a row is left in any case: less says nothing."""
+_MARKER = "… [truncated {} chars]"
+
+
+@record
+class GlobalBatch:
+    """Rows of one project, of any of its sessions, that are folded together; oldest first."""
+
+    project: str | None
+    rows: tuple[Observation, ...]
+    tokens: int
+
+
+@record
+class GlobalPlan:
+    """What a reflection over all sessions would do."""
+
+    kept: tuple[Observation, ...]
+    """Rows that it leaves alone, in the order they were given in."""
+    batches: tuple[GlobalBatch, ...]
+    """The oldest first."""
+
+
+def planned(
+    rows: Iterable[Observation], *, now: str, min_age: float, batch_tokens: int, counter: TokenCounter
+) -> GlobalPlan:
+    """Which rows are folded, and in which batches.
+
+    Rows younger than `min_age` days are left alone: their detail matters for going on, later only their shape does.
+    So are pinned and open ones, items, and what was folded over all sessions already. A batch takes the next rows of
+    its project while they come to at most `batch_tokens`; a row that is larger is a batch of its own.
+    """
+    visible = [row for row in rows if row.is_visible]
+    kept = [row for row in visible if _stays(row) or days(now) - days(row.dated) < min_age]
+    stay = {row.id for row in kept}
+    by_project: dict[str | None, list[Observation]] = {}
+    for row in sorted(visible, key=lambda row: (row.dated, row.id)):
+        if row.id not in stay:
+            by_project.setdefault(row.project, []).append(row)
+    batches = [batch for project, old in by_project.items() for batch in _batches(project, old, batch_tokens, counter)]
+    return GlobalPlan(kept=tuple(kept), batches=tuple(batches))
+
+
+def _stays(row: Observation) -> bool:
+    """Whether a row is left alone however old it is."""
+    is_global = row.kind is Kind.REFLECTION and (row.session is None or GLOBAL in row.tags)
+    return is_global or row.kind is Kind.ITEM or PINNED in row.tags or row.status is Status.OPEN
+
+
+def _batches(
+    project: str | None, rows: Sequence[Observation], most: int, counter: TokenCounter
+) -> Iterable[GlobalBatch]:
+    batch: list[Observation] = []
+    tokens = 0
+    for row in rows:
+        size = tokens_of(row, counter)
+        if batch and tokens + size > most:
+            yield GlobalBatch(project=project, rows=tuple(batch), tokens=tokens)
+            batch, tokens = [], 0
+        batch.append(row)
+        tokens += size
+    if batch:
+        yield GlobalBatch(project=project, rows=tuple(batch), tokens=tokens)
+
+
+def within(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
+    """What a batch came to, tagged, with reflections of at most `target` tokens together, but at least one.
+
+    Where they come to more, none is longer than its share, and then the last ones go, with what they tell.
+    """
+    drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
+    if sum(counter.text(draft.text) for draft in drafts) <= target:
+        return replace(reflected, reflections=tuple(drafts))
+    share = max(_FEWEST, target // len(drafts))
+    drafts = [replace(draft, text=_cut(draft.text, share, counter)) for draft in drafts]
+    dropped = list(reflected.dropped)
+    while len(drafts) > 1 and sum(counter.text(draft.text) for draft in drafts) > target:
+        dropped += [Dropped(row=row, reason="trimmed") for row in drafts.pop().replaces]
+    return replace(reflected, reflections=tuple(drafts), dropped=tuple(dropped))
+
+
+def _cut(text: str, most: int, counter: TokenCounter) -> str:
+    """The beginning of a text, up to a space, that with a marker takes at most so many tokens."""
+    if counter.text(text) <= most:
+        return text
+    shortest, longest = 0, len(text)
+    while shortest + 1 < longest:  # the longest beginning that fits
+        middle = (shortest + longest) // 2
+        fits = counter.text(text[:middle] + _MARKER.format(len(text) - middle)) <= most
+        shortest, longest = (middle, longest) if fits else (shortest, middle)
+    end = text.rfind(" ", 0, shortest + 1)
+    end = end if end > 0 else shortest
+    return text[:end] + _MARKER.format(len(text) - end)
