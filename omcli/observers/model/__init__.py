@@ -15,13 +15,16 @@ from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.limits import Limits
 from omcli.observers.model.merging import merged
 from omcli.observers.model.prompting import Situation, prompt
-from omcli.observers.model.reply import answered
+from omcli.observers.model.reply import complete, read
 from omcli.observers.model.standing import standing
 from omcli.observers.model.transcript import show
 from omcli.observers.model.trimming import size_of, trimmed
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_LEAST_PREVIOUS = 1_000
+_LARGEST_PICTURE = 5_000_000
+"""Bytes of an image that endpoints accept."""
+_LEAST_PREVIOUS, _PREVIOUS_SHARE = 1_000, 6
+"""Tokens of rows that stand which are shown beside a small transcript, and their share beside a larger one."""
 _WARMER = 0.1
 
 
@@ -74,42 +77,43 @@ class ModelObserver:
     def _reply(self, batch: Batch, evidence: Evidence) -> Believed:
         """What is believed of a reply. The model may correct one that cannot be used, and shorten one that is too long,
         once each; what it doesn't shorten is trimmed."""
+        token = self.new_token()
+
+        def ask(correction: str = "") -> str:
+            situation = Situation(now=self.now(), cwd=batch.cwd, guidance=self.guidance, correction=correction)
+            return complete(
+                self.provider.ask(
+                    prompt(evidence, situation, token=token, max_output=self.limits.reply, temperature=self.temperature)
+                )
+            )
+
+        def weigh(text: str) -> Believed:
+            return believed(read(text), evidence, batch, token=token, most_rows=self.limits.rows, verify=self.verify)
+
+        text = ask()
         try:
-            reply = self._asked(batch, evidence)
+            reply = weigh(text)
         except Unusable as error:
-            reply = self._asked(batch, evidence, f"\nYour last reply could not be used: {error.message}.")
+            reply = weigh(ask(f"Your last reply could not be used: {error.message}."))
             reply.findings["repaired"] += 1
         most = self.limits.output
         if (size := size_of(reply.drafts, self.counter)) <= most:
             return reply
-        said = f"\nYour last reply had {size} tokens of text; at most {most} are allowed. Keep what matters most."
+        said = f"Your last reply had {size} tokens of text; at most {most} are allowed. Keep what matters most."
         try:
-            reply = min(self._asked(batch, evidence, said), reply, key=lambda one: size_of(one.drafts, self.counter))
+            shorter = weigh(ask(said))
+            shorter.findings["shortened"] += 1
+            reply = min(shorter, reply, key=lambda one: size_of(one.drafts, self.counter))
         except ProviderFailed:
             reply.findings["not_shortened"] += 1
         return trimmed(reply, most, self.counter)
-
-    def _asked(self, batch: Batch, evidence: Evidence, correction: str = "") -> Believed:
-        """What is believed of one reply. Raises Unusable where a better one may be had."""
-        token = self.new_token()
-        asked = prompt(
-            evidence,
-            Situation(now=self.now(), cwd=batch.cwd, guidance=self.guidance),
-            token=token,
-            max_output=self.limits.reply,
-            temperature=self.temperature,
-            correction=correction,
-        )
-        answer = answered(self.provider.ask(asked))
-        return believed(answer, evidence, batch, token=token, most_rows=self.limits.rows, verify=self.verify)
 
     def _room(self, transcript: int) -> int | None:
         """Tokens for rows that stand. In proportion to the transcript, so that all prompts together are as well."""
         if self.limits.previous is None:
             return None
-        return min(self.limits.previous, max(_LEAST_PREVIOUS, transcript // 4))
+        return min(self.limits.previous, max(_LEAST_PREVIOUS, transcript // _PREVIOUS_SHARE))
 
     def _picture(self, image: Image) -> bytes | None:
-        if self.images is None or not self.provider.takes_images or image.media_type not in _PICTURES:
-            return None
-        return self.images(image.sha256)
+        may_be_sent = image.media_type in _PICTURES and image.size <= _LARGEST_PICTURE
+        return self.images(image.sha256) if self.images and self.provider.takes_images and may_be_sent else None

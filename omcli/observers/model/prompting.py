@@ -24,6 +24,8 @@ class Situation:
     cwd: str | None
     guidance: str | None
     """What the user's own configuration adds to the rules."""
+    correction: str = ""
+    """What was wrong with an earlier reply."""
 
 
 def prompt(
@@ -33,15 +35,14 @@ def prompt(
     token: str,
     max_output: int | None,
     temperature: float | None,
-    correction: str = "",
 ) -> Prompt:
-    """The prompt. `token` makes the fence unguessable; `correction` says what was wrong with an earlier reply."""
+    """The prompt. `token` makes the fence unguessable."""
     shown = evidence.shown
     parts = (
         *_before(evidence.recorded, situation, shown.utc_offset),
         *_fenced(shown, token),
         f"\n{_CLOSING}",
-        correction,
+        f"\n{situation.correction}",
     )
     return Prompt(
         system=prompts.prompt("observer"),

@@ -16,23 +16,25 @@ from omcli.observers.model.text_reply import read_text
 
 _TEXTS = lazily(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 
+_IS_JSON = lazily(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[\s*(?:[{\"\]]|\Z))")
 
-def answered(reply: Reply) -> Answer:
-    """What a model answered. Raises Refused, CutOff (Looped where it repeats itself), and Unusable."""
+
+def complete(reply: Reply) -> str:
+    """The text of a reply that ended as it should. Raises Refused, CutOff (Looped for a loop), Unusable."""
     if reply.stop is Stop.REFUSAL:
         raise Refused(f"{reply.model} declined to read this part of the transcript")
     if reply.stop is Stop.LENGTH and is_repetitive(_TEXTS.findall(reply.text) or reply.text.splitlines()):
         raise Looped(f"{reply.model} repeated itself until it was cut off")
     if reply.stop is Stop.LENGTH:
         raise CutOff(f"the reply of {reply.model} was cut off")
-    return read(reply.text)
+    if not reply.text.strip():
+        raise Unusable(f"{reply.model} answered nothing")
+    return reply.text
 
 
 def read(text: str) -> Answer:
     """The reply in a text. Raises CutOff for JSON that ends early, and Unusable for what is no reply."""
-    if not text.strip():
-        raise Unusable("the model answered nothing")
-    is_json = '"observations"' in text or text.lstrip("\ufeff` \n\t").removeprefix("json").lstrip()[:1] in ("{", "[")
+    is_json = '"observations"' in text or _IS_JSON.match(text) is not None
     if is_json and ends_early(text):
         raise CutOff("the model's reply ended before it was complete")
     found = json_in(text)
@@ -41,10 +43,10 @@ def read(text: str) -> Answer:
     if isinstance(found, Mapping) and isinstance(found.get("observations"), list):
         return _answer(found)
     if is_json:
-        raise Unusable("the reply is no JSON object with a list of `observations`")
+        raise Unusable("it is no JSON object with a list of `observations`")
     answer = read_text(text)
     if answer is None:
-        raise Unusable("the reply holds neither a JSON object nor a list of observations")
+        raise Unusable("it holds neither a JSON object nor a list of observations")
     return answer
 
 

@@ -30,6 +30,7 @@ _MARK = lazily(
     r"|[\[(]?(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})?(?:(?<=[0-9])[T ])?(?P<time>[0-9]{1,2}:[0-9]{2})?(?<=[0-9])[\])]?:?"
     r"|(?P<done>(?i:done|completed|resolved)):)(?:\*\*)?[ \t]+"
 )
+_MOST_MARKS = 6
 _CITED = lazily(r"[ \t]*[\[(](?P<labels>m[0-9]{1,6}(?:[,; ]{1,3}m[0-9]{1,6}){0,19})[\])][ \t.]*$")
 _LABEL = lazily("m[0-9]+")
 
@@ -85,7 +86,9 @@ def _item(line: str, day: str) -> Row | None:
     text = (line[bullet.end() :] if bullet else line).strip()
     priority, status, time = "", "", ""
     is_marked = False
-    while mark := _MARK.match(text):
+    for _ in range(_MOST_MARKS):
+        if not (mark := _MARK.match(text)):
+            break
         is_marked = True
         word = _MARKS.get((mark["mark"] or "").removesuffix("\ufe0f").lower(), "")
         priority = "high" if word == "done" else word or priority
