@@ -13,6 +13,7 @@ from typer._completion_classes import completion_init
 
 from omcli import __version__
 from omcli.cli.commands import COMMANDS, command, examples
+from omcli.cli.options import shared_options
 from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def application(arguments: list[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         epilog=_EPILOG,
     )
-    app.callback(invoke_without_command=True)(om)
+    app.callback(invoke_without_command=True)(_with_shared_options())
     for name in _wanted(arguments):
         found = command(name)
         app.command(name, epilog=examples(name), help=found.__doc__)(with_signature(found.parameters, found.run))
@@ -102,6 +103,19 @@ def om(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(BadUsage.exit_code)
+
+
+def _with_shared_options() -> Callable[..., None]:
+    """`om`, with the shared options for its help and for completion; a line that holds them is never read with it."""
+
+    def call(context: typer.Context, _version: bool, **_shared: object) -> None:
+        om(context)
+
+    own = inspect.signature(om, eval_str=True).parameters.values()
+    call.__signature__ = inspect.Signature([*own, *map(_for_typer, shared_options())])  # type: ignore[attr-defined]
+    call.__annotations__ = {}
+    call.__doc__ = om.__doc__
+    return call
 
 
 def _usage(error: ClickException) -> BadUsage:

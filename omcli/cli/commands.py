@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from omcli.cli.options import Command
 
-COMMANDS = ("observe", "context", "compact", "log", "show", "sessions", "status", "tokens", "note")
+COMMANDS = ("observe", "context", "compact", "log", "show", "sessions", "status", "tokens", "note", "config")
 """In the order of `om --help`. Each is in a module of its name beside this one, with its `EXAMPLES`."""
 
 

@@ -69,5 +69,7 @@ def _reading(ctx: Any) -> Store:
     from omcli.settings.resolve import resolve
     from omcli.wiring import Wiring
 
-    db = ctx.params.get("db")
-    return Wiring(resolve({"db": Path(db) if db else None}, os.environ)).reading
+    db, config = (ctx.params.get(name) or ctx.parent.params.get(name) for name in ("db", "config"))
+    return Wiring(
+        resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None)
+    ).reading

@@ -126,6 +126,10 @@ def _run(arguments: list[str]) -> int:
     # Not at the top: the commands import this module.
     from omcli.cli.commands import COMMANDS, command
 
+    if arguments and arguments[0].startswith("-"):
+        from omcli.cli.options import command_first
+
+        arguments = command_first(arguments)
     if arguments and arguments[0] in COMMANDS and "_OM_COMPLETE" not in os.environ:
         from omcli.cli.arguments import plain
 

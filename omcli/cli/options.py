@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
+from omcli.cli.commands import COMMANDS
 from omcli.cli.completion import counter_names, format_names, notation_names, preset_names, session_ids
 from omcli.cli.diagnostics import Talk
 from omcli.cli.output import Colour, Output
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.ports import TokenCounter
     from omcli.operations.tally import Tally
+    from omcli.settings.resolve import Files
     from omcli.settings.settings import Settings
     from omcli.wiring import Wiring
 
@@ -100,6 +102,13 @@ class Run:
             self._warn(warning)
         return settings
 
+    @property
+    def files(self) -> Files:
+        """Where configuration is looked for."""
+        from omcli.settings.resolve import files
+
+        return files(os.environ, self._config)
+
     @cached_property
     def wiring(self) -> Wiring:
         """What the run works with."""
@@ -163,6 +172,45 @@ class Run:
         self.talk.warn(warning)
 
 
+def shared_options() -> tuple[Parameter, ...]:
+    """The options that stand behind a command, or before it."""
+    return parameters(Run.__init__)
+
+
+def command_first(words: Sequence[str]) -> list[str]:
+    """A command line with the shared options that stand before its command moved behind it.
+
+    Whatever else stands there leaves the line as it is, for Typer to complain of.
+    """
+    options = {name: parameter for parameter in shared_options() for name in parameter.declared.names}
+    rest = iter(enumerate(words))
+    for at, word in rest:
+        if word in COMMANDS:
+            return [word, *words[:at], *words[at + 1 :]]
+        wants_value = _wants_value(options, word)
+        if wants_value is None:
+            break
+        if wants_value:
+            next(rest, None)
+    return list(words)
+
+
+def _wants_value(options: Mapping[str, Parameter], word: str) -> bool | None:
+    """Whether the next word belongs to this one; None where it is none of these options, nor several (`-qC`)."""
+    if word.startswith("--"):
+        name, has_value, _ = word.partition("=")
+        return None if name not in options else options[name].kind is not bool and not has_value
+    if not word.startswith("-") or word == "-":
+        return None
+    for at, letter in enumerate(word[1:], start=2):
+        option = options.get(f"-{letter}")
+        if option is None:
+            return None
+        if option.kind is not bool:
+            return at == len(word)
+    return False
+
+
 class Command:
     """A command: what it takes, and what it does with that."""
 
@@ -178,7 +226,7 @@ class Command:
 
     @cached_property
     def _shared(self) -> tuple[Parameter, ...]:
-        return tuple(each for each in parameters(Run.__init__) if each.name not in self._without)
+        return tuple(each for each in shared_options() if each.name not in self._without)
 
     def run(self, given: Values) -> None:
         """Runs it with what a command line says. Raises OmError; Ended where it has failed and said so."""

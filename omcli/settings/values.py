@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from omcli.memory.record import fields_of
 from omcli.settings import settings
 from omcli.settings.settings import Price, Settings
 
@@ -23,6 +24,44 @@ _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
 _MOST = 1e15
 _SPAN = re.compile(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
+
+
+def shown(of: Settings) -> dict[str, object]:
+    """All keys with their values, as JSON has them."""
+    return {key: _plain(_at(of, key)) for key in KEYS}
+
+
+def toml(key: str, value: object) -> str:
+    """A value of `shown` as a configuration file says it."""
+    if value is None:
+        return f'"{"unlimited" if KEYS[key].startswith(("int", "Tokens")) or key.startswith("limits.") else "unset"}"'
+    return _toml(value)
+
+
+def _at(of: Settings, key: str) -> object:
+    section, _, name = key.rpartition(".")
+    return getattr(getattr(of, section) if section else of, name)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return {
+            model: {n: cost for n, cost in fields_of(price).items() if cost is not None}
+            for model, price in value.items()
+        }
+    return value
+
+
+def _toml(value: object) -> str:
+    import json  # noqa: PLC0415
+
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(name)} = {_toml(inner)}' for name, inner in value.items())} }}"
+    return json.dumps(value, ensure_ascii=False)  # which, but for tables, is how TOML writes it
 
 
 class Wrong(Exception):

@@ -58,7 +58,7 @@ def test_a_typo_is_met_with_a_suggestion(om: Om) -> None:
     assert "Did you mean 'observe'?" in om("obsreve", code=2).stderr
     assert "--session" in om("log", "--sesion", "x", code=2).stderr
     assert om("log", "--sesion", "x", code=2).stderr.endswith("hint: try `om log --help`\n")
-    assert "options come after the command" in om("--db", "x", "log", code=2).stderr
+    assert "options come after the command" in om("--since", "7d", "log", code=2).stderr
     assert json.loads(om("show", "--json", code=2).stderr)["error"]["exit_code"] == 2
 
 

@@ -1,0 +1,74 @@
+"""`om config`: what a run goes by, and who says so."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from omcli.cli.arguments import argument, option
+from omcli.cli.options import Run, with_shared
+
+EXAMPLES = """\b
+om config
+om config show --origin | grep observe
+om config show --preset lango --json | jq .settings
+om config path
+"""
+
+
+class What(StrEnum):
+    """What is asked."""
+
+    SHOW = "show"
+    PATH = "path"
+
+
+@with_shared(without=["now"])
+def config(
+    run: Run,
+    what: Annotated[What, argument(help="The settings, or the files that are looked for.")] = What.SHOW,
+    *,
+    origin: Annotated[bool, option("--origin", help="Say of every setting where it comes from.")] = False,
+) -> None:
+    """Show the settings: flags before OM_* variables, .om.toml, your config.toml, the preset and the defaults.
+
+    Every key with its value, as a configuration file would say it. `om config path` says where your file lies, and
+    which one the project has. A variable is named for its key: OM_OBSERVE_TOKENS is observe.tokens.
+    """
+    if what is What.PATH:
+        _show_paths(run)
+    else:
+        _show(run, with_origin=origin)
+
+
+def _show(run: Run, *, with_origin: bool) -> None:
+    from omcli.settings.values import shown, toml
+
+    values = shown(run.settings)
+    origins = {key: run.settings.origin(key) for key in values}
+    if run.json:
+        run.output.document({"settings": values, **({"origins": origins} if with_origin else {})})
+        return
+    lines = {key: f"{key} = {toml(key, value)}" for key, value in values.items()}
+    widest = max(map(len, lines.values())) if with_origin else 0
+    for key, line in lines.items():
+        run.output.line(f"{line:<{min(widest, _WIDEST)}}  # {origins[key]}" if with_origin else line)
+
+
+_WIDEST = 60
+"""Where the origins begin, at most."""
+
+
+def _show_paths(run: Run) -> None:
+    files = run.files
+    if run.json:
+        run.output.document(
+            {
+                "user": {"path": str(files.user), "found": files.user.is_file()},
+                "project": None if files.project is None else {"path": str(files.project), "found": True},
+            }
+        )
+        return
+    missing = "" if files.user.is_file() else "  (not there)"
+    run.output.line(f"{'user':<12}  {files.user}{missing}")
+    run.output.line(f"{'project':<12}  {files.project or '(none)'}")
