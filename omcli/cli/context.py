@@ -15,7 +15,10 @@ from omcli.memory.tier import Tier
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
+    from omcli.memory.budget import Budgets
+    from omcli.memory.context_pack import Choice
     from omcli.operations.context import Place
+    from omcli.settings.settings import ContextSettings, Settings
 
 EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
@@ -71,11 +74,15 @@ def context(
     made of all that was observed in the session, so that no compaction changes it.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
-    total = budget if budget is not None else run.settings.context.budget
+    has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
+    if working_memory and has_tiers:
+        raise BadUsage("`--working-memory` has no tiers", hint="`--budget` lowers its 800 tokens")
+    said = run.settings.context
+    total = budget if budget is not None else said.budget
     if working_memory:
-        if tier or any(tokens is not None for tokens in asked.values()):
-            raise BadUsage("`--working-memory` has no tiers", hint="`--budget` lowers its 800 tokens")
         _print_block(run, session, budget=total, to=to)
+    elif said.block and not (has_tiers or run.json) and to in (To.TEXT, To.MARKDOWN):
+        _print_block(run, session, budget=said.session if total is None else total, to=to)
     else:
         most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
         _print_pack(run, session, most={**most, "total": total}, to=to, notation=run.notation(notation))
@@ -89,15 +96,40 @@ def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None]
     contexted = pack(
         run.wiring.reading,
         _place(run, session),
-        budgets=budgets(**{name: tokens if tokens is None else min(tokens, LARGEST) for name, tokens in most.items()}),
+        budgets=_budgets(run.settings, most),
         counter=run.counter,
         now=run.wiring.clock.now(),
         to=layout,
         notation=notation,
+        choice=_choice(run.settings.context),
     )
     if contexted.note:
         run.talk.note(contexted.note)
     run.output.text(contexted.pack.printed)
+
+
+def _budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
+    """What was asked for, over what the settings say of tiers; one that is not printed by them has nothing."""
+    tiers = settings.context
+    usual = {Tier.CROSS: tiers.cross, Tier.SESSION: tiers.session, Tier.TAIL: tiers.tail}
+    if settings.scope == "session":
+        usual[Tier.CROSS] = 0
+    defaults = {tier: most if tier in tiers.order else 0 for tier, most in usual.items()}
+    most = {name: tokens if tokens is None else min(tokens, LARGEST) for name, tokens in asked.items()}
+    return budgets(**most, defaults=defaults)
+
+
+def _choice(said: ContextSettings) -> Choice:
+    from omcli.memory.context_pack import Choice
+
+    order = tuple(map(Tier, said.order))
+    return Choice(
+        reflections=said.reflections,
+        others=said.observations,
+        is_recent=said.select == "recent",
+        is_descending=said.render == "desc",
+        order=(*order, *(tier for tier in Tier if tier not in order)),
+    )
 
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -> None:
@@ -121,4 +153,9 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -
 def _place(run: Run, session: str | None) -> Place:
     from omcli.operations.context import Place
 
-    return Place(project=run.project, session=session, current=os.environ.get("CLAUDE_CODE_SESSION_ID"))
+    return Place(
+        project=run.project,
+        session=session,
+        current=os.environ.get("CLAUDE_CODE_SESSION_ID"),
+        is_everywhere=run.settings.scope == "global",
+    )

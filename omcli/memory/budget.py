@@ -8,6 +8,8 @@ from omcli.memory.record import record
 from omcli.memory.tier import Tier
 
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
+UNLIMITED = 1_000_000_000
+"""The budget of a tier without a limit: more tokens there never are."""
 
 _SMALL = 4096
 # What was observed says more per token than what was said: up to `_SMALL` tokens the session tier comes first, and raw
@@ -34,15 +36,22 @@ class Budgets:
 
 
 def budgets(
-    *, total: int | None = None, cross: int | None = None, session: int | None = None, tail: int | None = None
+    *,
+    total: int | None = None,
+    cross: int | None = None,
+    session: int | None = None,
+    tail: int | None = None,
+    defaults: Mapping[Tier, int | None] = DEFAULTS,
 ) -> Budgets:
-    """Budgets from what was asked for; a tier that was not gets its default.
+    """Budgets from what was asked for; a tier that was not gets its default, where None is no limit but the total.
 
     Without a total the tiers' sum is it. With a total beyond that sum the tiers that were not asked for grow in
     proportion, so that a large budget is used.
     """
     asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
-    maxima = {tier: DEFAULTS[tier] if most is None else max(0, most) for tier, most in asked.items()}
+    most_of_all = UNLIMITED if total is None else max(0, total)
+    usual = {tier: most_of_all if most is None else most for tier, most in defaults.items()}
+    maxima = {tier: usual[tier] if most is None else max(0, most) for tier, most in asked.items()}
     whole = sum(maxima.values())
     free = sum(maxima[tier] for tier, most in asked.items() if most is None)
     if total is not None and total > whole and free:

@@ -18,7 +18,7 @@ from omcli.memory.selection import Price, Scales, fitting
 from omcli.memory.session import Session
 from omcli.memory.tail import Turn, Unit
 from omcli.memory.tier import Tier
-from omcli.memory.worth import most_telling
+from omcli.memory.worth import PINNED, most_telling
 
 
 @record
@@ -45,6 +45,22 @@ class ContextPack:
     """The pack in the form that was asked for, line end included; empty where there is nothing to print."""
 
 
+@record
+class Choice:
+    """Which of a session's rows a pack may hold, and in which order everything stands in it."""
+
+    reflections: int | None = None
+    """The most reflections, the newest; None for any number."""
+    others: int | None = None
+    """The most other rows, likewise."""
+    is_recent: bool = False
+    """Where not all find room, the newest do: reflections, then others. Else those that say most."""
+    is_descending: bool = False
+    """The newest stand first."""
+    order: tuple[Tier, ...] = tuple(Tier)
+    """The tiers as they are printed."""
+
+
 def pack(
     *,
     session: Session | None,
@@ -57,6 +73,7 @@ def pack(
     to: To = To.TEXT,
     notation: Notation = WORDS,
     pending: int = 0,
+    choice: Choice = Choice(),  # noqa: B008 - a record never changes
 ) -> ContextPack:
     """Chooses what fits and prints it: at most `budgets.total` tokens as a whole, and each tier at most its own.
 
@@ -71,15 +88,17 @@ def pack(
         budgets=budgets,
         pending=pending,
         notation=notation,
+        order=choice.order,
     )
     scales = Scales(layout=LAYOUTS[to](head), counter=counter.remembering())
     shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
-    own = _in_printing_order(observations)
+    own = _within(choice, _in_order(observations))
+    order = _newest(own) if choice.is_recent else most_telling(own)
     draft = _Draft(
         budgets=budgets,
         scales=scales,
         cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now), scales=scales),
-        session=_Rows(rows=own, order=_Remembered(most_telling(own)), scales=scales),
+        session=_Rows(rows=own, order=_Remembered(order), scales=scales, is_descending=choice.is_descending),
         tail=_Tail(messages=messages, scales=scales),
     )
     draft.fill()
@@ -99,9 +118,28 @@ def pack(
     )
 
 
-def _in_printing_order(rows: Sequence[Observation]) -> list[Observation]:
+def _in_order(rows: Iterable[Observation]) -> list[Observation]:
     """Visible rows, reflections first: what they were folded from came before everything that still stands."""
-    return sorted((row for row in rows if row.is_visible), key=lambda row: row.kind is not Kind.REFLECTION)
+    return sorted((row for row in rows if row.is_visible), key=_is_no_reflection)
+
+
+def _is_no_reflection(row: Observation) -> bool:
+    return row.kind is not Kind.REFLECTION
+
+
+def _within(choice: Choice, rows: Sequence[Observation]) -> Sequence[Observation]:
+    """The newest reflections and the newest others, as many of each as there may be."""
+    ends = sum(1 for row in rows if not _is_no_reflection(row))
+    return [*_last(rows[:ends], choice.reflections), *_last(rows[ends:], choice.others)]
+
+
+def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observation]:
+    return rows if count is None else rows[max(0, len(rows) - count) :]
+
+
+def _newest(rows: Sequence[Observation]) -> Iterator[int]:
+    """Places of rows: pinned ones, then reflections, then the others, the newest of each first."""
+    yield from sorted(range(len(rows)), key=lambda at: (PINNED not in rows[at].tags, _is_no_reflection(rows[at]), -at))
 
 
 class _Remembered:
@@ -140,6 +178,7 @@ class _Rows:
     order: Iterable[int]
     """Their places, the best first; gone through again for every filling."""
     scales: Scales
+    is_descending: bool = False
     chosen: list[Price] = field(default_factory=list)
 
     @property
@@ -148,7 +187,9 @@ class _Rows:
 
     @property
     def shown(self) -> list[Observation]:
-        return [self.rows[place] for place in sorted(price.place for price in self.chosen)]
+        places = sorted((price.place for price in self.chosen), reverse=self.is_descending)
+        rows = [self.rows[place] for place in places]
+        return sorted(rows, key=_is_no_reflection) if self.is_descending else rows
 
     def fill(self, room: int) -> None:
         self.chosen = fitting(self.rows, self.order, room=room, scales=self.scales)

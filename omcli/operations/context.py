@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omcli.memory.budget import Budgets
-from omcli.memory.context_pack import ContextPack, pack
+from omcli.memory.budget import UNLIMITED, Budgets
+from omcli.memory.context_pack import Choice, ContextPack, pack
 from omcli.memory.layouts import To
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import WORDS, Notation
@@ -17,6 +17,8 @@ _CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
 _SHARED_CANDIDATES = 150
 """The same for rows of other sessions, written by hand and observed ones apart: fewer are shown."""
+_PENDING_TOKENS = 200_000
+"""Messages that wait are counted as far as that, however much a pack may hold."""
 _EXCERPTS = 6
 """Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
 
@@ -31,6 +33,8 @@ class Place:
     """The session that was asked for."""
     current: str | None = None
     """The session that the environment says is going on."""
+    is_everywhere: bool = False
+    """Other sessions are those of all projects."""
 
 
 @record
@@ -50,6 +54,7 @@ def context(
     now: str,
     to: To = To.TEXT,
     notation: Notation = WORDS,
+    choice: Choice = Choice(),  # noqa: B008 - a record never changes
 ) -> Contexted:
     """Packs what an agent should know, within the budgets. Only reads.
 
@@ -57,12 +62,13 @@ def context(
     last. Where there is none, the pack holds what other sessions of the project left behind.
     """
     session, note = chosen(store, place)
-    project = session.project if session and session.project else place.project
+    own = session.project if session and session.project else place.project
+    project = None if place.is_everywhere else own
     bare = to is not To.JSON  # nothing else prints where rows come from
     packed = pack(
         session=session,
         cross=_cross(store, project, session, bare=bare) if budgets.cross > 0 else (),
-        observations=_rows(store, session, bare=bare) if session else (),
+        observations=_rows(store, session, budgets, bare=bare) if session else (),
         messages=_last_messages(store, session, budgets) if session else (),
         budgets=budgets,
         counter=counter,
@@ -70,6 +76,7 @@ def context(
         to=to,
         notation=notation,
         pending=_pending(store, session, budgets) if session else 0,
+        choice=choice,
     )
     return Contexted(pack=packed, note=note)
 
@@ -90,8 +97,8 @@ def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
     return None, None
 
 
-def _cross(store: Store, project: str, session: Session | None, *, bare: bool) -> tuple[Observation, ...]:
-    """Rows that may concern other sessions of a project, in the order they were added."""
+def _cross(store: Store, project: str | None, session: Session | None, *, bare: bool) -> tuple[Observation, ...]:
+    """Rows that may concern other sessions of a project, or of any, in the order they were added."""
     own = session.id if session else None
     newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, bare=bare)
     by_hand = replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
@@ -106,10 +113,11 @@ def _last_messages(store: Store, session: Session, budgets: Budgets) -> tuple[Ke
 
 def _pending(store: Store, session: Session, budgets: Budgets) -> int:
     """Messages that no observation covers yet, as far as a pack could show them."""
-    uncovered = store.unobserved(session.id, max_tokens=_EXCERPTS * max(1, budgets.total))
+    uncovered = store.unobserved(session.id, max_tokens=min(_PENDING_TOKENS, _EXCERPTS * max(1, budgets.total)))
     return len(uncovered.messages) if uncovered else 0
 
 
-def _rows(store: Store, session: Session, *, bare: bool) -> tuple[Observation, ...]:
-    query = LogQuery(session=session.id, last=_CANDIDATES, bare=bare)
+def _rows(store: Store, session: Session, budgets: Budgets, *, bare: bool) -> tuple[Observation, ...]:
+    last = None if budgets.session >= UNLIMITED else _CANDIDATES
+    query = LogQuery(session=session.id, last=last, bare=bare)
     return tuple(logged.observation for logged in store.log(query))

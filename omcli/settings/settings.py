@@ -112,6 +112,8 @@ class ContextSettings:
     """Which rows of the session come first where not all find room: those that say most, or the newest."""
     render: Direction = "asc"
     """Whether its rows are printed oldest first, or newest first."""
+    block: bool = False
+    """The working-memory block stands for all of it, where nothing else is asked for."""
     freeze: bool = False
     """The printed pack is kept until rows are folded or the tail is cut."""
 

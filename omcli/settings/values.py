@@ -59,7 +59,7 @@ def _plain(value: object) -> object:
 def _toml(value: object) -> str:
     import json  # noqa: PLC0415
 
-    if isinstance(value, dict):
+    if isinstance(value, dict) and value:
         return f"{{ {', '.join(f'{json.dumps(name)} = {_toml(inner)}' for name, inner in value.items())} }}"
     return json.dumps(value, ensure_ascii=False)  # which, but for tables, is how TOML writes it
 

@@ -57,7 +57,9 @@ class Chat:
 
     def whole(self, shown: Shown, _tokens: Mapping[Tier, int]) -> str:
         """The list, also when it is empty."""
-        block = self.block.block(self.block.part(tier, shown) for tier in (Tier.CROSS, Tier.SESSION))
+        block = self.block.block(
+            self.block.part(tier, shown) for tier in self.block.head.order if tier is not Tier.TAIL
+        )
         if shown.tail and not block:
             block = self.block.frame()  # by which the pack is known when it is read again
         entries = [entry for entry in (block and _system(block), self.part(Tier.TAIL, shown)) if entry]

@@ -39,6 +39,8 @@ class Head:
     """Messages of the session that no observation covers yet."""
     notation: Notation = WORDS
     """How rows are written, where their priority and status have no place of their own."""
+    order: tuple[Tier, ...] = tuple(Tier)
+    """The tiers as they are printed; messages that are no text come last in any case."""
 
     @property
     def has_preamble(self) -> bool:

@@ -64,7 +64,7 @@ class Text:
 
     def whole(self, shown: Shown, _tokens: Mapping[Tier, int]) -> str:
         """The block; nothing where it would be empty."""
-        return self.block(self.part(tier, shown) for tier in Tier)
+        return self.block(self.part(tier, shown) for tier in self.head.order)
 
     def block(self, parts: Iterable[str]) -> str:
         """Parts as one block; nothing where all of them are empty."""

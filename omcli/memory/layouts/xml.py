@@ -67,7 +67,7 @@ class Xml:
 
     def whole(self, shown: Shown, _tokens: Mapping[Tier, int]) -> str:
         """The document; nothing where no tier holds anything."""
-        parts = [part for tier in Tier if (part := self.part(tier, shown))]
+        parts = [part for tier in self.head.order if (part := self.part(tier, shown))]
         return "\n".join([*self._opening(), *parts, CLOSING, ""]) if parts else ""
 
     def _opening(self) -> list[str]:
