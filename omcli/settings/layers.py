@@ -189,7 +189,7 @@ def _is_refused(key: str, value: object) -> bool:
 def _meant(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
-    near = get_close_matches(name, KEYS, n=1, cutoff=0.7)
+    near = get_close_matches(name, KEYS, n=1, cutoff=0.8)
     return f" (did you mean `{near[0]}`?)" if near else ""
 
 
@@ -199,11 +199,9 @@ def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
         values["reflect.batch_tokens"] = values["reflect.tokens"]
         origins["reflect.batch_tokens"] = origins["reflect.tokens"]
     if values.get("reflector.provider") is None:
-        # A model of its own is still asked for where the observer's is.
-        has_model = values.get("reflector.model") is not None
         for name in _WHOSE_MODEL:
             mine, theirs = f"reflector.{name}", f"observer.{name}"
-            if theirs in values and not (has_model and name == "model"):
+            if theirs in values and values.get(mine) is None:
                 values[mine], origins[mine] = values[theirs], origins[theirs]
 
 

@@ -1,0 +1,319 @@
+"""Settings: who wins, what values mean, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
+
+import platformdirs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.errors import BadConfiguration, BadUsage
+from omcli.settings import settings as records
+from omcli.settings.layers import PRESETS, Layers, preset_file, variable
+from omcli.settings.resolve import Files, resolve, user_file
+from omcli.settings.settings import Price, Settings
+from omcli.settings.values import DEFAULTS, KEYS, Wrong, is_private, meaning, shown, toml
+
+FOLLOWING = {"reflect.batch_tokens", *(f"reflector.{name}" for name in ("provider", "model", "base_url", "command"))}
+"""Keys that take what another key says where nobody says anything about them."""
+
+
+def settled(
+    *,
+    flags: Mapping[str, object] | None = None,
+    variables: Mapping[str, str] | None = None,
+    project: str | None = None,
+    user: str | None = None,
+) -> Settings:
+    """What the layers come to; files are given by what is in them."""
+    with TemporaryDirectory() as folder:
+        paths = {name: Path(folder, name) for name in ("project", "user")}
+        for name, content in (("project", project), ("user", user)):
+            if content is not None:
+                paths[name].write_text(content, encoding="utf-8")
+        files = Files(user=paths["user"], is_named=False, project=None if project is None else paths["project"])
+        return Layers(flags=flags or {}, variables=variables or {}, files=files).settings()
+
+
+def values_of(key: str) -> st.SearchStrategy[Any]:
+    """What may be said for a key, as JSON has it."""
+    kind = KEYS[key].removesuffix(" | None")
+    words = st.text("abcdefgh", min_size=1, max_size=8)
+    by_kind: dict[str, st.SearchStrategy[Any]] = {
+        "Path": words.map("/{}".format),
+        "str": words,
+        "bool": st.booleans(),
+        "Span": st.sampled_from(["1-2", "3-8"]),
+        "tuple[int, ...]": st.lists(st.integers(0, 4), min_size=1, max_size=4),
+        "tuple[Part, ...]": st.permutations(["cross", "session", "tail"]),
+        "Mapping[str, Price]": st.dictionaries(
+            words, st.fixed_dictionaries({"input": st.floats(0, 99), "output": st.floats(0, 99)}), max_size=2
+        ),
+        **dict.fromkeys(("int", "Tokens"), st.integers(0, 10**6)),
+        **dict.fromkeys(("float", "Amount", "Days"), st.floats(0, 10**6)),
+    }
+    return by_kind[kind] if kind in by_kind else st.sampled_from(get_args(getattr(records, kind)))
+
+
+SAYABLE = sorted(set(KEYS) - {"preset"})
+LAYERS = ("user", "project", "variables", "flags")
+"""The weakest first."""
+SAID = st.fixed_dictionaries(
+    {
+        layer: st.lists(st.sampled_from(SAYABLE), max_size=12, unique=True).flatmap(
+            lambda keys: st.fixed_dictionaries({key: values_of(key) for key in keys})
+        )
+        for layer in LAYERS
+    }
+)
+
+
+def as_file(said: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {toml(key, value)}\n" for key, value in said.items())
+
+
+def as_variables(said: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        variable(key): ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        for key, value in said.items()
+        if key != "prices"
+    }
+
+
+@given(said=SAID, preset=st.sampled_from(PRESETS))
+def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[str, Any]], preset: str) -> None:
+    """T71, S3.2: flag > variable > project file > user file > preset > default, key by key."""
+    said["variables"].pop("prices", None)
+    made = settled(
+        user=as_file(said["user"]),
+        project=as_file(said["project"]),
+        variables=as_variables(said["variables"]),
+        flags={"preset": preset, **{key: meaning(key, value, whole=0) for key, value in said["flags"].items()}},
+    )
+    alone, now = shown(settled(flags={"preset": preset})), shown(made)
+    shares = {"reflect.target", "context.cross", "context.tail", "context.evict", "reflect.tokens"}
+    for key in set(SAYABLE) - {"db"}:
+        speaking = [layer for layer in LAYERS if key in said[layer] and not (layer == "project" and is_private(key))]
+        if speaking:
+            assert now[key] == said[speaking[-1]][key], (key, speaking)
+            origin = {"flags": "flag", "variables": variable(key)}.get(speaking[-1], f"/{speaking[-1]}")
+            assert made.origin(key).endswith(origin)
+        elif key not in FOLLOWING and not (key in shares and preset == "duet"):
+            assert now[key] == alone[key], key
+    refused = [key for key in said["project"] if is_private(key)]
+    assert len(made.warnings) == len(refused)
+
+
+@given(said=st.fixed_dictionaries({key: values_of(key) for key in SAYABLE}))
+def test_what_is_shown_can_be_read_again(said: dict[str, Any]) -> None:
+    once = settled(user=as_file(said))
+    again = settled(user=as_file(shown(once)))
+    assert not again.warnings
+    assert shown(again) == shown(once)
+
+
+def test_the_preset_file_of_the_defaults_lists_every_key_with_its_default() -> None:
+    """S0.34: what people read is what holds."""
+    text = preset_file("default").read_text(encoding="utf-8")
+    made = settled(user=text)
+    assert not made.warnings
+    assert shown(made) | {"db": None} == shown(DEFAULTS) | {"db": None}
+    said = tomllib.loads(text)
+    flat = {f"{name}.{key}" for name in said if isinstance(said[name], dict) for key in said[name]}
+    assert flat | {name for name in said if not isinstance(said[name], dict)} | {"db", "prices"} == set(KEYS)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_says_nothing_that_makes_no_sense(name: str) -> None:
+    assert settled(user=preset_file(name).read_text(encoding="utf-8")).warnings == ()
+
+
+def test_presets_are_the_files_there_are() -> None:
+    assert {path.stem for path in preset_file("default").parent.glob("*.toml")} == set(PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "value"),
+    [
+        ("observe.tokens", "12_000", 12_000), ("observe.tokens", "25%", 50_000), ("reflect.target", "16.25%", 32_500),
+        ("reflect.target", "0.5", 0.5), ("reflect.tokens", "unlimited", None), ("reflect.min_age", "2d", 2.0),
+        ("disabled", "Yes", True), ("disabled", False, False), ("observe.trigger", " Turn ", "turn"),
+        ("context.order", "tail, session", ("tail", "session")), ("context.order", ["tail"], ("tail",)),
+        ("reflect.levels", [0, 3], (0, 3)), ("observer.temperature", "unset", None), ("observer.temperature", 1, 1.0),
+        ("observe.sentences", "2-5", "2-5"),
+        ("prices", {"m": {"input": 1, "output": 2}}, {"m": Price(input=1.0, output=2.0)}),
+    ],
+)  # fmt: skip
+def test_values_are_read_as_people_write_them(key: str, said: object, value: object) -> None:
+    assert meaning(key, said, whole=200_000) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("observe.tokens", -1), ("observe.tokens", "abc"), ("observe.tokens", 1.5), ("observe.tokens", True),
+        ("observe.tokens", "120%"), ("observe.tokens", "-1%"), ("observe.tokens", "٣"), ("observe.tokens", 10**30),
+        ("observe.tokens", "unlimited"), ("observe.trigger", "sometimes"), ("wait", "nan"), ("wait", "inf"),
+        ("wait", [1]), ("wait", "10%"), ("disabled", "perhaps"), ("observer.model", 3), ("observer.model", "  "),
+        ("observe.sentences", "few"), ("context.order", ["head"]), ("context.order", 5), ("prices", "cheap"),
+        ("prices", {"m": 3}), ("prices", {"m": {"input": 1}}), ("reflect.levels", ["a"]), ("observe.inclusive", {}),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_wrong(key: str, said: object) -> None:
+    with pytest.raises(Wrong):
+        meaning(key, said, whole=200_000)
+
+
+@given(
+    key=st.sampled_from(SAYABLE),
+    said=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=5,
+    ),
+)
+def test_nothing_that_a_file_says_ends_a_run(key: str, said: object) -> None:
+    """F92: right or wrong, and nothing else."""
+    with suppress(Wrong):
+        meaning(key, said, whole=200_000)
+
+
+def test_where_a_value_makes_no_sense_the_presets_holds() -> None:
+    """T71, D11: not that of the file below."""
+    made = settled(flags={"preset": "zora"}, project="observe.tokens = -5", user="observe.tokens = 7")
+    assert made.observe.tokens == 30_000
+    assert made.origin("observe.tokens") == "preset zora"
+    (warning,) = made.warnings
+    assert warning.startswith("`observe.tokens = -5` in /")
+    assert warning.endswith("/project is no whole number from 0 up, and is ignored")
+
+
+def test_a_flag_that_makes_no_sense_is_a_mistake_of_the_command_line() -> None:
+    with pytest.raises(BadUsage, match="`weekly` is none of tokens, turn, tool, manual for"):
+        settled(flags={"observe.trigger": "weekly"})
+    with pytest.raises(BadConfiguration, match="there is no preset `nope`"):
+        settled(flags={"preset": "nope"})
+
+
+def test_shares_are_of_the_context_that_is_said() -> None:
+    """S2.3: the ratios of duet times `effective_context`, whoever says that."""
+    made = settled(flags={"preset": "duet"}, variables={"OM_EFFECTIVE_CONTEXT": "100000"})
+    assert (made.reflect.tokens, made.context.cross, made.context.evict) == (32_500, 7_500, 60_000)
+    assert (made.context.tail, made.reflect.target) == (30_000, 16_250)
+
+
+def test_the_reflectors_model_is_the_observers_unless_it_has_its_own() -> None:
+    """S1.6, S3.5."""
+    both = settled(user='[observer]\nprovider = "openai"\nmodel = "a"\nbase_url = "http://localhost"')
+    assert (both.reflector.provider, both.reflector.model) == ("openai", "a")
+    assert both.reflector.base_url == "http://localhost"
+    larger = settled(user='observer.provider = "openai"\nobserver.model = "a"\nreflector.model = "b"')
+    assert (larger.reflector.provider, larger.reflector.model) == ("openai", "b")
+    other = settled(user='observer.provider = "openai"\nobserver.model = "a"\nreflector.provider = "rules"')
+    assert (other.reflector.provider, other.reflector.model) == ("rules", None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'db = "/tmp/theirs.db"', 'observer.base_url = "http://theirs"', 'reflector.base_url = "http://theirs"',
+        'observer.command = "sh -c theirs"', 'observer.provider = "command"', 'reflector.provider = " command"',
+        'observer.model = "command/x"', 'observer.fallback_model = "command/x"',
+        'observer.instructions_file = "theirs"', "limits.day_cost = 1000", "provider.timeout = 1",
+        'prices = { m = { input = 0, output = 0 } }',
+    ],
+)  # fmt: skip
+def test_a_project_may_not_say_where_anything_goes_nor_what_it_may_cost(line: str) -> None:
+    """F94: everybody who can write into a repository would."""
+    made = settled(project=line)
+    assert shown(made) == shown(settled())
+    (warning,) = made.warnings
+    key = line.partition(" =")[0]
+    assert "/project: " in warning
+    assert f"`{key}`" in warning
+    assert settled(user=line).warnings == ()
+
+
+def test_an_unknown_key_is_told_with_the_nearest_one() -> None:
+    """S0.34."""
+    made = settled(user='observe.token = 5\nsurprise = 1\n[nothing]\nx = 1\n[observer]\napi_key = "s3cret"')
+    assert [warning.partition(": ")[2] for warning in made.warnings] == [
+        "there is no key `observe.token` (did you mean `observe.tokens`?); it is ignored",
+        "there is no key `surprise`; it is ignored",
+        "there is no key `nothing`; it is ignored",
+        "there is no key `observer.api_key`; it is ignored",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"observe = ", b"\xff\xfe", b"a = " + b"[" * 100_000, b"#" * 2_000_000],
+    ids=["cut", "bytes", "deep", "large"],
+)
+def test_a_file_that_cannot_be_read_is_ignored_unless_it_was_asked_for(tmp_path: Path, content: bytes) -> None:
+    """T71, D11."""
+    path = tmp_path / "config.toml"
+    path.write_bytes(content)
+    made = Layers(flags={}, variables={}, files=Files(user=path, is_named=False, project=path)).settings()
+    assert len(made.warnings) == 2
+    assert all(warning.startswith(f"{path}: it ") for warning in made.warnings)
+    with pytest.raises(BadConfiguration):
+        Layers(flags={}, variables={}, files=Files(user=path, is_named=True, project=None))
+
+
+def test_a_pipe_by_the_name_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / ".om.toml"
+    os.mkfifo(path)
+    assert (
+        len(Layers(flags={}, variables={}, files=Files(user=path, is_named=False, project=path)).settings().warnings)
+        == 2
+    )
+
+
+def test_enabled_is_the_opposite_of_disabled() -> None:
+    """S1.18, S3.2: a file that does not say so is no switch."""
+    assert settled(user="enabled = false").disabled
+    assert not settled(user="enabled = true").disabled
+    assert not settled(user="wait = 3").disabled
+    assert settled(user="enabled = true", variables={"OM_DISABLED": "1"}).disabled
+    assert not settled(user="disabled = true", variables={"OM_ENABLED": "yes"}).disabled
+
+
+def test_a_path_in_a_file_starts_where_the_file_lies() -> None:
+    made = settled(user='observer.instructions_file = "more.txt"\ndb = "/abs/memory.db"')
+    assert made.observer.instructions_file is not None
+    assert made.observer.instructions_file.is_absolute()
+    assert made.db == Path("/abs/memory.db")
+
+
+@given(
+    environment=st.fixed_dictionaries(
+        {}, optional={"XDG_CONFIG_HOME": st.sampled_from(["/conf", "", "  "]), "HOME": st.just("/home/x")}
+    )
+)
+def test_the_users_file_lies_where_platformdirs_says(environment: dict[str, str]) -> None:
+    """The short way to the folder that a run takes is the one that all programs take."""
+    saved = dict(os.environ)
+    try:
+        os.environ.pop("XDG_CONFIG_HOME", None)
+        os.environ.update(environment)
+        assert user_file(os.environ) == platformdirs.user_config_path("om", appauthor=False) / "config.toml"
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+def test_the_short_way_to_the_defaults_and_the_long_one_agree(tmp_path: Path) -> None:
+    """Most runs say nothing but where the store is; those are settled without reading values."""
+    nowhere = {"XDG_CONFIG_HOME": str(tmp_path), "OM_DB": "/x/memory.db"}
+    quick, wait = resolve({}, nowhere), resolve({"wait": 3.0, "db": Path("/y")}, nowhere)
+    assert quick == settled(variables={"OM_DB": "/x/memory.db"})
+    assert wait == settled(variables={"OM_DB": "/x/memory.db"}, flags={"wait": 3.0, "db": Path("/y")})
