@@ -98,7 +98,7 @@ def meaning(key: str, said: object, *, whole: int, folder: Path | None = None) -
 
 def _one(kind: str, said: object, whole: int, folder: Path | None) -> object:
     if kind in {"Tokens", "Amount"} and isinstance(said, str) and said.strip().endswith("%"):
-        return _share(said, whole)
+        return _share(said, whole) if kind == "Tokens" else float(_share(said, whole))
     if kind == "Path":
         return (folder or Path()) / Path(_text(said)).expanduser()
     if kind in _READERS:

@@ -1,0 +1,369 @@
+"""`om config`, presets and configuration files, each run a fresh process."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Om
+from tests.e2e.transcripts import tide_story
+
+PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
+GEMINI = "google/gemini-2.5-flash"
+# What each preset says of each key, in the order of `PRESETS`; None is no limit, no value, never.
+TABLE: dict[str, tuple[Any, ...]] = {
+    "counter": ("o200k-approx", "chars-3.5-3", "chars-4-cjk-2", "chars-3.2", "chars-4", "chars-2.5", "chars-2.5"),
+    "observe.trigger": ("tokens", "tokens", "tokens", "turn", "manual", "tool", "tokens"),
+    "observe.tokens": (10_000, 30_000, 1_000, 0, 30_000, 0, 30_000),
+    "observe.inclusive": (True, False, True, True, False, True, True),
+    "observe.chunk_messages": (0, 20, 0, 0, 0, 1, 0),
+    "observe.max_transcript": (35_000, None, None, 35_000, None, None, None),
+    "observe.max_output": (8_000, None, None, 8_000, 100_000, None, 100_000),
+    "observe.sentences": (None, None, "2-5", None, None, None, None),
+    # The default shows less than the 4000 it could: with batches of 6000 that keeps long transcripts cheap.
+    "observe.previous_tokens": (1_500, None, 0, 4_000, None, 0, None),
+    "observe.batch_tokens": (6_000, 6_000, 6_000, 6_000, 6_000, 6_000, 6_000),
+    "observe.precompute": (0, 0.7, 0, 0, 0, 0, 6_000),
+    "observe.precompute_late": (0, 0, 0, 0, 0, 0, 3_000),
+    "observe.precompute_late_from": (0, 0, 0, 0, 0, 0, 23_400),
+    "observe.block_after": (2, 2, 0, 0, 0, 0, 1.2),
+    "tools.args_chars": (1_500, 1_500, 1_500, 1_500, 1_500, 1_500, 2_000 * 2.5),
+    "tools.result_chars": (1_500, 1_500, 1_500, 1_500, 1_500, 1_500, 5_000 * 2.5),
+    "reflect.tokens": (20_000, 10_000, 2_000, 65_000, 40_000, None, 40_000),
+    "reflect.inclusive": (True, False, True, True, False, True, True),
+    "reflect.target": (0.5, 1, 1, 32_500, 0.9, 1, 40_000),
+    "reflect.rows": (0, 0, 1, 1, 0, 0, 0),
+    "reflect.sentences": (None, None, "3-8", None, None, None, None),
+    "reflect.attempts": (2, 1, 1, 2, 2, 2, 4),
+    "reflect.levels": ([1, 3], [0], [0], [0, 0], [0, 3], [1, 3], [1, 2, 3, 4]),
+    "reflect.verbatim": ("open", "high", "none", "none", "none", "none", "none"),
+    "reflect.meta": ("never", "never", "generations", "never", "whole", "never", "whole"),
+    "reflect.meta_at": (5, 5, 5, 5, 5, 5, 5),
+    "reflect.min_age": (3, 3, 3, 3, 3, 3, 3),
+    "scope": ("project", "project", "session", "global", "session", "session", "session"),
+    "context.cross": (4_000, 5_000, 0, 15_000, 0, 0, 0),
+    "context.session": (8_000, 10_000, 4_000, None, None, 800, None),
+    "context.reflections": (None, None, 5, None, None, None, None),
+    "context.observations": (None, None, 20, None, None, None, None),
+    "context.tail": (8_000, 30_000, 8_000, 60_000, 0, 0, 6_000),
+    "context.evict": (None, None, None, 120_000, None, None, None),
+    "context.order": (
+        *(["cross", "session", "tail"],) * 2,
+        ["session", "tail"],
+        *(["cross", "session", "tail"],) * 4,
+    ),
+    "context.select": ("worth", "worth", "recent", "worth", "worth", "worth", "worth"),
+    "context.render": ("asc", "asc", "asc", "asc", "asc", "asc", "asc"),
+    "context.block": (False, False, False, False, False, True, False),
+    "context.freeze": (False, False, False, True, False, False, False),
+    "notation": ("words", "words", "none", "emoji", "brackets", "importance", "emoji"),
+    "observer.provider": (None, None, None, None, None, "rules", None),
+    "observer.model": (None, None, None, None, GEMINI, None, GEMINI),
+    "observer.temperature": (0.3, None, None, None, 0.3, None, 0.3),
+    "observer.effort": (None, None, None, "low", None, None, None),
+    "observer.max_output": (None, None, None, None, 100_000, None, 100_000),
+    "observer.fallback": ("none", "none", "none", "none", "rules", "none", "rules"),
+    "reflector.fallback": ("none", "none", "none", "none", "rules", "none", "rules"),
+    "reflector.provider": (None, None, None, None, None, "rules", None),
+    "reflector.model": (None, None, None, None, GEMINI, None, GEMINI),
+    "reflector.temperature": (0, None, None, None, 0, None, 0),
+    "reflector.effort": (None, None, None, "low", None, None, None),
+    "reflector.max_output": (None, None, None, None, 100_000, None, 100_000),
+    "effective_context": (200_000,) * 7,
+    "provider.timeout": (60,) * 7,
+}
+
+
+def users_file(om: Om, content: str) -> Path:
+    """The user's own configuration."""
+    path = om.home / ".config" / "om" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("place", "name"), list(enumerate(PRESETS)), ids=PRESETS)
+def test_a_preset_is_what_its_design_says(om: Om, place: int, name: str) -> None:
+    """S0.16, S0.33, S1.7, S1.8, S1.9, S1.14, S2.3, S2.4, S2.6, S2.7, S2.26, S3.3, S3.4, S3.11, S3.14, S3.16, S4.10, C3
+    to C7, C9 to C13, C21: key by key."""
+    settings = om("config", "show", "--preset", name, "--json").document["settings"]
+    assert {key: settings[key] for key in TABLE} == {key: values[place] for key, values in TABLE.items()}
+    assert settings["preset"] == name
+
+
+def test_the_table_leaves_out_nothing_that_a_preset_says(om: Om) -> None:
+    usual = om("config", "--json").document["settings"]
+    for name in PRESETS:
+        settings = om("config", "--preset", name, "--json").document["settings"]
+        assert {key for key in settings if settings[key] != usual[key]} <= {*TABLE, "preset", "reflect.batch_tokens"}
+
+
+# What 1000 letters, in one text and in one message, cost by each preset: its divisor, its rounding, its overhead.
+COUNTED = {
+    "default": None, "zora": (286, 286), "lango": (250, 254), "duet": (313, 313), "pi": (250, 250),
+    "coding": (400, 428), "mastra": (400, 428),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "tokens"), [(name, tokens) for name, tokens in COUNTED.items() if tokens])
+def test_a_preset_counts_as_its_design_does(om: Om, name: str, tokens: tuple[int, int]) -> None:
+    """D1, S0.11, S1.5, S3.16, C3: characters for a token, up or down, and what a message and a conversation cost."""
+    text = om("tokens", "--preset", name, "--as", "text", stdin="a" * 1000).stdout
+    said = om("tokens", "--preset", name, stdin='{"role": "user", "content": "' + "a" * 1000 + '"}\n').stdout
+    assert (int(text), int(said)) == tokens
+
+
+def test_the_default_reads_as_toml_and_is_followed_again(om: Om) -> None:
+    printed = om("config", "show", "--preset", "duet").stdout
+    assert tomllib.loads(printed)["reflect"]["tokens"] == 65_000
+    om.write("mine.toml", printed)
+    assert om("config", "--config", "mine.toml").stdout == printed
+    assert om("config", "show", "--origin", "--preset", "duet").stderr == ""
+
+
+def test_of_every_key_it_can_be_told_who_says_so(om: Om) -> None:
+    """T71, S3.2: flag, variable, project file, user file, preset, default."""
+    user = users_file(om, 'preset = "zora"\nwait = 3\n[observe]\ntokens = 5\n[context]\ntail = 1\ncross = 2\n')
+    project = om.write(".om.toml", "[context]\ntail = 2\ncross = 3\n")
+    run = om("config", "--origin", "--json", "--wait", "4", env={"OM_CONTEXT_CROSS": "4"})
+    settings, origins = run.document["settings"], run.document["origins"]
+    expected = {
+        "wait": (4, "flag"),
+        "context.cross": (4, "OM_CONTEXT_CROSS"),
+        "context.tail": (2, str(project)),
+        "observe.tokens": (5, str(user)),
+        "reflect.tokens": (10_000, "preset zora"),
+        "provider.timeout": (60, "default"),
+    }
+    assert {key: (settings[key], origins[key]) for key in expected} == expected
+    assert origins.keys() == settings.keys()
+    lines = om("config", "show", "--origin").stdout.splitlines()
+    assert any(line.split() == ["context.tail", "=", "2", "#", str(project)] for line in lines)
+    assert om("config", "path").stdout.split() == ["user", str(user), "project", str(project)]
+
+
+def test_the_nearest_file_above_is_the_projects(om: Om) -> None:
+    """The root of a repository ends the search, and the home directory has no project."""
+    inner = om.folder / "a" / "b"
+    inner.mkdir(parents=True)
+    outer = om.write(".om.toml", "wait = 7")
+    assert om("config", "path", "--json", cwd=inner).document["project"] == {"path": str(outer), "found": True}
+    assert om("-C", inner, "config", "path", "--json").document["project"]["path"] == str(outer)
+    (om.folder / "a" / ".git").mkdir()
+    assert om("config", "path", "--json", cwd=inner).document["project"] is None
+    nearer = om.write("a/.om.toml", "wait = 8")
+    assert om("config", "path", "--json", cwd=inner).document["project"]["path"] == str(nearer)
+    (om.home / "work").mkdir()
+    om.write("home/.om.toml", "wait = 9")
+    assert om("config", "path", "--json", cwd=om.home / "work").document["project"] is None
+
+
+def test_a_project_cannot_send_memory_elsewhere(om: Om) -> None:
+    """F94: warned of by file and key, and --strict refuses."""
+    project = om.write(".om.toml", 'db = "theirs.db"\n[observer]\nbase_url = "http://theirs"\nprovider = "command"\n')
+    run = om("config", "--json")
+    assert run.document["settings"]["db"] == str(om.db)
+    assert run.document["settings"]["observer.base_url"] is None
+    assert run.document["settings"]["observer.provider"] is None
+    assert [line.split("`")[1] for line in run.stderr.splitlines()] == ["db", "observer.base_url", "observer.provider"]
+    assert all(line.startswith(f"om: warning: {project}: ") for line in run.stderr.splitlines())
+    assert om("observe", "--strict", stdin=tide_story().text(), code=78).stdout == ""
+    om("observe", stdin=tide_story().text())
+    assert om.db.exists()
+    assert not (om.folder / "theirs.db").exists()
+
+
+def test_wrong_values_warn_with_their_place_and_strict_refuses_them(om: Om) -> None:
+    """F92, T71, D11, S0.34."""
+    bad = {"OM_OBSERVE_TOKENS": "abc"}
+    run = om("context", env=bad)
+    assert run.stderr == "om: warning: `OM_OBSERVE_TOKENS=abc` is no whole number from 0 up, and is ignored\n"
+    assert om("context", "--strict", env=bad, code=78).stdout == ""
+    assert om("config", "--json", "--preset", "lango", env=bad).document["settings"]["observe.tokens"] == 1_000
+    project = om.write(".om.toml", "observe.tokens = -3\nobserve.tokns = 3\n")
+    assert om("config").stderr.splitlines() == [
+        f"om: warning: {project}: there is no key `observe.tokns` (did you mean `observe.tokens`?); it is ignored",
+        f"om: warning: `observe.tokens = -3` in {project} is no whole number from 0 up, and is ignored",
+    ]
+    assert om("config", "--strict", code=78).stdout == ""
+
+
+def test_a_file_that_was_asked_for_has_to_be_there(om: Om) -> None:
+    """D11, T71: one that nobody asked for may be broken."""
+    assert "nowhere.toml: there is no such file" in om("context", "--config", "nowhere.toml", code=78).stderr
+    assert om("context", env={"OM_CONFIG": "nowhere.toml"}, code=78).stdout == ""
+    broken = om.write("broken.toml", "observe = [")
+    assert om("log", "--config", broken, code=78).stderr.startswith(f"om: error: {broken}: it is no TOML: ")
+    user = users_file(om, "observe = [")
+    assert om("log").stderr.startswith(f"om: warning: {user}: it is no TOML: ")
+    assert om("log", "--strict", code=78).stdout == ""
+    other = om.write("other.toml", "wait = 2")
+    assert om("config", "--json", "--config", other).document["settings"]["wait"] == 2
+    assert om("config", "--json", env={"OM_CONFIG": str(other)}).document["settings"]["wait"] == 2
+
+
+def test_an_unknown_preset_is_refused_on_the_command_line_and_warned_of_elsewhere(om: Om) -> None:
+    run = om("context", "--preset", "nope", code=78)
+    assert run.stderr == (
+        "om: error: there is no preset `nope`\nhint: one of: default, zora, lango, duet, pi, coding, mastra\n"
+    )
+    assert "is none of default, zora" in om("context", env={"OM_PRESET": "nope"}).stderr
+
+
+def test_memory_can_be_switched_off_in_a_file(om: Om) -> None:
+    """S1.18, S1.19, C16: who switched it off is said."""
+    project = om.write(".om.toml", "enabled = false")
+    run = om("observe", stdin=tide_story().text())
+    assert f"disabled by {project}" in run.stderr
+    assert not om.db.exists()
+    om("observe", stdin=tide_story().text(), env={"OM_ENABLED": "1"})
+    assert om.db.exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--preset lango|context", "--json|status", "-q --preset=pi|context --tier session", "-qC sub|config path",
+        "-Csub|config path", "--color never|log -n 2", "--db x.db --wait 3 -q|sessions", "--db log|log",
+        "--strict|config --help", "--now 2026-02-11 --json|context --js", "--db x|tokens tide.jsonl",
+    ],
+)  # fmt: skip
+def test_shared_options_mean_the_same_before_the_command(om: Om, line: str) -> None:
+    om.write("tide.jsonl", tide_story().text())
+    (om.folder / "sub").mkdir()
+    om("observe", "-q", "tide.jsonl", "--now", "2026-02-11")
+    before, _, rest = line.partition("|")
+    command, *own = rest.split()
+    first = om(*before.split(), command, *own, code=None)
+    behind = om(command, *before.split(), *own, code=None)
+    assert (first.code, first.stdout, first.stderr) == (behind.code, behind.stdout, behind.stderr)
+
+
+def test_what_is_no_shared_option_belongs_behind_the_command(om: Om) -> None:
+    assert "options come after the command" in om("--session", "x", "context", code=2).stderr
+    assert om("--db", code=2).stderr.startswith("om: error: option '--db' requires an argument")
+    assert om("--preset", "lango", code=2).stderr == om("--help").stdout
+    assert "Did you mean 'observe'" in om("--json", "obsreve", code=2).stderr
+    assert "--preset NAME" in om("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("om --preset ", "lango"), ("om --preset lango con", "context"), ("om --pre", "--preset"),
+        ("om --preset lango context --ti", "--tier"), ("om context --preset ", "duet"), ("om config p", "path"),
+    ],
+)  # fmt: skip
+def test_presets_and_what_follows_them_are_completed(om: Om, words: str, offered: str) -> None:
+    count = len(words.split()) - (not words.endswith(" "))
+    shell = {"_OM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count)}
+    assert offered in om(env=shell).stdout.split()
+
+
+# ---- what presets change in a pack
+
+
+@pytest.fixture
+def remembering(om: Om) -> Om:
+    """A memory of a session with some rows, and of another one in the same project."""
+    om("observe", "-q", "--session", "long", stdin="User: A long day begins.\nAssistant: It does.\n")
+    for number in range(30):
+        om(
+            "note",
+            "-q",
+            f"Fact number {number} of the long day",
+            "--session",
+            "long",
+            "--now",
+            f"2026-03-01T10:{number:02}Z",
+        )
+    om("note", "-q", "A lasting decision of another day", "--type", "decision", "--now", "2026-03-01T09:00Z")
+    return om
+
+
+def facts(printed: str) -> list[int]:
+    """The numbers of the facts in a pack, as they are printed."""
+    return [int(line.split("number ")[1].split()[0]) for line in printed.splitlines() if "Fact number" in line]
+
+
+def test_lango_shows_the_newest_rows_of_one_session(remembering: Om) -> None:
+    """T60, C10, C11, S1.3, S1.9: at most 20, oldest first, and nothing of other sessions."""
+    usual = remembering("context", "--session", "long").stdout
+    assert facts(usual) == list(range(30))
+    assert "A lasting decision" in usual
+    lango = remembering("context", "--session", "long", "--preset", "lango").stdout
+    assert facts(lango) == list(range(10, 30))
+    assert "A lasting decision" not in lango
+    newest_first = remembering("context", "--session", "long", "--preset", "lango", env={"OM_CONTEXT_RENDER": "desc"})
+    assert facts(newest_first.stdout) == list(range(29, 9, -1))
+    asked = remembering("context", "--session", "long", "--preset", "lango", "--cross-budget", "500").stdout
+    assert "A lasting decision" in asked
+
+
+def test_with_little_room_recent_rows_are_the_newest(remembering: Om) -> None:
+    small = remembering(
+        "context", "--session", "long", "--session-budget", "150", env={"OM_CONTEXT_SELECT": "recent"}
+    ).stdout
+    assert facts(small)
+    assert facts(small) == list(range(30))[-len(facts(small)) :]
+
+
+def test_the_budgets_of_tiers_are_those_of_the_preset(remembering: Om) -> None:
+    """C12, C13: what a flag asks for goes before."""
+
+    def budget(*options: str) -> int:
+        made: int = remembering("context", "--session", "long", "--json", *options).document["budget"]
+        return made
+
+    assert budget() == 20_000
+    assert budget("--preset", "zora") == 45_000
+    assert budget("--preset", "lango") == 12_000
+    assert budget("--preset", "zora", "--tail-budget", "7") == 15_007
+    assert budget("--preset", "duet", "--budget", "900") == 900
+
+
+def test_a_session_without_a_limit_is_shown_whole(remembering: Om) -> None:
+    for number in range(30, 36):
+        text = f"Fact number {number} " + " ".join(f"word{number}x{place}" for place in range(700))
+        remembering("note", "-q", text, "--session", "long", "--now", f"2026-03-01T10:{number:02}Z")
+    usual = remembering("context", "--session", "long").stdout
+    whole = remembering("context", "--session", "long", "--preset", "mastra").stdout
+    assert len(facts(usual)) < 36
+    assert facts(whole) == list(range(36))
+
+
+def test_the_order_of_tiers_is_a_setting(remembering: Om) -> None:
+    """C11."""
+    other = {"OM_CONTEXT_ORDER": "session,cross"}
+    for to in ("text", "markdown", "xml", "messages"):
+        printed = remembering("context", "--session", "long", "--to", to, env=other).stdout
+        assert printed.index("Fact number 3 ") < printed.index("A lasting decision")
+        usual = remembering("context", "--session", "long", "--to", to).stdout
+        assert usual.index("A lasting decision") < usual.index("Fact number 3 ")
+
+
+def test_duet_looks_beyond_the_project(remembering: Om) -> None:
+    """C10, D8: global scope."""
+    elsewhere = remembering.folder / "elsewhere"
+    elsewhere.mkdir()
+    assert "A lasting decision" not in remembering("context", "--session", "new", cwd=elsewhere).stdout
+    assert "A lasting decision" in remembering("context", "--session", "new", "--preset", "duet", cwd=elsewhere).stdout
+    only_own = {"OM_SCOPE": "session"}
+    assert "A lasting decision" not in remembering("context", "--session", "long", env=only_own).stdout
+
+
+def test_coding_shows_the_working_memory_block(remembering: Om) -> None:
+    """S4.10, C12: 800 tokens, by headings."""
+    printed = remembering("context", "--preset", "coding").stdout
+    assert printed == remembering("context", "--working-memory", "--preset", "coding").stdout
+    assert remembering("context", "--preset", "coding", "--tier", "session").stdout.startswith("<om-memory")
+    assert remembering("context", "--preset", "coding", "--json").document["budget"] == 800
+
+
+def test_a_run_that_needs_no_settings_reads_no_file(om: Om) -> None:
+    om.write(".om.toml", "observe = [")
+    assert om("--version").stderr == ""
+    assert om("context", "--help").stderr == ""
