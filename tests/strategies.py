@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
+from omcli.memory.notation import Line
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
 
@@ -135,3 +136,37 @@ def kept_messages(draw: st.DrawFn, *, max_size: int = 12) -> tuple[KeptMessage, 
         )
         for seq, message in enumerate(said, start=1)
     )
+
+
+LOOK_ALIKES = tuple(
+    f"{slashes}{mark} {rest}"
+    for mark in (
+        "CRITICAL",
+        "NOTE",
+        "\u2705",
+        "\U0001f534",
+        "\U0001f534 \U0001f7e2",
+        "[!]",
+        "[?]",
+        "HIGH",
+        "MED",
+        "8/10",
+        "done:",
+        "resolved:",
+    )
+    for slashes in ("", "\\", "\\\\")
+    for rest in ("", "x", "done: x")
+)
+"""Texts that begin like a mark of some notation, or like a status."""
+lines = st.builds(
+    Line,
+    dated=instants.map(lambda at: f"{at[:10]} {at[11:16]}"),
+    priority=st.sampled_from(Priority),
+    status=st.none() | st.sampled_from(Status),
+    text=texts | st.sampled_from(LOOK_ALIKES),
+    importance=st.none() | st.integers(0, 10),
+    mark=st.sampled_from(
+        ["", "[?]", "\u2705", "\U0001f534 \U0001f7e1", "\U0001f7e1 \u2705", "CRITICAL", "CRITICAL NOTE", "7/10", "x\ny"]
+    ),
+)
+"""Rows as they are printed, marked as they were read by some notation, or by none."""

@@ -13,39 +13,8 @@ from hypothesis import strategies as st
 from omcli.memory.errors import BadUsage
 from omcli.memory.notation import NOTATIONS, OF_TEN, WORDS, Line, Notation, as_line, fenced, named, unfenced
 from omcli.memory.observation import Priority, Status
-from tests.strategies import NASTY, instants, texts
+from tests.strategies import NASTY, lines, texts
 
-LOOK_ALIKES = tuple(
-    f"{slashes}{mark} {rest}"
-    for mark in (
-        "CRITICAL",
-        "NOTE",
-        "\u2705",
-        "\U0001f534",
-        "\U0001f534 \U0001f7e2",
-        "[!]",
-        "[?]",
-        "HIGH",
-        "MED",
-        "8/10",
-        "done:",
-        "resolved:",
-    )
-    for slashes in ("", "\\", "\\\\")
-    for rest in ("", "x", "done: x")
-)
-"""Texts that begin like a mark of some notation, or like a status."""
-lines = st.builds(
-    Line,
-    dated=instants.map(lambda at: f"{at[:10]} {at[11:16]}"),
-    priority=st.sampled_from(Priority),
-    status=st.none() | st.sampled_from(Status),
-    text=texts | st.sampled_from(LOOK_ALIKES),
-    importance=st.none() | st.integers(0, 10),
-    mark=st.sampled_from(
-        ["", "[?]", "\u2705", "\U0001f534 \U0001f7e1", "\U0001f7e1 \u2705", "CRITICAL", "CRITICAL NOTE", "7/10", "x\ny"]
-    ),
-)
 notations = st.sampled_from(NOTATIONS)
 
 
