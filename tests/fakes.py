@@ -19,6 +19,7 @@ from omcli.memory.observation import Kind, Observation, handle
 from omcli.memory.ports import (
     Appended,
     Batch,
+    Covered,
     Dropped,
     Incoming,
     Lane,
@@ -60,6 +61,7 @@ class MemoryStore:
         self._failures: dict[str, LaneError] = {}
         self._bookmarks: dict[str, tuple[str, tuple[Bookmark, ...]]] = {}
         self._leases: dict[tuple[str, Lane], tuple[str, str]] = {}
+        self._batches: list[tuple[Batch, range]] = []
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
@@ -199,6 +201,8 @@ class MemoryStore:
             self._deferred[batch.session, batch.after] = max(offered, batch.through)
         else:
             self._cursors[batch.session] = batch.through
+        if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+            self._batches.append((batch, range(len(self._log) + 1, len(self._log) + 1 + len(observations))))
         for row in observations:
             self.add(row)
         for replacement in replaced:
@@ -236,6 +240,24 @@ class MemoryStore:
     def snapshot(self, *, now: str) -> str:
         self._snapshots += 1
         return f"snapshot {self._snapshots}"
+
+    def covered(self, session: str) -> tuple[Covered, ...]:
+        kept = [kept for kept in self._messages if kept.session == session]
+        found: list[Covered] = []
+        for batch, positions in self._batches:
+            places = [place for place, each in enumerate(kept) if batch.after < each.seq <= batch.through]
+            if batch.session == session and places:
+                first, last = places[0], places[-1]
+                found.append(
+                    Covered(
+                        first=kept[first].key,
+                        last=kept[last].key,
+                        start=first,
+                        end=last + 1,
+                        positions=tuple(positions),
+                    )
+                )
+        return tuple(found)
 
     def add(self, observation: Observation) -> None:
         stored = replace(

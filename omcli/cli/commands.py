@@ -8,17 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from omcli.cli.options import Command
 
-COMMANDS = ("observe", "context", "compact", "log", "show", "sessions", "status", "tokens", "note", "config")
+COMMANDS = (
+    "observe", "context", "compact", "log", "show", "sessions", "status", "tokens", "note", "export", "import", "config",
+)  # fmt: skip
 """In the order of `om --help`. Each is in a module of its name beside this one, with its `EXAMPLES`."""
 
 
 def command(name: str) -> Command:
     """The command of this name; nothing is imported for any other."""
-    found: Command = getattr(import_module(f"omcli.cli.{name}"), name)
+    module = _module(name)
+    found: Command = getattr(import_module(f"omcli.cli.{module}"), module)
     return found
 
 
 def examples(name: str) -> str:
     """How it is used, for its help."""
-    text: str = import_module(f"omcli.cli.{name}").EXAMPLES
+    text: str = import_module(f"omcli.cli.{_module(name)}").EXAMPLES
     return text
+
+
+def _module(name: str) -> str:
+    """A command's module, and the function in it: its name, but for a word that Python keeps to itself."""
+    return "import_" if name == "import" else name

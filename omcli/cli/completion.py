@@ -38,6 +38,13 @@ def preset_names() -> list[str]:
     return list(PRESETS)
 
 
+def exchange_names() -> list[str]:
+    """Ways to write memory down."""
+    from omcli.memory.exchange import NAMES
+
+    return list(NAMES)
+
+
 def notation_names() -> list[str]:
     """Notations of rows."""
     from omcli.memory.notation import NOTATIONS

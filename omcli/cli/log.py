@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import LARGEST, Run, named_notation, named_session, with_shared
+from omcli.cli.options import LARGEST, Run, named_notation, named_session, resolved, with_shared
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.rows import full_row
@@ -61,7 +61,7 @@ def log(
     begins, ends = period(since, until, now=run.wiring.clock.now())
     query = LogQuery(
         session=session,
-        project=_resolved(project),
+        project=resolved(project),
         kinds=tuple(kind or ()),
         types=tuple(type_ or ()),
         priorities=tuple(priority or ()),
@@ -91,10 +91,3 @@ def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
     if unknown := log.unknown(store, query):
         run.talk.note(unknown)
     return log.follow(store, query, run.wiring.clock) if follow else log.log(store, query)
-
-
-def _resolved(project: str | None) -> str | None:
-    """A project as it is stored: an absolute path, without a slash at its end."""
-    from pathlib import Path
-
-    return None if project is None else str(Path(project).expanduser().absolute())

@@ -273,6 +273,11 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
         check_format(format_name)
 
 
+def resolved(project: str | None) -> str | None:
+    """A project as it is stored: an absolute path, without a slash at its end."""
+    return None if project is None else str(Path(project).expanduser().absolute())
+
+
 def is_typed() -> bool:
     """Whether standard input is a terminal, where nothing waits to be read."""
     return sys.stdin is not None and sys.stdin.isatty()

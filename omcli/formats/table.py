@@ -7,6 +7,7 @@ from importlib import import_module
 from omcli.formats.format import Format
 from omcli.formats.source import Source
 from omcli.memory.errors import BadUsage, UnknownFormat
+from omcli.memory.exchange import is_written
 
 # Names, and the modules they are in, imported when asked. In the order of asking: the peculiar before the general.
 _MODULES = {
@@ -30,6 +31,8 @@ def named(name: str) -> Format:
 
 def recognised(source: Source) -> Format:
     """The format of an input by its content; its name and label are not asked. Raises UnknownFormat."""
+    if is_written(source.beginning):
+        raise UnknownFormat("memory that was written down, and no transcript", hint="`om import` takes it in")
     for entry in map(named, NAMES):
         if entry.sniff(source.sample):
             return entry

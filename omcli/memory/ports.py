@@ -136,6 +136,22 @@ class Logged:
 
 
 @record
+class Covered:
+    """Messages of a session that one batch covered, and the rows that it gave."""
+
+    first: str
+    """The printed id of the first message."""
+    last: str
+    """That of the last one."""
+    start: int
+    """The place of the first message among all of the session, from 0."""
+    end: int
+    """The place after the last one."""
+    positions: tuple[int, ...]
+    """Of the rows (`Logged.position`), hidden or not."""
+
+
+@record
 class SessionSummary:
     """A session and what the store holds of it."""
 
@@ -270,6 +286,9 @@ class Store(Protocol):
 
     def snapshot(self, *, now: str) -> str:
         """Copies the whole store to a file of its own and tells its name. Raises CannotCreate, InputOutput."""
+
+    def covered(self, session: str) -> tuple[Covered, ...]:
+        """What the batches of a session covered, in order; a batch whose messages are gone is left out."""
 
     def add(self, observation: Observation) -> None:
         """Keeps a row that comes from no batch: a note. Its session need not exist."""

@@ -16,6 +16,7 @@ from omcli.memory.observation import Observation
 from omcli.memory.ports import (
     Appended,
     Batch,
+    Covered,
     Incoming,
     Lane,
     Logged,
@@ -205,6 +206,14 @@ class SqliteStore:
                 connection, session=number, limit=standing, known=self._standing
             )
             return replace(batch, standing=tuple(self._standing.values()))
+
+    def covered(self, session: str) -> tuple[Covered, ...]:
+        """What each batch of a session covered."""
+        from omcli.sqlite import covered  # noqa: PLC0415 - only exports and imports ask
+
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            return covered.covered(connection, session=number) if number is not None else ()
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
         """Whether a session's first messages are these, as far as both go."""

@@ -15,7 +15,18 @@ from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Image, Message, Role, digest
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Batch, Dropped, Incoming, Lane, LogQuery, Outcome, Pending, Replacement, Store
+from omcli.memory.ports import (
+    Batch,
+    Covered,
+    Dropped,
+    Incoming,
+    Lane,
+    LogQuery,
+    Outcome,
+    Pending,
+    Replacement,
+    Store,
+)
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
@@ -907,3 +918,23 @@ class TestFolding:
         ]
         store.fold(self.folding(old, ending=Ending.EMPTY), now=LATER)
         assert store.status().errors == ()
+
+
+class TestCovered:
+    def test_a_batch_tells_its_messages_and_its_rows(self, store: Store) -> None:
+        """C18, S1.11: the ends by id, and their places in the session; T10: half-open."""
+        assert store.covered("s") == ()
+        keep(store, *(said(text, tokens=10) for text in "abc"))
+        keep(store, said("elsewhere"), to="t")
+        keep(store, said("d", tokens=10))
+        first = next_batch(store, max_tokens=20)
+        store.record(first, [row(1), row(2)], outcome=Outcome.OBSERVED, now=NOW)
+        store.add(row(3))
+        store.record(next_batch(store), [], outcome=Outcome.FAILED, now=NOW, error="no answer")
+        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        keys = [kept.key for kept in store.messages([1, 2, 3, 5])]
+        assert store.covered("s") == (
+            Covered(first=keys[0], last=keys[1], start=0, end=2, positions=(1, 2)),
+            Covered(first=keys[2], last=keys[3], start=2, end=4, positions=()),
+        )
+        assert store.covered("t") == ()

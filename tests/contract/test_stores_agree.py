@@ -233,6 +233,7 @@ class TwoStores(RuleBasedStateMachine):
     )
     def list_(self, name: str, project: str | None, last: int | None) -> None:
         self.both(lambda store: store.session(name))
+        self.both(lambda store: store.covered(name))
         self.both(lambda store: store.sessions(project=project, last=last))
         self.both(lambda store: list(store.stored_texts()))
 

@@ -35,7 +35,7 @@ def parse(text: str) -> Iterator[Group | Unread]:
     """Object by object; one with a generation is a reflection."""
     for written in filter(str.strip, lines_of(text)):
         try:
-            found = json.loads(written)
+            found = json.loads(written, strict=False)
         except (ValueError, RecursionError):
             found = None
         group = _group(found) if isinstance(found, dict) else None

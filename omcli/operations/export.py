@@ -1,0 +1,112 @@
+"""Writing memory down as another design does: rows of the log in the groups they were made in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import groupby
+
+from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach
+from omcli.memory.exchange.provenance import CATEGORY, CWD, ORIGINAL_ID, UNDER, WRITTEN_AT, imported_reach
+from omcli.memory.notation import line
+from omcli.memory.observation import Kind, Observation
+from omcli.memory.ports import Covered, Logged, LogQuery, Store, TokenCounter
+from omcli.memory.record import record
+
+
+@record
+class _Origin:
+    """What rows of one group share."""
+
+    session: str | None
+    kind: Kind
+    observed_at: str | None
+    """Of rows that came of no batch."""
+    written_as: str | None
+    """The id that the group had where it was imported from."""
+    covered: Covered | None
+    reach: Reach
+    alone: str | None
+    """The id of a row that is a group of its own."""
+
+
+def export(store: Store, query: LogQuery, exchange: Exchange, counter: TokenCounter) -> Iterator[str]:
+    """The rows a query asks for, as text, piece by piece; sizes are stated by the counter."""
+    return exchange.render(_groups(store, query), counter.text)
+
+
+def _groups(store: Store, query: LogQuery) -> Iterator[Group]:
+    @cache
+    def batches(session: str) -> Mapping[int, Covered]:
+        return {position: batch for batch in store.covered(session) for position in batch.positions}
+
+    def origin(logged: Logged) -> _Origin:
+        row = logged.observation
+        batch = batches(row.session).get(logged.position) if row.session is not None else None
+        return _Origin(
+            session=row.session,
+            kind=row.kind,
+            observed_at=None if batch else row.observed_at,
+            written_as=_said(row, ORIGINAL_ID),
+            covered=batch,
+            reach=_reach(row, batch),
+            alone=row.id if row.kind in (Kind.ITEM, Kind.NOTE) else None,
+        )
+
+    @cache
+    def directory(session: str) -> str | None:
+        found = store.session(session)
+        return found.cwd if found else None
+
+    for shared, logged in groupby(store.log(query), key=origin):
+        rows = [entry.observation for entry in logged]
+        cwd = _said(rows[0], CWD) or (directory(shared.session) if shared.session else None)
+        yield _group(shared, rows, cwd or rows[0].project)
+
+
+def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Group:
+    first = rows[0]
+    places = {row.id: place for place, row in enumerate(rows)}
+    return Group(
+        entries=tuple(_entry(row, place, places) for place, row in enumerate(rows)),
+        kind=shared.kind,
+        id=shared.written_as or _derived_id(first),
+        session=shared.session,
+        cwd=cwd,
+        created_at=_said(first, WRITTEN_AT) or first.observed_at,
+        reach=shared.reach,
+        category=_said(first, CATEGORY) or f"{first.type}/reflected",
+        tags=first.tags,
+        generation=max(row.generation for row in rows),
+    )
+
+
+def _entry(row: Observation, place: int, places: Mapping[str, int]) -> Entry:
+    above = places.get(_said(row, UNDER) or "", place)
+    return Entry(line=line(row), under=above if above < place else None)
+
+
+def _reach(row: Observation, batch: Covered | None) -> Reach:
+    """The messages a group covers: as it said where it was imported from, as its batch did, else as its row names."""
+    said = imported_reach(row.metadata)
+    if batch is not None and (said == NOWHERE or said in _spellings(batch)):
+        return Reach(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
+    if said == NOWHERE and row.kind is Kind.OBSERVATION and row.message_ids:
+        return Reach(first=row.message_ids[0], last=row.message_ids[-1])
+    return said
+
+
+def _spellings(batch: Covered) -> tuple[Reach, Reach]:
+    return Reach(first=batch.first, last=batch.last), Reach(start=batch.start, end=batch.end)
+
+
+def _derived_id(row: Observation) -> str:
+    """`obs_{milliseconds}_{random}`, both from the row's UUIDv7: the same whenever the group is written."""
+    digits = row.id.replace("-", "")
+    return f"obs_{int(digits[:12], 16)}_{digits[-12:]}"
+
+
+def _said(row: Observation, name: str) -> str | None:
+    """What a row's metadata say under a name."""
+    value = row.metadata.get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,313 @@
+"""Taking in memory that another design wrote: rows as they are, and the messages they were made of as observed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from omcli.memory.dates import instant, minute
+from omcli.memory.errors import BadInput, OmError, UnknownId
+from omcli.memory.exchange.exchange import Entry, Exchange, Group, Reach, Unread
+from omcli.memory.exchange.provenance import MARK, UNDER, provenance
+from omcli.memory.message import KeptMessage
+from omcli.memory.notation import IMPORTANCE, as_line
+from omcli.memory.observation import Kind, Observation, Priority, Source, Type
+from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
+from omcli.memory.record import field, record, replace
+from omcli.memory.redaction import redact
+from omcli.memory.text import clean
+from omcli.operations.workshop import Workshop
+
+_ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
+_ALL = 1 << 62
+"""More tokens than a session has."""
+_LEASE_SECONDS = 60
+
+
+@record
+class Input:
+    """Something to import: its name in reports, and how to read it."""
+
+    name: str
+    read: Callable[[], str]
+    """Raises OmError for what can't be read."""
+
+
+@record
+class ImportReport:
+    """What became of one input. Where `error` is set, the rest tells how far it came."""
+
+    path: str
+    observations: int = 0
+    """Rows written."""
+    known: int = 0
+    """Rows that were there before, or came twice."""
+    covered: int = 0
+    """Messages that count as observed from now on."""
+    missing: int = 0
+    """Groups whose messages are not in the store."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Lines and objects that are no rows, by reason."""
+    redactions: Mapping[str, int] = field(default_factory=dict)
+    """Secrets taken out, by rule."""
+    sessions: tuple[str, ...] = ()
+    """Of the rows, in order of appearance."""
+    error: OmError | None = None
+
+
+def import_files(
+    inputs: Iterable[Input],
+    exchange: Exchange,
+    workshop: Workshop,
+    *,
+    session: str | None,
+    project: str,
+    each: Callable[[Observation], None],
+) -> Iterator[ImportReport]:
+    """Imports one input after another; what is wrong with one is said in its report and stops no other.
+
+    `session` overrides what the inputs say about theirs; rows that belong to none are the project's. `each` is told
+    every row once it is in the store.
+    """
+    for entry in inputs:
+        intake = _Intake(exchange.name, workshop, session=session, project=project, each=each)
+        error = None
+        try:
+            for found in exchange.parse(entry.read()):
+                intake.take(found)
+            if intake.is_empty:
+                raise BadInput(f"nothing in it is memory as `{exchange.name}` writes it")
+        except OmError as failure:
+            error = failure
+        yield intake.report(entry.name, error)
+
+
+class _Intake:
+    """One input on its way in, and what is counted meanwhile."""
+
+    def __init__(
+        self,
+        format_name: str,
+        workshop: Workshop,
+        *,
+        session: str | None,
+        project: str,
+        each: Callable[[Observation], None],
+    ) -> None:
+        self._format = format_name
+        self._workshop = workshop
+        self._session = session
+        self._project = project
+        self._each = each
+        self._places: dict[tuple[str | None, str], _Place] = {}
+        self._counts: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._redactions: Counter[str] = Counter()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was something, and nothing of it could be read."""
+        return bool(self._skipped) and not (self._counts["new"] or self._counts["known"])
+
+    def report(self, name: str, error: OmError | None) -> ImportReport:
+        """What became of it."""
+        return ImportReport(
+            path=name,
+            observations=self._counts["new"],
+            known=self._counts["known"],
+            covered=self._counts["covered"],
+            missing=self._counts["missing"],
+            skipped=dict(self._skipped),
+            redactions=dict(self._redactions),
+            sessions=tuple(session for session, _ in self._places if session is not None),
+            error=error,
+        )
+
+    def take(self, found: Group | Unread) -> None:
+        """Keeps a group's rows, and moves the session's cursor to the last message it covers, in one transaction."""
+        if isinstance(found, Unread):
+            self._skipped[found.reason] += 1
+            return
+        group = self._cleaned(found)
+        if not group.entries:
+            return  # what says nothing covers nothing
+        place = self._place(group)
+        self._counts["missing"] += place.lacks(group.reach)
+        first, last = place.ends(group.reach)
+        rows = self._rows(group, place, [kept for kept in (first, last) if kept])
+        self._counts["covered"] += place.keep(rows, through=last.seq if last else 0)
+        self._counts["new"] += len(rows)
+        for row in rows:
+            self._each(row)
+
+    def _cleaned(self, group: Group) -> Group:
+        """The group as it can be stored, without secrets."""
+        entries = [
+            replace(entry, line=replace(entry.line, text=self._clean(as_line(entry.line.text))))
+            for entry in group.entries
+        ]
+        reach = group.reach
+        return replace(
+            group,
+            entries=tuple(entries),
+            id=group.id and self._clean(group.id),
+            session=group.session and clean(group.session),
+            cwd=group.cwd and self._clean(group.cwd),
+            category=group.category and self._clean(group.category),
+            tags=tuple(dict.fromkeys(filter(None, map(self._clean, group.tags)))),
+            reach=replace(reach, first=reach.first and clean(reach.first), last=reach.last and clean(reach.last)),
+        )
+
+    def _clean(self, text: str) -> str:
+        redacted = redact(clean(text))
+        self._redactions.update(redacted.counts)
+        return redacted.text
+
+    def _place(self, group: Group) -> _Place:
+        session = None if group.kind is Kind.ITEM else self._session or group.session or self._owner(group.reach)
+        where = session, self._project if session is not None else group.cwd or self._project
+        if where not in self._places:
+            self._places[where] = _Place(self._workshop, *where)
+        return self._places[where]
+
+    def _owner(self, reach: Reach) -> str | None:
+        """The session of the messages that a group names."""
+        found = _message(self._workshop.store, reach.last)
+        return found.session if found else None
+
+    def _rows(self, group: Group, place: _Place, ends: list[KeptMessage]) -> list[Observation]:
+        """The rows that are not there yet."""
+        rows: list[Observation] = []
+        ids: list[str] = []
+        for entry in group.entries:
+            row = self._row(group, entry, place, ends)
+            known = place.known(row, is_dated=bool(instant(entry.line.dated)))
+            if known is None and row.text.strip():
+                above = {} if entry.under is None else {UNDER: ids[entry.under]}
+                row = replace(row, metadata={**row.metadata, **above})
+                place.note(row)
+                rows.append(row)
+            else:
+                self._counts["known"] += known is not None
+                self._skipped.update(["empty"] if known is None else [])
+            ids.append(known or row.id)
+        return rows
+
+    def _row(self, group: Group, entry: Entry, place: _Place, ends: list[KeptMessage]) -> Observation:
+        line, work = entry.line, self._workshop
+        is_reflection = group.kind is Kind.REFLECTION
+        priority = Priority.HIGH if is_reflection and not line.mark else line.priority
+        mark = {MARK: line.mark} if line.mark else {}
+        return Observation(
+            id=work.new_id(),
+            session=place.session,
+            project=place.project or group.cwd or self._project,
+            kind=group.kind,
+            type=_item_type(group.category) if group.kind is Kind.ITEM else Type.FACT,
+            priority=priority,
+            importance=IMPORTANCE[priority] if line.importance is None else line.importance,
+            status=line.status,
+            text=line.text,
+            observed_at=place.now,
+            event_at=instant(f"{line.dated}Z") or group.created_at,
+            refers_to=None,
+            message_ids=tuple(dict.fromkeys(kept.key for kept in ends)),
+            sources=tuple(dict.fromkeys(kept.seq for kept in ends)),
+            tokens=work.counter.text(line.text),
+            counter=work.counter.name,
+            source=Source.IMPORT,
+            tags=group.tags,
+            metadata={**provenance(group, format_name=self._format), **mark},
+            generation=max(1, group.generation) if is_reflection else 0,
+        )
+
+
+class _Place:
+    """Where rows go: a session with the messages that nothing covers yet, or the project."""
+
+    def __init__(self, workshop: Workshop, session: str | None, project: str) -> None:
+        self._workshop = workshop
+        self._store = workshop.store
+        self.session = session
+        self.now = workshop.clock.now()
+        found = self._store.session(session) if session is not None else None
+        self.project = found.project if found else None
+        self._batch = self._store.unobserved(session, max_tokens=_ALL) if session is not None else None
+        covered = self._store.covered(session) if session is not None else ()
+        self._begin = covered[-1].end if covered else 0
+        """The place in the session of the first message that nothing covers."""
+        self._known: dict[tuple[str, str | None], str] = {}
+        query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
+        for logged in self._store.log(query):
+            if logged.observation.session == session:
+                self.note(logged.observation)
+
+    def note(self, row: Observation) -> None:
+        """Remembers a row, so that it is not written again."""
+        self._known.setdefault((row.text, minute(row.dated)), row.id)
+        self._known.setdefault((row.text, None), row.id)
+
+    def known(self, row: Observation, *, is_dated: bool) -> str | None:
+        """The id of a row that says the same at the same minute; at any time, where nothing says when."""
+        return self._known.get((row.text, minute(row.dated) if is_dated else None))
+
+    def ends(self, reach: Reach) -> tuple[KeptMessage | None, KeptMessage | None]:
+        """The first and the last message of a group, where they are there; by place only those that wait."""
+        if reach.start is not None and reach.end is not None:
+            return self._waiting(reach.start), self._waiting(reach.end - 1)
+        return self._named(reach.first), self._named(reach.last)
+
+    def lacks(self, reach: Reach) -> bool:
+        """Whether a group names messages that are not there."""
+        if reach.end is not None:
+            return reach.end > self._begin + (len(self._batch.messages) if self._batch else 0)
+        return reach.last is not None and self.ends(reach)[1] is None
+
+    def _named(self, key: str | None) -> KeptMessage | None:
+        found = _message(self._store, key)
+        return found if found and found.session == self.session else None
+
+    def _waiting(self, place: int) -> KeptMessage | None:
+        waiting = self._batch.messages if self._batch else ()
+        return waiting[place - self._begin] if 0 <= place - self._begin < len(waiting) else None
+
+    def keep(self, rows: list[Observation], *, through: int) -> int:
+        """Writes rows and covers all messages up to a `seq`; gives how many of them nothing covered before."""
+        batch = self._batch
+        if batch is None or through <= batch.after:
+            for row in rows:
+                self._store.add(row)
+            return 0
+        messages = tuple(kept for kept in batch.messages if kept.seq <= through)
+        part = Batch(
+            session=batch.session, after=batch.after, through=messages[-1].seq, messages=messages, cwd=batch.cwd
+        )
+        self._record(part, rows)
+        self._begin += len(messages)
+        rest = batch.messages[len(messages) :]
+        self._batch = replace(batch, after=part.through, messages=rest) if rest else None
+        return len(messages)
+
+    def _record(self, batch: Batch, rows: list[Observation]) -> None:
+        """While nobody else observes the session: what they are at would be in vain. Raises LaneTaken."""
+        work = self._workshop
+        expires_at = work.clock.later(_LEASE_SECONDS)
+        self._store.claim(batch.session, Lane.OBSERVE, owner=work.owner, now=self.now, expires_at=expires_at)
+        try:
+            outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
+            self._store.record(batch, rows, outcome=outcome, now=self.now)
+        finally:
+            self._store.release(batch.session, Lane.OBSERVE, owner=work.owner)
+
+
+def _message(store: Store, key: str | None) -> KeptMessage | None:
+    try:
+        return store.message(key) if key is not None else None
+    except UnknownId:
+        return None
+
+
+def _item_type(category: str | None) -> Type:
+    """What a category speaks of; knowledge where nobody knows."""
+    name = (category or "").partition("/")[0]
+    return next((type_ for type_ in _ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
