@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from omcli.memory.batching import Waiting, batch_length
@@ -382,23 +382,31 @@ class MemoryStore:
 
 
 class ScriptedModel:
-    """A model that answers what was written down for it, one reply a call; an error among them is raised."""
+    """A model that answers what was written down for it, one reply a call, and remembers what it was asked.
+
+    A reply is a text, a `Reply`, or an error to raise; the last one is given again and again.
+    """
 
     name = "scripted"
     model = "scripted-1"
-    takes_images = False
 
-    def __init__(self, *replies: str | Reply | OmError) -> None:
-        self._replies = list(replies)
+    def __init__(self, *replies: str | Reply | OmError, takes_images: bool = False) -> None:
+        self.takes_images = takes_images
         self.asked: list[Prompt] = []
         """The prompts it was given."""
+        self._replies = replies
 
     def ask(self, prompt: Prompt) -> Reply:
         self.asked.append(prompt)
-        reply = self._replies.pop(0)
+        reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
         if isinstance(reply, OmError):
             raise reply
         return reply if isinstance(reply, Reply) else Reply(text=reply, stop=Stop.END, model=self.model)
+
+    @property
+    def last_seen(self) -> str:
+        """What it was shown last, but for pictures."""
+        return "".join(part for part in self.asked[-1].content if isinstance(part, str))
 
 
 class WordCounter:
@@ -471,29 +479,3 @@ def _storable(value: _Value) -> _Value:
         elif type(content) is int and abs(content) >= 1 << 63:
             changes[each.name] = None
     return replace(value, **changes)
-
-
-@dataclass(slots=True, kw_only=True)
-class ScriptedModel:
-    """A model that answers what it was told to, one reply after another, and remembers what it was asked.
-
-    A reply is a text, a `Reply`, or an error to raise; the last one is given again and again.
-    """
-
-    replies: list[str | Reply | OmError]
-    takes_images: bool = False
-    name: str = "scripted"
-    model: str = "scripted-1"
-    asked: list[Prompt] = field(default_factory=list)
-
-    def ask(self, prompt: Prompt) -> Reply:
-        self.asked.append(prompt)
-        reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
-        if isinstance(reply, OmError):
-            raise reply
-        return Reply(text=reply, stop=Stop.END, model=self.model) if isinstance(reply, str) else reply
-
-    @property
-    def last_seen(self) -> str:
-        """What it was shown last, but for pictures."""
-        return "".join(part for part in self.asked[-1].content if isinstance(part, str))

@@ -56,12 +56,12 @@ def batch_of(talk: Talk, *standing: Observation) -> Batch:
 def observed(talk: Talk | Batch, *replies: str | Reply | OmError, **options: Any) -> Observed:
     """What comes of a conversation when the model answers this."""
     batch = talk if isinstance(talk, Batch) else talk.batch()
-    return observer(ScriptedModel(replies=list(replies)), **options).observe(batch)
+    return observer(ScriptedModel(*replies), **options).observe(batch)
 
 
 def shown(talk: Talk | Batch, **options: Any) -> str:
     """What a model is shown of a conversation, but for pictures and the rules."""
-    model = ScriptedModel(replies=[answer()])
+    model = ScriptedModel(answer())
     observer(model, **options).observe(talk if isinstance(talk, Batch) else talk.batch())
     return model.last_seen
 

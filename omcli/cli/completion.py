@@ -52,6 +52,13 @@ def notation_names() -> list[str]:
     return [notation.name for notation in NOTATIONS]
 
 
+def provider_names() -> list[str]:
+    """Whose models observe and reflect."""
+    from omcli.providers.table import ENDPOINTS
+
+    return [*ENDPOINTS, "rules"]
+
+
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last sessions, with their titles. Nothing where anything goes wrong: a TAB is no place for errors."""
     with suppress(OmError, OSError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +13,9 @@ from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
 
 if TYPE_CHECKING:
-    from omcli.memory.notation import Notation
     from omcli.memory.budget import Budgets
     from omcli.memory.context_pack import Choice
+    from omcli.memory.notation import Notation
     from omcli.operations.context import Place
     from omcli.settings.settings import ContextSettings, Settings
 
@@ -156,6 +155,6 @@ def _place(run: Run, session: str | None) -> Place:
     return Place(
         project=run.project,
         session=session,
-        current=os.environ.get("CLAUDE_CODE_SESSION_ID"),
+        current=run.current_session,
         is_everywhere=run.settings.scope == "global",
     )

@@ -5,8 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import argument
+from omcli.cli.arguments import argument, option
 from omcli.cli.diagnostics import Ended, as_dict
+from omcli.cli.model_options import (
+    OF_MODELS,
+    best_effort,
+    end,
+    named_model,
+    named_provider,
+    named_url,
+    observing,
+    say,
+    tell,
+)
 from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
 from omcli.memory.errors import BadInput, NoInput, OmError, TryAgain
 
@@ -15,17 +26,19 @@ if TYPE_CHECKING:
 
     from omcli.memory.observation import Observation
     from omcli.operations.observe import FileReport, Input
+    from omcli.operations.workshop import Workshop
 
 EXAMPLES = """\b
 om observe < transcript.jsonl
 om observe ~/.claude/projects/*/*.jsonl
 om observe session.jsonl --json | jq '.files[0].session_id'
+om observe t.jsonl --model ollama/qwen2.5:7b
 jq -c '.messages[]' chat.json | om observe --format openai -
 """
 
 _BAD_INPUT: tuple[type[OmError], ...] = (BadInput, NoInput)
-_OF_ONE_INPUT = (*_BAD_INPUT, TryAgain)
-"""What concerns one input or its session; after anything else the store would refuse the next input as well."""
+_OF_ONE_INPUT = (*_BAD_INPUT, TryAgain, *OF_MODELS)
+"""What does not keep the next input from being kept; after anything else the store would refuse that as well."""
 
 
 @with_shared()
@@ -41,17 +54,26 @@ def observe(
         str | None,
         named_session("The session they belong to, whatever they say."),
     ] = None,
+    observer: Annotated[str | None, named_provider("observer")] = None,
+    model: Annotated[str | None, named_model()] = None,
+    base_url: Annotated[str | None, named_url()] = None,
+    later: Annotated[bool, option("--later", help="Only keep the messages; `om tick` observes them.")] = False,
+    tolerant: Annotated[bool, best_effort()] = False,
 ) -> None:
     """Take transcripts in and print what is worth remembering.
 
     One line per observation, as in `om log`. Messages are kept verbatim, without secrets. What was taken in before is
     not taken in again, so the same command can be repeated whenever a transcript has grown. One bad file does not
     stop the others; a store that fails ends the run.
+
+    A model observes where one is named, or where ANTHROPIC_API_KEY or OPENAI_API_KEY is set, and rules check what it
+    writes; else rules do it alone. Where a model fails, messages are kept and wait for the next run.
     """
     from omcli.operations.observe import Input
     from omcli.wiring import STDIN
 
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
+    say(run, "observer", provider=observer, model=model, base_url=base_url)
     if run.settings.disabled:
         run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing was taken in")
         files = []
@@ -60,11 +82,24 @@ def observe(
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [Input(name=name, open=partial(opened, name)) for name in files]
     with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
-        reports, documents = _take_in(run, inputs, session)
-        _finish(run, reports, documents)
+        workshop, failed = _workshop(run, later=later, is_tolerant=tolerant)
+        reports, documents = _take_in(run, inputs, session, workshop, is_tolerant=tolerant)
+        _finish(run, reports, documents, is_tolerant=tolerant)
+        end(failed)
 
 
-def _take_in(run: Run, inputs: list[Input], session: str | None) -> tuple[list[FileReport], list[dict[str, object]]]:
+def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, OmError | None]:
+    from omcli.memory.record import replace
+
+    workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn)
+    if later or run.settings.disabled:
+        return replace(workshop, observer=None), None
+    return observing(run, workshop, is_tolerant=is_tolerant)
+
+
+def _take_in(
+    run: Run, inputs: list[Input], session: str | None, workshop: Workshop, *, is_tolerant: bool
+) -> tuple[list[FileReport], list[dict[str, object]]]:
     """What became of each input; as JSON with its rows, where that is asked for."""
     from omcli.operations.observe import observe_files
 
@@ -73,10 +108,9 @@ def _take_in(run: Run, inputs: list[Input], session: str | None) -> tuple[list[F
     if not inputs:
         return reports, documents
     rows: list[Observation] = []
-    workshop = run.wiring.workshop(run.counter, run.show_progress)
     each = rows.append if run.json else run.output.row
     for report in observe_files(inputs, workshop, session=session, each=each):
-        _tell(run, report)
+        _tell(run, report, is_tolerant=is_tolerant)
         reports.append(report)
         if run.json:
             documents.append(_as_dict(report, rows))
@@ -88,24 +122,26 @@ def _take_in(run: Run, inputs: list[Input], session: str | None) -> tuple[list[F
     return reports, documents
 
 
-def _tell(run: Run, report: FileReport) -> None:
+def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
     if not run.json and (report.error is None or report.sessions):
         run.talk.report(_summary(report))
     if report.error is not None:
-        run.talk.error(report.error, about=report.path)
+        tell(run, report.error, about=report.path, is_tolerant=is_tolerant and isinstance(report.error, OF_MODELS))
 
 
-def _finish(run: Run, reports: list[FileReport], documents: list[dict[str, object]]) -> None:
+def _finish(run: Run, reports: list[FileReport], documents: list[dict[str, object]], *, is_tolerant: bool) -> None:
     """Prints the document, and ends with the code of what went wrong.
 
     A bad input among good ones is only reported; what kept a good one from being taken in is never passed over.
     """
     failures = [report.error for report in reports if report.error is not None]
+    if is_tolerant:
+        failures = [error for error in failures if not isinstance(error, OF_MODELS)]
     taken = [report for report in reports if report.error is None or report.sessions]
     if run.json and (taken or not reports):
         run.output.document({"files": documents})
     decisive = [error for error in failures if not isinstance(error, _BAD_INPUT)]
-    if run.strict or len(failures) == len(reports):
+    if run.strict or (reports and len(failures) == len(reports)):
         decisive += failures
     if decisive:
         raise Ended(decisive[0].exit_code)
@@ -124,6 +160,10 @@ def _summary(report: FileReport) -> str:
     ]
     if report.side_messages:
         parts.append(f"{report.side_messages} more in side chains")
+    if report.pending:
+        parts.append(f"{_number(report.pending, 'message')} waiting to be observed")
+    if report.findings.get("unverified"):
+        parts.append(f"{_number(report.findings['unverified'], 'row')} unverified")
     if secrets := sum(report.redactions.values()):
         parts.append(f"{_number(secrets, 'secret')} redacted")
     if report.faults:
@@ -135,7 +175,9 @@ def _as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, objec
     from omcli.memory.rows import full_row
 
     counts = report.counts
-    optional = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
+    optional: dict[str, object] = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
+    if report.observation_tokens:
+        optional["ratio"] = round(report.message_tokens / report.observation_tokens, 2)
     return {
         "path": report.path,
         **{name: value for name, value in optional.items() if value is not None},
@@ -156,6 +198,10 @@ def _as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, objec
         "redactions": dict(report.redactions),
         "unread_bytes": report.unread_bytes,
         "observations": report.observations,
+        "message_tokens": report.message_tokens,
+        "observation_tokens": report.observation_tokens,
+        "pending": report.pending,
+        "findings": dict(report.findings),
         "rows": [full_row(observation) for observation in rows],
         **({"error": as_dict(report.error)} if report.error is not None else {}),
     }

@@ -154,6 +154,11 @@ class Run:
         except FileNotFoundError:
             raise NoInput("the current directory does not exist any more") from None
 
+    @property
+    def current_session(self) -> str | None:
+        """The session that the environment says is going on."""
+        return os.environ.get("CLAUDE_CODE_SESSION_ID")
+
     def layout(self, to: To) -> To:
         """How a pack is printed, by `--to` and `--json`. Raises BadUsage where they exclude each other."""
         from omcli.memory.layouts import To

@@ -57,6 +57,11 @@ class Attempt:
     error: str | None
     figures: Mapping[str, object]
 
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether nothing came of these rows, and nothing would the next time: a model that is down may be up again."""
+        return self.ending is Ending.EMPTY or bool(self.figures.get("in_vain"))
+
 
 def fingerprint(rows: Iterable[Observation], *how: str) -> str:
     """A digest of rows and of how they are to be folded. Rows are never edited, so their ids tell all of them."""

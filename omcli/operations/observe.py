@@ -55,6 +55,8 @@ class FileReport:
     names here are of the whole file nonetheless."""
     observations: int = 0
     """Rows written."""
+    pending: int = 0
+    """Messages of its sessions that no observation covers yet."""
     message_tokens: int = 0
     """Of the messages that these rows were made from."""
     observation_tokens: int = 0
@@ -124,11 +126,18 @@ def _observe_file(
                 for row in step.rows:
                     each(row)
     except OmError as error:
-        return _report(entry.name, intake, written, error)
-    return _report(entry.name, intake, written)
+        pending = _pending(intake, workshop) if intake and isinstance(error, ProviderFailed) else 0
+        return _report(entry.name, intake, written, error, pending=pending)
+    return _report(entry.name, intake, written, pending=_pending(intake, workshop))
 
 
-def _report(name: str, intake: Intake | None, written: _Written, error: OmError | None = None) -> FileReport:
+def _pending(intake: Intake, workshop: Workshop) -> int:
+    return sum(workshop.store.pending(session_id).messages for session_id in intake.sessions)
+
+
+def _report(
+    name: str, intake: Intake | None, written: _Written, error: OmError | None = None, *, pending: int = 0
+) -> FileReport:
     if intake is None:
         return FileReport(path=name, error=error)
     reading, tally = intake.conversations, intake.conversations.tally
@@ -154,5 +163,6 @@ def _report(name: str, intake: Intake | None, written: _Written, error: OmError 
         message_tokens=written.message_tokens,
         observation_tokens=written.observation_tokens,
         findings=dict(written.findings),
+        pending=pending,
         error=error,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from omcli.memory.errors import BadConfiguration, NotAllowed, ProviderFailed
+from omcli.memory.errors import BadConfiguration, CutOff, NotAllowed, ProviderFailed, Refused, Unusable
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
 from omcli.memory.ports import Lane, LogQuery, Material, Reflected, Reflector, Replacement
@@ -75,6 +75,7 @@ class Studio:
     policy: Policy
     name: str = "rules"
     """Who reflects, for the ledger of what was tried: another one may do better."""
+    is_model: bool = False
     stand_in: Reflector | None = None
     """Who reflects where the reflector fails; None: nobody does."""
 
@@ -118,7 +119,7 @@ def reflect_session(
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
     mark = fingerprint(rows, studio.name)
     last = work.store.last_attempt(scope)
-    if last and last.ending is Ending.EMPTY and last.fingerprint == mark and not again:
+    if last and last.is_in_vain and last.fingerprint == mark and not again:
         note = f"nothing has changed since {last.at}, when nothing could be made of these rows"
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     if dry_run:
@@ -191,7 +192,8 @@ def _reflected(studio: Studio, material: Material, scope: Scope, mark: str) -> R
         if studio.stand_in is not None:
             work.warn(f"{error.message}; reflected by rules")
             return studio.stand_in.reflect(material)
-        failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message)
+        in_vain = {"in_vain": isinstance(error, (Unusable, CutOff, Refused))}
+        failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message, figures=in_vain)
         work.store.fold(failed, now=work.clock.now())
         raise
 

@@ -36,6 +36,8 @@ class Workshop:
     """Who holds the leases."""
     wait: float
     """Seconds to wait for a lane that somebody else works on."""
+    is_model: bool = False
+    """Whether the observer is a model, whose calls take time and money."""
     batch_tokens: int = BATCH_TOKENS
     """What an observer is shown at once, at most."""
     batch_messages: int | None = None

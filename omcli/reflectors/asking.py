@@ -60,7 +60,7 @@ def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | N
 
     `size` is what the attempt before came to, in tokens; `fault` what was wrong with a reply that could not be read.
     """
-    rules = prompts.text("reflector")
+    rules = prompts.prompt("reflector")
     level = min(max(0, ladder.levels[attempt]), len(GUIDANCE) - 1)
     return Prompt(
         system="\n\n".join(filter(None, (rules.strip(), ladder.guidance.strip()))),

@@ -76,6 +76,8 @@ class ReflectSettings:
     """How often a model is asked before the best of its answers is taken."""
     levels: tuple[int, ...] = (1, 3)
     """How hard it is asked to shorten, attempt by attempt: 0 not at all, 4 hardest."""
+    temperature_step: float = 0.0
+    """Added to the reflector's temperature with every attempt."""
     verbatim: Verbatim = "open"
     """Which rows are kept to the letter: none, those of high priority while they are open, all of high priority."""
     meta: Meta = "never"

@@ -209,7 +209,7 @@ class SqliteStore:
 
     def covered(self, session: str) -> tuple[Covered, ...]:
         """What each batch of a session covered."""
-        from omcli.sqlite import covered  # noqa: PLC0415 - only exports and imports ask
+        from omcli.sqlite import covered
 
         with self._reading() as connection:
             number = session_table.number(connection, session)

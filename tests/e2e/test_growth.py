@@ -56,8 +56,11 @@ def test_observing_again_reads_what_is_new_and_reports_the_whole_file(om: Om) ->
     length = path.stat().st_size
     again = observe(om, path)
     assert (first["unread_bytes"], again["unread_bytes"]) == (0, length)
+    ratio = first.pop("ratio")
+    assert ratio == pytest.approx(first["message_tokens"] / first["observation_tokens"], abs=0.01), "S0.26"
     assert again == first | {
-        "new_messages": 0, "known_messages": 120, "unread_bytes": length, "observations": 0, "rows": []
+        "new_messages": 0, "known_messages": 120, "unread_bytes": length, "observations": 0, "rows": [],
+        "message_tokens": 0, "observation_tokens": 0,
     }  # fmt: skip
     assert om("observe", path).stderr == f"{path}: claude-code, 120 messages (0 new), 0 observations\n"
 

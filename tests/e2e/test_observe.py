@@ -95,7 +95,7 @@ def test_an_empty_input_has_no_messages_and_is_no_error(om: Om, content: str) ->
     assert om("observe", "--json", stdin=content).document["files"] == [
         {"path": "-", "sessions": [], **dict.fromkeys(COUNTS, 0), "new_messages": 0, "known_messages": 0, "asides": 0,
          "side_messages": 0, "images": 0, "skipped": {}, "redactions": {}, "unread_bytes": 0, "observations": 0,
-         "rows": []}
+         "message_tokens": 0, "observation_tokens": 0, "pending": 0, "findings": {}, "rows": []}
     ]  # fmt: skip
 
 

@@ -156,7 +156,7 @@ class Store:
         opened = partial(wiring.transcript, str(self.file), format_name=format_name, session=session)
         (report,) = observe_files([Input(name="file", open=opened)], workshop, session=session)
         if self.db.exists():
-            wiring.store.close()  # type: ignore[attr-defined]
+            wiring.store.close()
         return report
 
     def execute(self, sql: str) -> list[tuple[object, ...]]:

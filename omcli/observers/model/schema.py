@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 NAME = "observations"
 
@@ -34,15 +33,11 @@ _ROW = _object({
     "under": {"type": ["integer", "null"]},
 })  # fmt: skip
 
-SCHEMA: Mapping[str, object] = MappingProxyType(
-    _object(
-        {
-            "observations": {"type": "array", "items": _ROW},
-            "used": _LABELS,
-            "current_task": _MAYBE_TEXT,
-            "next_step": _MAYBE_TEXT,
-            "title": _MAYBE_TEXT,
-        }
-    )
-)
+SCHEMA: Mapping[str, object] = _object({
+    "observations": {"type": "array", "items": _ROW},
+    "used": _LABELS,
+    "current_task": _MAYBE_TEXT,
+    "next_step": _MAYBE_TEXT,
+    "title": _MAYBE_TEXT,
+})  # fmt: skip
 """What every wire accepts: nothing optional, null for absence, no lengths. Lengths and labels are checked in code."""

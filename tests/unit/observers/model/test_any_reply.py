@@ -79,7 +79,7 @@ def test_whatever_a_model_answers_rows_are_valid_or_there_are_none(
     batch: Batch, replies: list[str], verify: bool, output: int
 ) -> None:
     """T20, T21, F3, F40, V1 to V5, V10: either ProviderFailed, or rows that can be stored as they are."""
-    model = ScriptedModel(replies=list(replies))
+    model = ScriptedModel(*replies)
     options = {"rules": RuleObserver(), "verify": verify, "limits": Limits(output=output)}
     try:
         result = observer(model, **options).observe(batch)
@@ -125,7 +125,7 @@ def _may_go(row: Observation, draft: Draft) -> bool:
 @given(_batches(), _WRITTEN)
 def test_what_was_cut_off_is_never_kept(batch: Batch, text: str) -> None:
     """F4, V6."""
-    model = ScriptedModel(replies=[Reply(text=text, stop=Stop.LENGTH, model="scripted-1")])
+    model = ScriptedModel(Reply(text=text, stop=Stop.LENGTH, model="scripted-1"))
     try:
         result = observer(model, rules=RuleObserver()).observe(batch)
     except CutOff:

@@ -56,7 +56,7 @@ def test_the_prompt_has_the_stable_parts_first_and_asks_at_last() -> None:
 
 def test_the_rules_are_in_the_system_role_alone() -> None:
     """F44: what we want of the model can't be taken for what the user wants."""
-    model = ScriptedModel(replies=[answer()])
+    model = ScriptedModel(answer())
     observer(model).observe(Talk().user("Please fix the parser.").batch())
     (asked,) = model.asked
     assert asked.system == prompt("observer")
@@ -130,7 +130,7 @@ def test_summaries_and_empty_messages_are_left_out() -> None:
 
 
 def test_without_anything_to_read_no_model_is_asked() -> None:
-    model = ScriptedModel(replies=[answer()])
+    model = ScriptedModel(answer())
     assert observer(model).observe(Talk().event("So far.", Aside.SUMMARY).batch()).is_final
     assert not model.asked
 
@@ -210,14 +210,14 @@ def test_a_result_that_is_too_long_is_shown_within_the_cap() -> None:
 
 def test_an_enormous_result_is_shown_by_its_ends() -> None:
     """F18, F72: 1.7 million characters come to what any result may have, and that is what is sent."""
-    model = ScriptedModel(replies=[answer()])
+    model = ScriptedModel(answer())
     observer(model).observe(Talk().tool("Bash", "cat log", "x" * 1_700_000).batch())
     assert len(model.last_seen) < 2_500
 
 
 def test_where_not_even_an_excerpt_fits_nothing_is_sent() -> None:
     """T18: a cap of one token."""
-    model = ScriptedModel(replies=[answer()])
+    model = ScriptedModel(answer())
     with pytest.raises(PromptTooLong):
         observer(model, limits=Limits(transcript=1)).observe(Talk().user("Hello, how are you?").batch())
     assert not model.asked
@@ -227,7 +227,7 @@ def test_where_not_even_an_excerpt_fits_nothing_is_sent() -> None:
 def test_a_transcript_never_has_more_tokens_than_it_may(messages: tuple[KeptMessage, ...], cap: int) -> None:
     """F17, S2.4."""
     batch = replace(Talk().user("x").batch(), messages=messages)
-    model = ScriptedModel(replies=[answer()])
+    model = ScriptedModel(answer())
     try:
         observer(model, limits=Limits(transcript=cap)).observe(batch)
     except PromptTooLong:
@@ -250,7 +250,7 @@ def _with_image() -> Talk:
 
 def test_an_image_goes_beside_its_message_to_a_model_that_sees() -> None:
     """S2.5, O21."""
-    model = ScriptedModel(replies=[answer()], takes_images=True)
+    model = ScriptedModel(answer(), takes_images=True)
     observer(model, images={"ab" * 32: b"\x89PNG"}.get).observe(_with_image().batch())
     before, picture, after = model.asked[0].content
     assert picture == Picture(media_type="image/png", data=b"\x89PNG")
@@ -267,7 +267,7 @@ def test_an_image_goes_beside_its_message_to_a_model_that_sees() -> None:
 def test_an_image_that_cannot_be_shown_is_named(sees: bool, media_type: str, size: int) -> None:
     image = replace(_IMAGE, media_type=media_type, size=size)
     talk = Talk().add(Message(role=Role.USER, text="", images=(image,)))
-    model = ScriptedModel(replies=[answer()], takes_images=sees)
+    model = ScriptedModel(answer(), takes_images=sees)
     observer(model, images=lambda _: b"bytes").observe(talk.batch())
     (only,) = model.asked[0].content
     assert isinstance(only, str)
@@ -304,7 +304,7 @@ def test_the_rules_are_about_a_page() -> None:
 
 
 def test_what_is_sent_is_what_was_set() -> None:
-    model = ScriptedModel(replies=[answer()])
+    model = ScriptedModel(answer())
     quiet = ModelObserver(
         model, rules=Silent(), counter=counter(), new_token=lambda: TOKEN, now=lambda: NOW, temperature=0.3,
         limits=Limits(reply=900),

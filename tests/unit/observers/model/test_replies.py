@@ -180,7 +180,7 @@ def test_a_refusal_is_a_failure() -> None:
 @pytest.mark.parametrize("blank", ["", " \n\t"])
 def test_a_blank_reply_is_a_failure(blank: str) -> None:
     """T13, V7: and nobody asks again."""
-    model = ScriptedModel(replies=[blank, _GOOD])
+    model = ScriptedModel(blank, _GOOD)
     with pytest.raises(Unusable):
         observer(model).observe(_TALK.batch())
     assert len(model.asked) == 1
@@ -212,7 +212,7 @@ def test_what_the_provider_raises_is_raised() -> None:
 
 def test_a_reply_that_cannot_be_used_is_asked_for_once_more() -> None:
     """V1: with what was wrong."""
-    model = ScriptedModel(replies=["I would rather not.", _GOOD])
+    model = ScriptedModel("I would rather not.", _GOOD)
     result = observer(model).observe(_TALK.batch())
     assert [draft.text for draft in result.drafts] == ["The parser keeps tabs"]
     assert result.findings == {"repaired": 1}
@@ -222,7 +222,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more() -> None:
 
 def test_after_a_second_one_that_cannot_be_used_it_is_over() -> None:
     """V1, T20."""
-    model = ScriptedModel(replies=["I would rather not.", "Still not.", _GOOD])
+    model = ScriptedModel("I would rather not.", "Still not.", _GOOD)
     with pytest.raises(Unusable):
         observer(model).observe(_TALK.batch())
     assert len(model.asked) == 2
@@ -233,7 +233,7 @@ _LONG = answer(said("The user keeps tabs in the parser", "m1"), said("It runs fi
 
 def test_a_reply_that_is_too_long_is_shortened_by_the_model() -> None:
     """T19, S2.19: one retry that quotes the counted size."""
-    model = ScriptedModel(replies=[_LONG, answer(said("Tabs", "m1"))])
+    model = ScriptedModel(_LONG, answer(said("Tabs", "m1")))
     result = observer(model, limits=Limits(output=10)).observe(_TALK.batch())
     assert [draft.text for draft in result.drafts] == ["Tabs"]
     assert "had 13 tokens" in model.last_seen
@@ -243,7 +243,7 @@ def test_a_reply_that_is_too_long_is_shortened_by_the_model() -> None:
 @pytest.mark.parametrize("second", [_LONG, "no reply", "", Unreachable("gone")])
 def test_what_stays_too_long_is_trimmed_by_the_same_counter(second: str | OmError) -> None:
     """T19, V5: the last rows go first."""
-    model = ScriptedModel(replies=[_LONG, second])
+    model = ScriptedModel(_LONG, second)
     result = observer(model, limits=Limits(output=12)).observe(_TALK.batch())
     texts = [draft.text for draft in result.drafts]
     assert texts == ["The user keeps tabs in the parser", "It runs first"]

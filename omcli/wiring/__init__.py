@@ -18,16 +18,27 @@ if TYPE_CHECKING:
     from omcli.formats.format import Format
     from omcli.formats.source import Source
     from omcli.memory.bookmark import Earlier, Origin
-    from omcli.memory.ports import Batch, Observed, Store, TokenCounter
+    from omcli.memory.ports import Batch, Observed, TokenCounter
     from omcli.memory.transcript import Item, Transcript
     from omcli.operations.clock import Clock
+    from omcli.operations.reflect import Studio
     from omcli.operations.tally import Tally
+    from omcli.operations.tick import Due
     from omcli.operations.workshop import Workshop
     from omcli.settings.settings import Settings
     from omcli.sqlite.store import SqliteStore
+    from omcli.wiring.models import Surroundings
 
 STDIN = "-"
 """The name that means standard input."""
+
+
+def _silent(name: str, tally: Tally) -> None:
+    """Nobody is shown any progress."""
+
+
+def _unheard(warning: str) -> None:
+    """Nobody is warned."""
 
 
 class _Rules:
@@ -62,12 +73,12 @@ class Wiring:
         return counter(name or DEFAULT)
 
     @cached_property
-    def store(self) -> Store:
+    def store(self) -> SqliteStore:
         """The store, made if there is none. Raises CannotCreate, InputOutput, StoreLocked, BadConfiguration."""
         return self._open(read_only=False)
 
     @cached_property
-    def reading(self) -> Store:
+    def reading(self) -> SqliteStore:
         """The store for reading only: nothing is written, and where there is none it is empty."""
         return self._open(read_only=True)
 
@@ -92,7 +103,7 @@ class Wiring:
 
         return len(steps())
 
-    def _open(self, *, read_only: bool) -> Store:
+    def _open(self, *, read_only: bool) -> SqliteStore:
         from omcli.sqlite.store import SqliteStore
 
         store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
@@ -138,19 +149,93 @@ class Wiring:
         source = Source(stream, extent=known.extent, carried=earlier.carried["reader"])
         return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
 
-    def workshop(self, counter: TokenCounter, progress: Callable[[str, Tally], None]) -> Workshop:
-        """What taking transcripts in works with."""
+    def workshop(
+        self,
+        counter: TokenCounter,
+        progress: Callable[[str, Tally], None] = _silent,
+        *,
+        warn: Callable[[str], None] = _unheard,
+    ) -> Workshop:
+        """What taking transcripts in works with, rules as observer."""
         from omcli.operations.workshop import Workshop
 
         return Workshop(
             open_store=lambda: self.store,
             counter=counter,
             observer=_Rules(),
+            warn=warn,
             clock=self.clock,
             new_id=self.new_id,
             owner=self.owner,
             wait=self.settings.wait,
             progress=progress,
+        )
+
+    def observing(self, workshop: Workshop) -> Workshop:
+        """The same, observed by the model that the settings or the environment name; by rules where they name none.
+
+        Raises NotAllowed, BadConfiguration and NoInput, before anybody is asked anything.
+        """
+        from omcli.wiring import models
+
+        chosen = models.observer(self._surroundings(workshop))
+        if chosen is None:
+            return workshop
+        from omcli.memory.record import replace
+
+        observer, stand_in = chosen
+        tokens = min(self.settings.observe.batch_tokens, self.settings.observe.max_transcript or workshop.batch_tokens)
+        most = self.settings.observe.chunk_messages or None
+        return replace(
+            workshop, observer=observer, stand_in=stand_in, batch_tokens=tokens, batch_messages=most, is_model=True
+        )
+
+    def due(self) -> Due:
+        """When a session's messages are to be observed."""
+        from omcli.operations.tick import Due, Trigger
+
+        said = self.settings.observe
+        batches = 1 if said.chunk_messages else None
+        return Due(trigger=Trigger(said.trigger), tokens=said.tokens, inclusive=said.inclusive, batches=batches)
+
+    def studio(self, workshop: Workshop) -> Studio:
+        """What reflecting works with, by the model that is named for it, or by rules. Raises as `observing` does."""
+        from omcli.memory.record import replace
+        from omcli.wiring import models
+
+        by_rules = self.studio_of_rules(workshop)
+        chosen = models.reflector(self._surroundings(workshop))
+        if chosen is None:
+            return by_rules
+        reflector, name, stand_in = chosen
+        return replace(by_rules, reflector=reflector, name=name, stand_in=stand_in, is_model=True)
+
+    def studio_of_rules(self, workshop: Workshop) -> Studio:
+        """What reflecting by rules works with."""
+        from omcli.operations.reflect import Meta, Policy, Studio, Verbatim
+        from omcli.reflectors.rules import RuleReflector
+
+        said = self.settings.reflect
+        policy = Policy(
+            tokens=said.tokens,
+            inclusive=said.inclusive,
+            target=said.target,
+            rows=said.rows,
+            verbatim=Verbatim(said.verbatim),
+            meta=Meta(said.meta),
+            meta_at=said.meta_at,
+        )
+        return Studio(workshop=workshop, reflector=RuleReflector(workshop.counter), policy=policy)
+
+    def _surroundings(self, workshop: Workshop) -> Surroundings:
+        from omcli.wiring.models import Surroundings
+
+        return Surroundings(
+            settings=self.settings,
+            store=lambda: self.store,
+            clock=self.clock,
+            counter=workshop.counter,
+            warn=workshop.warn,
         )
 
     def new_id(self) -> str:
@@ -224,7 +309,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
 
 def _readers() -> int:
     """Tells the readers of this installation from others of the same version: those may come to something else."""
-    with os.scandir(Path(__file__).with_name("formats")) as modules:
+    with os.scandir(Path(__file__).parents[1] / "formats") as modules:
         return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))
 
 

@@ -1,0 +1,126 @@
+"""`om reflect`: fold observations into fewer rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import option
+from omcli.cli.diagnostics import Ended
+from omcli.cli.model_options import OF_MODELS, best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.options import Run, named_session, with_shared
+from omcli.memory.errors import BadUsage, ProviderFailed
+from omcli.memory.rows import full_row
+
+if TYPE_CHECKING:
+    from omcli.operations.reflect import Reflection, Studio
+
+EXAMPLES = """\b
+om reflect --session ID
+om reflect --session ID --dry-run
+om reflect --global --dry-run
+om log --session ID --all
+"""
+
+
+@with_shared()
+def reflect(
+    run: Run,
+    *,
+    session: Annotated[str | None, named_session("The session; the last one of this project if none is named.")] = None,
+    across: Annotated[bool, option("--global", help="Across sessions: what is older than a few days.")] = False,
+    meta: Annotated[bool, option("--meta", help="Fold the session's reflections.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Only show what would be done.")] = False,
+    again: Annotated[bool, option("--again", help="Also where nothing came of the same rows before.")] = False,
+    min_age: Annotated[
+        str | None, option("--min-age", metavar="AGE", help="With --global: younger rows stay, as 3d.")
+    ] = None,
+    reflector: Annotated[str | None, named_provider("reflector")] = None,
+    model: Annotated[str | None, named_model()] = None,
+    base_url: Annotated[str | None, named_url()] = None,
+    tolerant: Annotated[bool, best_effort()] = False,
+) -> None:
+    """Fold observations into fewer rows, and write down what lasts.
+
+    What is folded goes out of sight and is never deleted: `om log --all` shows it. Rows of high priority that are open,
+    preferences and standing instructions stay word for word. A model reflects where one is named, or a key is set;
+    else rules do. Printed are the rows that were made.
+    """
+    say(run, "reflector", provider=reflector, model=model, base_url=base_url)
+    if across and (session is not None or meta):
+        raise BadUsage(
+            "`--global` is for no single session", hint="`om reflect --session ID`, or `om reflect --global`"
+        )
+    if min_age is not None and not across:
+        raise BadUsage("`--min-age` goes with `--global`")
+    if run.settings.disabled:
+        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing is reflected on")
+        return
+    try:
+        studio = run.wiring.studio(run.wiring.workshop(run.counter, warn=run.talk.warn))
+        reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
+    except OF_MODELS as error:
+        tell(run, error, is_tolerant=tolerant)
+        if tolerant:
+            return
+        raise Ended(error.exit_code) from None
+    show(run, reflection, dry_run=dry_run)
+    if reflection.attempts and not reflection.condensed and studio.is_model and not tolerant:
+        raise Ended(ProviderFailed.exit_code)
+
+
+def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
+    from omcli.memory.folding import Scope
+    from omcli.operations.context import Place, chosen
+    from omcli.operations.reflect import Reflection, reflect_session
+
+    place = Place(project=run.project, session=session, current=run.current_session)
+    found, note = chosen(run.wiring.store, place)
+    if note:
+        run.talk.note(note)
+    if found is None:
+        return Reflection(scope=Scope(session=session), ending=None, note="nothing to reflect on")
+    return reflect_session(found.id, studio, meta=meta, dry_run=dry_run, again=again)
+
+
+def show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
+    """Prints what was made, and reports what it came to."""
+    if run.json:
+        run.output.document({**as_dict(reflection), "dry_run": dry_run})
+        return
+    for row in (*reflection.rows, *reflection.items):
+        run.output.row(row)
+    if reflection.note:
+        run.talk.note(reflection.note)
+    if reflection.ending is not None:
+        run.talk.report(f"{'would be: ' if dry_run else ''}{summary(reflection)}")
+
+
+def summary(reflection: Reflection) -> str:
+    """What it came to, in a line."""
+    read, made, items = reflection.read, len(reflection.rows), len(reflection.items)
+    return (
+        f"{read} row{'s' * (read != 1)} read, {reflection.condensed} folded into {made}, "
+        f"{items} item{'s' * (items != 1)}; {reflection.tokens_before} → {reflection.tokens_after} tokens"
+    )
+
+
+def as_dict(reflection: Reflection) -> dict[str, object]:
+    """A reflection as JSON output has it."""
+    found = {
+        "session": reflection.scope.session,
+        "project": reflection.scope.project,
+        "outcome": reflection.ending,
+        "read": reflection.read,
+        "observations_condensed": reflection.condensed,
+        "kept": reflection.read - reflection.condensed,
+        "reflections_created": len(reflection.rows),
+        "items_created": len(reflection.items),
+        "tokens_before": reflection.tokens_before,
+        "tokens_after": reflection.tokens_after,
+        "attempts": reflection.attempts,
+        "findings": dict(reflection.findings),
+        "note": reflection.note,
+        "reflections": [full_row(row) for row in reflection.rows],
+        "items": [full_row(row) for row in reflection.items],
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,264 @@
+"""Which model observes and which reflects, by settings and environment; rules where neither names one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from omcli.memory.errors import BadConfiguration, NoInput
+from omcli.memory.model import Call, Provider, Reply, Rung, Spent
+from omcli.memory.ports import Lane, Observer, Reflector, TokenCounter
+from omcli.memory.record import record, replace
+
+if TYPE_CHECKING:
+    from omcli.operations.clock import Clock
+    from omcli.operations.model_calls import Limit
+    from omcli.providers.choosing import Spec
+    from omcli.reflectors.asking import Ladder
+    from omcli.settings.settings import ModelSettings, Settings
+    from omcli.sqlite.store import SqliteStore
+
+RULES = "rules"
+"""The provider that is no model."""
+
+
+@record
+class Surroundings:
+    """What models work with beside their settings."""
+
+    settings: Settings
+    store: Callable[[], SqliteStore]
+    clock: Clock
+    counter: TokenCounter
+    warn: Callable[[str], None]
+
+
+def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> Spec | None:
+    """The model of a role; None for rules. Raises BadConfiguration for a model that nobody says the endpoint of."""
+    from omcli.providers.choosing import Spec
+    from omcli.providers.table import from_environment, split
+
+    if role.provider == RULES:
+        return None
+    of_name, model = split(role.model) if role.model else (None, None)
+    endpoint = of_name or role.provider or from_environment(environment)
+    if endpoint is None and model is None:
+        return None
+    if endpoint is None:
+        raise BadConfiguration(
+            f"nothing says whose model `{model}` is", hint=f"say so: `--model ollama/{model}`, or set a key"
+        )
+    if of_name is None and role.provider is not None and model is not None:
+        model = role.model  # `google/gemini-2.5-flash` of the provider that is named
+    return Spec(
+        endpoint=endpoint,
+        model=role.command or model if endpoint == "command" else model,
+        base_url=role.base_url,
+        timeout=settings.provider.timeout,
+    )
+
+
+def reflector_settings(settings: Settings) -> ModelSettings:
+    """The reflector's settings; without a provider and a model of its own it works with the observer's."""
+    own, observer = settings.reflector, settings.observer
+    if own.provider is not None or own.model is not None:
+        return own
+    return replace(
+        own,
+        provider=observer.provider,
+        model=observer.model,
+        base_url=own.base_url or observer.base_url,
+        command=own.command or observer.command,
+        fallback_model=own.fallback_model or observer.fallback_model,
+    )
+
+
+def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
+    """The observer, and who stands in for it; None where rules observe.
+
+    Raises NotAllowed, BadConfiguration, NoInput, all of them before anybody is asked anything.
+    """
+    role = around.settings.observer
+    provider = _provider(role, Lane.OBSERVE, around)
+    if provider is None:
+        return None
+    from omcli.observers.model import ModelObserver
+    from omcli.observers.model.limits import Limits
+    from omcli.observers.rules import RuleObserver
+
+    observe, tools = around.settings.observe, around.settings.tools
+    limits = Limits(
+        transcript=observe.max_transcript or Limits.transcript,
+        previous=observe.previous_tokens,
+        output=observe.max_output or Limits.output,
+        reply=role.max_output,
+        args_chars=tools.args_chars,
+        result_chars=tools.result_chars,
+    )
+    rules = RuleObserver()
+    model = ModelObserver(
+        provider=provider,
+        rules=rules,
+        counter=around.counter,
+        new_token=_token,
+        now=around.clock.now,
+        limits=limits,
+        guidance=_guidance(role),
+        temperature=temperature(around.settings, "observer"),
+    )
+    return model, rules if role.fallback == RULES else None
+
+
+def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] | None:
+    """The reflector, its name, and who stands in for it; None where rules reflect. Raises as `observer` does."""
+    role = reflector_settings(around.settings)
+    provider = _provider(role, Lane.REFLECT, around)
+    if provider is None:
+        return None
+    from omcli.reflectors.model import ModelReflector
+    from omcli.reflectors.rules import RuleReflector
+
+    model = ModelReflector(provider, around.counter, ladder=_ladder(role, around.settings))
+    rules = RuleReflector(around.counter) if role.fallback == RULES else None
+    return model, f"{provider.name}/{provider.model}", rules
+
+
+def _ladder(role: ModelSettings, settings: Settings) -> Ladder:
+    from omcli.reflectors.asking import Ladder
+
+    said = settings.reflect
+    levels = said.levels[: said.attempts]
+    return Ladder(
+        levels=levels,
+        temperature=temperature(settings, "reflector"),
+        step=said.temperature_step,
+        max_output=role.max_output,
+        quotes_size=len(set(levels)) < len(levels),  # asked for the same again, it has to know what was wrong
+        trims=len(set(levels)) < len(levels),
+        headed=said.rows == 1,
+        guidance=_guidance(role) or "",
+    )
+
+
+def _provider(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider | None:
+    """The model of a role, watched over, with the one that is asked where it fails; None for rules."""
+    spec = spec_of(role, around.settings, os.environ)
+    if spec is None:
+        return None
+    from omcli.operations.model_calls import WithFallback
+
+    first = _metered(spec, lane, around)
+    if role.fallback_model is None:
+        return first
+    second = spec_of(replace(role, model=role.fallback_model), around.settings, os.environ)
+    assert second is not None, "a model is named"
+    return WithFallback(first, _metered(second, lane, around), warn=around.warn)
+
+
+def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
+    from omcli.operations.model_calls import Metered
+    from omcli.providers.choosing import provider
+
+    kept = _Kept(around.store)
+    asked = provider(spec, environment=os.environ, rungs=kept)
+    return Metered(
+        asked,
+        lane=lane,
+        ledger=lambda: kept,
+        limits=limits(around.settings),
+        cost=_Cost(spec.endpoint, around.settings),
+        clock=around.clock,
+        warn=around.warn,
+    )
+
+
+class _Kept:
+    """The ledger, and what endpoints take, in the store; it is opened when there is something to read or to write."""
+
+    def __init__(self, store: Callable[[], SqliteStore]) -> None:
+        self._store = store
+
+    def note_call(self, call: Call) -> None:
+        self._store().note_call(call)
+
+    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
+        return self._store().calls(since=since, until=until)
+
+    def spent(self, *, since: str) -> Spent:
+        return self._store().spent(since=since)
+
+    def rung(self, endpoint: str, model: str) -> Rung | None:
+        return self._store().rung(endpoint, model)
+
+    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
+        self._store().put_rung(endpoint, model, rung)
+
+
+class _Cost:
+    """What a reply of an endpoint cost."""
+
+    def __init__(self, endpoint: str, settings: Settings) -> None:
+        self._endpoint = endpoint
+        self._settings = settings
+
+    def __call__(self, reply: Reply) -> float | None:
+        from omcli.providers.prices import Price, cost
+
+        own = {
+            model: Price(input=price.input, output=price.output, cached=_first(price.cached, price.input))
+            for model, price in self._settings.prices.items()
+        }
+        return cost(
+            reply.model,
+            endpoint=self._endpoint,
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+            cached_tokens=reply.cached_tokens,
+            own=own,
+        )
+
+
+def _first(one: float | None, other: float) -> float:
+    return other if one is None else one
+
+
+def limits(settings: Settings) -> tuple[Limit, ...]:
+    """What models may cost, the hard limits first."""
+    from omcli.operations.model_calls import Limit
+
+    said = settings.limits
+    found = []
+    for prefix, is_hard in (("", True), ("soft_", False)):
+        for period, of_month in (("day", False), ("month", True)):
+            tokens, cost = (getattr(said, f"{prefix}{period}_{unit}") for unit in ("tokens", "cost"))
+            if tokens is not None:
+                name = f"limits.{prefix}{period}_tokens"
+                found.append(Limit(name=name, of_month=of_month, is_hard=is_hard, tokens=tokens))
+            if cost is not None:
+                name = f"limits.{prefix}{period}_cost"
+                found.append(Limit(name=name, of_month=of_month, is_hard=is_hard, cost=cost))
+    return tuple(found)
+
+
+def temperature(settings: Settings, role: str) -> float | None:
+    """What is sent of it: nothing where nobody but `om` has asked for it, for many models refuse it."""
+    if settings.origin(f"{role}.temperature") == "default":
+        return None
+    found: ModelSettings = getattr(settings, role)
+    return found.temperature
+
+
+def _token() -> str:
+    return secrets.token_hex(8)
+
+
+def _guidance(role: ModelSettings) -> str | None:
+    """What the user's own file adds to the rules. Raises NoInput where it cannot be read."""
+    if role.instructions_file is None:
+        return None
+    try:
+        return role.instructions_file.expanduser().read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise NoInput(f"{role.instructions_file} cannot be read: {error.strerror}") from error
