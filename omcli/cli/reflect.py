@@ -8,11 +8,13 @@ from omcli.cli.arguments import option
 from omcli.cli.diagnostics import Ended
 from omcli.cli.model_options import OF_MODELS, best_effort, named_model, named_provider, named_url, say, tell
 from omcli.cli.options import Run, named_session, with_shared
-from omcli.memory.errors import BadUsage, ProviderFailed
+from omcli.memory.dates import minute
+from omcli.memory.errors import BadUsage
 from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
     from omcli.operations.reflect import Reflection, Studio
+    from omcli.reflectors.globally import GlobalPlan
 
 EXAMPLES = """\b
 om reflect --session ID
@@ -56,6 +58,9 @@ def reflect(
         run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing is reflected on")
         return
     try:
+        if across:
+            _across(run, min_age, dry_run=dry_run, again=again)
+            return
         studio = run.wiring.studio(run.wiring.workshop(run.counter, warn=run.talk.warn))
         reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
     except OF_MODELS as error:
@@ -64,8 +69,6 @@ def reflect(
             return
         raise Ended(error.exit_code) from None
     show(run, reflection, dry_run=dry_run)
-    if reflection.attempts and not reflection.condensed and studio.is_model and not tolerant:
-        raise Ended(ProviderFailed.exit_code)
 
 
 def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
@@ -80,6 +83,46 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
     if found is None:
         return Reflection(scope=Scope(session=session), ending=None, note="nothing to reflect on")
     return reflect_session(found.id, studio, meta=meta, dry_run=dry_run, again=again)
+
+
+def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
+    from omcli.operations.period import days
+    from omcli.operations.reflect_globally import reflect_globally
+
+    said = run.settings.reflect
+    workshop = run.wiring.workshop(run.counter, warn=run.talk.warn)
+    found = reflect_globally(
+        run.wiring.studio_of_rules(workshop) if dry_run else run.wiring.studio(workshop),
+        min_age=said.min_age if min_age is None else days(min_age),
+        batch_tokens=said.batch_tokens,
+        dry_run=dry_run,
+        again=again,
+    )
+    if found.snapshot:
+        run.talk.note(f"the store as it was: {found.snapshot}")
+    if run.json:
+        plan = {
+            "keep": [row.id for row in found.plan.kept],
+            "batches": [
+                {"project": batch.project, "tokens": batch.tokens, "rows": [row.id for row in batch.rows]}
+                for batch in found.plan.batches
+            ],
+        }
+        run.output.document({**as_dict(found.reflection), "plan": plan, "snapshot": found.snapshot, "dry_run": dry_run})
+    elif dry_run:
+        _print_plan(run, found.plan)
+    else:
+        show(run, found.reflection)
+
+
+def _print_plan(run: Run, plan: GlobalPlan) -> None:
+    for batch in plan.batches:
+        ends = f"{minute(batch.rows[0].dated)} to {minute(batch.rows[-1].dated)}"
+        rows = f"{len(batch.rows)} row{'s' * (len(batch.rows) != 1)}"
+        run.output.line(f"fold  {rows} of {batch.project or 'no project'}, {ends}, {batch.tokens} tokens")
+    run.output.line(f"keep  {len(plan.kept)} row{'s' * (len(plan.kept) != 1)}")
+    if not plan.batches:
+        run.talk.note("nothing to reflect on")
 
 
 def show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:

@@ -27,6 +27,14 @@ def period(since: str | None, until: str | None, *, now: str) -> tuple[str | Non
     return begins, ends
 
 
+def days(age: str) -> float:
+    """An age (`3d`, `12h`) in days. Raises BadUsage."""
+    found = _AGO.fullmatch(age)
+    if found is None:
+        raise BadUsage(f"`{age}` is no age", hint="like 90m, 12h, 3d, 2w")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])}) / timedelta(days=1)
+
+
 def _end(text: str, *, now: str, option: str, days: int) -> str:
     found = None
     if ago := _AGO.fullmatch(text):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from omcli.memory.errors import BadConfiguration, CutOff, NotAllowed, ProviderFailed, Refused, Unusable
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
-from omcli.memory.ports import Lane, LogQuery, Material, Reflected, Reflector, Replacement
+from omcli.memory.ports import Dropped, Lane, LogQuery, Material, Reflected, Reflector, Replacement
 from omcli.memory.record import field, record
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.lanes import held
@@ -123,11 +123,11 @@ def reflect_session(
         note = f"nothing has changed since {last.at}, when nothing could be made of these rows"
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     if dry_run:
-        return _made(scope, rows, _reflected(studio, _material(rows, studio), scope, mark), studio)[0]
+        return made(scope, rows, studio.reflector.reflect(_material(rows, studio)), studio)[0]
     with held(session_id, Lane.REFLECT, work):
-        reflected = _reflected(studio, _material(rows, studio), scope, mark)
-        reflection, replaced = _made(scope, rows, reflected, studio)
-        work.store.fold(as_folding(reflection, rows, reflected, replaced, mark), now=work.clock.now())
+        reflected = reflected_or_noted(studio, _material(rows, studio), scope, mark)
+        reflection, replaced = made(scope, rows, reflected, studio)
+        work.store.fold(as_folding(reflection, rows, reflected.dropped, replaced, mark), now=work.clock.now())
     return reflection
 
 
@@ -183,7 +183,7 @@ def _tokens(rows: Sequence[Observation], workshop: Workshop) -> int:
     return sum(row.tokens if row.counter == counter.name else counter.text(row.text) for row in rows)
 
 
-def _reflected(studio: Studio, material: Material, scope: Scope, mark: str) -> Reflected:
+def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: str) -> Reflected:
     """What the reflector makes of rows, or who stands in for it; a failure is noted, and raised."""
     work = studio.workshop
     try:
@@ -198,25 +198,25 @@ def _reflected(studio: Studio, material: Material, scope: Scope, mark: str) -> R
         raise
 
 
-def _made(
+def made(
     scope: Scope, rows: Sequence[Observation], reflected: Reflected, studio: Studio
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
-    """What a reflector came to, as rows."""
+    """What a reflector came to, as rows, and what those take the place of."""
     work = studio.workshop
-    made = tuple(_row(draft, Kind.REFLECTION, rows, work) for draft in reflected.reflections)
-    items = new_items(reflected.items, rows, work)
-    replaced = replacements(reflected.reflections, made)
+    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, work) for draft in reflected.reflections)
+    items = _new_items(reflected.items, scope, rows, work)
+    replaced = replacements(reflected.reflections, reflections)
     gone = {replacement.row for replacement in replaced} | {dropped.row for dropped in reflected.dropped}
     stay = [row for row in rows if row.id not in gone]
-    before, after = _tokens(rows, work), _tokens((*stay, *made), work)
-    came_to_something = bool(made or items or reflected.dropped)
+    before, after = _tokens(rows, work), _tokens((*stay, *reflections), work)
+    came_to_something = bool(reflections or items or reflected.dropped)
     reflection = Reflection(
         scope=scope,
         ending=Ending.DONE if came_to_something else Ending.EMPTY,
         read=len(rows),
         tokens_before=before,
         tokens_after=after,
-        rows=made,
+        rows=reflections,
         items=items,
         condensed=len(gone),
         findings=reflected.findings,
@@ -229,7 +229,7 @@ def _made(
 def as_folding(
     reflection: Reflection,
     rows: Sequence[Observation],
-    reflected: Reflected,
+    dropped: Sequence[Dropped],
     replaced: Sequence[Replacement],
     mark: str,
 ) -> Folding:
@@ -250,21 +250,20 @@ def as_folding(
         read=tuple(row.id for row in rows),
         rows=(*reflection.rows, *reflection.items),
         replaced=tuple(replaced),
-        dropped=reflected.dropped,
+        dropped=tuple(dropped),
         figures=figures,
     )
 
 
-def _row(draft: Draft, kind: Kind, rows: Sequence[Observation], workshop: Workshop) -> Observation:
+def _row(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation], workshop: Workshop) -> Observation:
     """A reflection or an item as a row: it is made of some of those that were read, and belongs where they do."""
     made_of = [row for row in rows if row.id in draft.supports]
-    sessions = {row.session for row in made_of}
     is_item = kind is Kind.ITEM
     keys = {seq: key for row in made_of for seq, key in zip(row.sources, row.message_ids, strict=True)}
     return as_row(
         draft,
         kind=kind,
-        session=None if is_item or len(sessions) != 1 else sessions.pop(),
+        session=None if is_item else scope.session,
         project=next((row.project for row in made_of if row.project), None),
         keys=keys,
         workshop=workshop,
@@ -272,14 +271,18 @@ def _row(draft: Draft, kind: Kind, rows: Sequence[Observation], workshop: Worksh
     )
 
 
-def new_items(drafts: Sequence[Draft], rows: Sequence[Observation], workshop: Workshop) -> tuple[Observation, ...]:
+def _new_items(
+    drafts: Sequence[Draft], scope: Scope, rows: Sequence[Observation], workshop: Workshop
+) -> tuple[Observation, ...]:
     """Lasting facts as rows, without those that are known already."""
     if not drafts:
         return ()
     query = LogQuery(kinds=(Kind.ITEM,), project=rows[0].project)
     known = {_said(logged.observation.text) for logged in workshop.store.log(query)}
     fresh = {_said(draft.text): draft for draft in reversed(drafts)}
-    return tuple(_row(draft, Kind.ITEM, rows, workshop) for text, draft in reversed(fresh.items()) if text not in known)
+    return tuple(
+        _row(draft, Kind.ITEM, scope, rows, workshop) for text, draft in reversed(fresh.items()) if text not in known
+    )
 
 
 def _said(text: str) -> str:

@@ -1,0 +1,109 @@
+"""Reflecting across sessions: what is older than a few days is folded, project by project, in one swap at the end."""
+
+from __future__ import annotations
+
+from omcli.memory.errors import OmError
+from omcli.memory.folding import Ending, Scope, fingerprint
+from omcli.memory.observation import Kind, Observation
+from omcli.memory.ports import Dropped, LogQuery, Material, Reflected, Replacement
+from omcli.memory.record import record
+from omcli.operations.reflect import Reflection, Studio, as_folding, made, reflected_or_noted
+from omcli.reflectors.globally import GlobalBatch, GlobalPlan, planned, within
+
+_SCOPE = Scope()
+_KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
+
+
+@record
+class GlobalReflection:
+    """What became of old rows, across sessions."""
+
+    plan: GlobalPlan
+    reflection: Reflection
+    """Of all batches together; where nothing was written, `ending` is None."""
+    snapshot: str | None = None
+    """Where the store was copied to before the swap."""
+
+
+def reflect_globally(
+    studio: Studio, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
+) -> GlobalReflection:
+    """Folds rows of all sessions that are older than `min_age` days, in batches of at most `batch_tokens`.
+
+    All batches are worked out first; then the store is copied, and everything is swapped in one transaction. A batch
+    that nothing comes of, because the model failed, aborts it all: its error names the batch. `dry_run` only makes the
+    plan, and asks nobody. Raises StaleBatch where rows went out of sight meanwhile, and what the reflector raises.
+    """
+    work = studio.workshop
+    rows = [logged.observation for logged in work.store.log(LogQuery(kinds=_KINDS))]
+    plan = planned(rows, now=work.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=work.counter)
+    read = [row for batch in plan.batches for row in batch.rows]
+    if dry_run or not read:
+        note = None if read else "nothing to reflect on"
+        return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
+    mark = fingerprint(read, studio.name)
+    last = work.store.last_attempt(_SCOPE)
+    if last and last.is_in_vain and last.fingerprint == mark and not again:
+        note = f"nothing has changed since {last.at}, when nothing could be made of these rows"
+        return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
+    parts = [
+        (batch, _reflected(batch, studio, mark, number=number, of=len(plan.batches)))
+        for number, batch in enumerate(plan.batches, start=1)
+    ]
+    return _swapped(plan, parts, studio, mark)
+
+
+def _reflected(batch: GlobalBatch, studio: Studio, mark: str, *, number: int, of: int) -> Reflected:
+    work, policy = studio.workshop, studio.policy
+    target = policy.target_of(batch.tokens)
+    material = Material(
+        rows=batch.rows,
+        target=target,
+        now=work.clock.now(),
+        protected=frozenset(row.id for row in batch.rows if policy.protects(row)),
+        most_rows=0,  # rows of several sessions are no one story
+        project=batch.project,
+    )
+    try:
+        reflected = reflected_or_noted(studio, material, _SCOPE, mark)
+    except OmError as error:
+        error.message = f"batch {number} of {of}: {error.message}"
+        raise
+    return within(reflected, target=target, counter=work.counter)
+
+
+def _swapped(
+    plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], studio: Studio, mark: str
+) -> GlobalReflection:
+    """Everything is written, or nothing."""
+    work = studio.workshop
+    each = [made(_SCOPE, batch.rows, reflected, studio) for batch, reflected in parts]
+    replaced: list[Replacement] = [replacement for _, some in each for replacement in some]
+    dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
+    read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
+    whole = _sum([reflection for reflection, _ in each])
+    snapshot = work.store.snapshot(now=work.clock.now()) if whole.ending is Ending.DONE else None
+    work.store.fold(as_folding(whole, read, dropped, replaced, mark), now=work.clock.now())
+    return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
+
+
+def _sum(reflections: list[Reflection]) -> Reflection:
+    findings: dict[str, int] = {}
+    for reflection in reflections:
+        for name, number in reflection.findings.items():
+            findings[name] = findings.get(name, 0) + number
+    items = {(item.project, item.text): item for reflection in reflections for item in reflection.items}
+    is_done = any(reflection.ending is Ending.DONE for reflection in reflections)
+    return Reflection(
+        scope=_SCOPE,
+        ending=Ending.DONE if is_done else Ending.EMPTY,
+        read=sum(reflection.read for reflection in reflections),
+        tokens_before=sum(reflection.tokens_before for reflection in reflections),
+        tokens_after=sum(reflection.tokens_after for reflection in reflections),
+        rows=tuple(row for reflection in reflections for row in reflection.rows),
+        items=tuple(items.values()),
+        condensed=sum(reflection.condensed for reflection in reflections),
+        findings=findings,
+        attempts=sum(reflection.attempts for reflection in reflections),
+        note=None if is_done else "the rows could not be made shorter",
+    )
