@@ -178,6 +178,24 @@ class FakeModel:
         """The base URL of the OpenAI wire."""
         return f"{self.root}/v1"
 
+    def example(self, wire: str, *, is_streamed: bool) -> list[Any]:
+        """What a good reply is made of: its events, or its one body."""
+        path = "/v1/messages" if wire == "anthropic" else "/v1/chat/completions"
+        messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "m1 hello"}]
+        body = {
+            "model": "m",
+            "system": "s",
+            "messages": messages,
+            "stream": is_streamed,
+            "stream_options": {"include_usage": True},
+        }
+        asked = Asked(path=path, headers={}, body=body)
+        act = Act(text='{"observations": []}')
+        if not is_streamed:
+            return [_reply(act, asked)]
+        data = "".join(_events(act, asked)).splitlines()
+        return [json.loads(line[6:]) for line in data if line.startswith("data: {")]
+
     def then(self, *acts: Act) -> None:
         """What becomes of the next requests."""
         self.acts += acts

@@ -10,7 +10,7 @@ from omcli.memory.errors import NotAllowed, Unusable
 from omcli.memory.model import Picture, Rung, Stop
 from omcli.memory.record import record
 from omcli.providers import failures
-from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, number
+from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, number, plain
 from omcli.providers.prompt_text import joined, system_text
 
 if TYPE_CHECKING:
@@ -60,11 +60,18 @@ class AnthropicMessages:
             client = self._client(http, seconds)
             if request.is_streamed:
                 with client.messages.create(**_parameters(request), stream=True) as events:
-                    body: object = _assembled(event.model_dump(warnings=False) for event in events)
+                    body: object = _assembled(map(plain, events))
             else:
                 raw = client.messages.with_raw_response.create(**_parameters(request))
                 body = failures.json_of(raw.http_response.text)
-        except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        except (
+            anthropic.AnthropicError,
+            httpx2.HTTPError,
+            httpx2.InvalidURL,
+            OSError,
+            ValueError,
+            RecursionError,
+        ) as error:
             raise translated(error) from error
         return _answer(body, request.model)
 

@@ -117,3 +117,9 @@ class Wire(Protocol):
 def number(value: object) -> int | None:
     """A count of tokens as an endpoint gives it: None for what is no number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def plain(event: object) -> object:
+    """A piece of a stream as what JSON holds: SDKs make objects of what they recognise, and leave what they don't."""
+    dump = getattr(event, "model_dump", None)
+    return dump(warnings=False) if dump else event

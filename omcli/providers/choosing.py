@@ -98,7 +98,8 @@ def _wire(place: Endpoint, *, address: str | None, key: str | None, is_token: bo
     if place.protocol is Protocol.ANTHROPIC:
         from omcli.providers.anthropic_messages import AnthropicMessages
 
-        return AnthropicMessages(base_url=address, key=None if is_token else key, token=key if is_token else None)
+        root = address and address.removesuffix("/v1")  # which the SDK adds
+        return AnthropicMessages(base_url=root, key=None if is_token else key, token=key if is_token else None)
     from omcli.providers.openai_chat import OpenAIChat
 
     # Elsewhere the newer name is passed over in silence, and with it the limit.

@@ -20,6 +20,8 @@ from omcli.memory.errors import (
 )
 from omcli.providers.attempt import AttemptFailed
 
+UNREADABLE = (OSError, ValueError, RecursionError)
+"""What comes through the libraries as it is: of a socket, of text that isn't UTF-8 or JSON, of JSON that is too deep."""
 _TRIES = 3
 _REACH = "check the network and the base URL; nothing is lost"
 _LATER = "try again later; nothing is lost"
@@ -82,7 +84,7 @@ def _kind(status: int, said: str) -> tuple[type[OmError], str]:
     if status == 404:
         if "model" in said:
             return UnknownModel, "name another with `--model`"
-        return BadConfiguration, "check the base URL: there is nothing at this address"
+        return BadConfiguration, "check the base URL, most end in `/v1`: there is nothing at this address"
     if status in (408, 409, 425, 429) or status >= 500:
         return Unreachable, _LATER
     if status < 400:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
+from _thread import start_new_thread
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import TypeVar
 
 from omcli.memory.record import record
@@ -75,11 +75,12 @@ def wait_for(work: Callable[[Callable[[], None]], T], *, seconds: float, first_s
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         try:
             news.put(_Ended(result=work(lambda: news.put(_ALIVE))))
-        except BaseException as error:  # noqa: BLE001 - raised again by whom it was done for
+        except BaseException as error:  # noqa: BLE001 - it is raised again, where it is waited for
             news.put(_Ended(error=error))
+            raise SystemExit from None  # the end of a thread that says nothing
 
     deadline = time.monotonic() + seconds
-    Thread(target=run, daemon=True, name="om-ask").start()
+    start_new_thread(run, ())  # which keeps no process from ending
     try:
         ended = news.get(timeout=max(0.0, min(first_sign, seconds)))
     except Empty:

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -50,6 +51,8 @@ from omcli.memory.record import record
 from omcli.providers.scripted_echo import echo
 
 _ECHO = "echo"
+_TAKEN = re.compile(rb'^\{"ask": [0-9]+, "reply": ([0-9]+|null)', re.MULTILINE)
+"""The beginning of a line of the record: whole also where a process was killed while it wrote the line."""
 _FIELDS = {"text", "json", "stop", "usage", "sleep", "error", "times", "when"}
 
 
@@ -109,21 +112,25 @@ class Scripted:
 
     def _next(self, prompt: Prompt) -> Entry | None:
         """Takes a reply: finds the first that is left for this prompt, and records that it is taken."""
-        with self._asked.open("a+", encoding="utf-8") as asked:
-            fcntl.flock(asked, fcntl.LOCK_EX)
-            asked.seek(0)
-            taken = [json.loads(line)["reply"] for line in asked]
-            used = Counter(taken)
-            position = next(
-                (
-                    at
-                    for at, entry in enumerate(self._entries)
-                    if entry.name in (None, prompt.name) and (entry.times is None or used[at] < entry.times)
-                ),
-                None,
-            )
-            asked.write(json.dumps({"ask": len(taken) + 1, "reply": position, **_shown(prompt)}) + "\n")
+        try:
+            with self._asked.open("a+b", buffering=0) as asked:
+                fcntl.flock(asked, fcntl.LOCK_EX)
+                asked.seek(0)
+                record = asked.read()
+                taken = [int(number) for number in _TAKEN.findall(record) if number != b"null"]
+                position = self._position(prompt.name, Counter(taken))
+                shown = {"ask": len(_TAKEN.findall(record)) + 1, "reply": position, **_shown(prompt)}
+                is_whole = not record or record.endswith(b"\n")
+                asked.write(f"{'' if is_whole else chr(10)}{json.dumps(shown)}\n".encode())
+        except OSError as error:
+            raise BadConfiguration(f"the record {str(self._asked)!r} cannot be kept: {error.strerror}") from error
         return None if position is None else self._entries[position]
+
+    def _position(self, name: str, used: Mapping[int, int]) -> int | None:
+        for at, entry in enumerate(self._entries):
+            if entry.name in (None, name) and (entry.times is None or used.get(at, 0) < entry.times):
+                return at
+        return None
 
 
 def _shown(prompt: Prompt) -> dict[str, object]:

@@ -98,4 +98,6 @@ def test_only_cli_writes_to_the_streams() -> None:
 def _is_speaking(node: ast.AST) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id == "print"
-    return isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr", "echo")
+    if not isinstance(node, ast.Attribute) or node.attr not in ("stdout", "stderr", "echo"):
+        return False
+    return not (isinstance(node.value, ast.Name) and node.value.id == "process")  # another program's

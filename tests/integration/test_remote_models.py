@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from omcli.memory.errors import (
     BadConfiguration,
@@ -445,6 +447,56 @@ def test_who_never_finishes_is_left_at_the_deadline(asking: Asking, prompt: Prom
     began = time.monotonic()
     assert "within 1 s" in failure(asking, prompt, seconds=1).message
     assert time.monotonic() - began < 4
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 900) | st.text(max_size=5) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["text", "error", "type"]), inner),
+    max_leaves=4,
+)
+
+
+def _mutated(value: Any, data: st.DataObject) -> Any:
+    """A value of which one part is something else, or gone."""
+    if not isinstance(value, dict | list) or not value or data.draw(st.integers(0, 3)) == 0:
+        return data.draw(_JSON)
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    at = data.draw(st.sampled_from(keys))
+    if isinstance(value, dict):
+        rest = {key: inner for key, inner in value.items() if key != at}
+        return rest if data.draw(st.booleans()) else {**rest, at: _mutated(value[at], data)}
+    return [*value[:at], _mutated(value[at], data), *value[at + 1 :]]
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, LARGE], ids=["whole", "streamed"])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_an_endpoint_sends_is_a_reply_or_a_failure_of_ours(
+    asking: Asking, prompt: Prompt, data: st.DataObject
+) -> None:
+    """F79, F80, F81: one part of a good reply is something else."""
+    asking.fake.acts.clear()
+    [*events] = asking.fake.example(asking.wire, is_streamed=prompt is LARGE)
+    at = data.draw(st.integers(0, len(events) - 1))
+    events[at] = _mutated(events[at], data)
+    if prompt is LARGE:
+        body = "".join(_event(event) for event in events)
+        act = Act(body=body, headers={"content-type": "text/event-stream"})
+    else:
+        act = Act(body=json.dumps(events[0]))
+    asking.fake.always(act)
+    try:
+        reply = asking.ask(prompt)
+    except OmError:
+        return
+    assert isinstance(reply.text, str)
+    assert isinstance(reply.stop, Stop)
+
+
+def _event(event: object) -> str:
+    """A piece of a stream, with the name that one wire gives it and the other passes over."""
+    name = event.get("type") if isinstance(event, dict) else None
+    return f"event: {name or 'message_delta'}\ndata: {json.dumps(event)}\n\n"
 
 
 # Nobody there.

@@ -1,0 +1,198 @@
+"""A script as a model: which reply an ask gets, over any number of processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, PromptTooLong, Refused, Unreachable
+from omcli.memory.model import Picture, Prompt, Reply, Stop
+from omcli.memory.record import replace
+from omcli.providers.scripted import Scripted
+
+PROMPT = Prompt(system="Rules.", content=("m1 14:32 user: low tide",), schema={"type": "object"}, name="observations")
+
+
+def script(folder: Path, replies: object) -> Path:
+    path = folder / "replies.json"
+    path.write_text(replies if isinstance(replies, str) else json.dumps(replies))
+    return path
+
+
+def ask(path: Path, prompt: Prompt = PROMPT, *, seconds: float = 5) -> Reply:
+    """What a new process would get."""
+    return Scripted(path, seconds=seconds).ask(prompt)
+
+
+def asked(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.with_name(f"{path.name}.asked.jsonl").read_text().splitlines()]
+
+
+def test_replies_are_given_in_order_from_one_process_to_the_next(tmp_path: Path) -> None:
+    path = script(tmp_path, ["one", {"text": "two"}, {"json": {"three": "ä"}}])
+    assert [ask(path).text for _ in range(3)] == ["one", "two", '{"three": "ä"}']
+    with pytest.raises(Unreachable, match=r"replies.json has no reply left"):
+        ask(path)
+    assert [one["reply"] for one in asked(path)] == [0, 1, 2, None]
+
+
+def test_a_script_may_have_a_reply_per_line(tmp_path: Path) -> None:
+    path = script(tmp_path, '"one"\n\n{"text": "two"}\n')
+    assert [ask(path).text for _ in range(2)] == ["one", "two"]
+
+
+@pytest.mark.parametrize("replies", ['"again"', '{"text": "again"}', '[{"text": "again", "times": null}]'])
+def test_one_reply_may_be_for_every_ask(tmp_path: Path, replies: str) -> None:
+    path = script(tmp_path, replies)
+    assert {ask(path).text for _ in range(5)} == {"again"}
+
+
+def test_a_reply_may_be_for_several_asks(tmp_path: Path) -> None:
+    path = script(tmp_path, [{"text": "one", "times": 2}, "two"])
+    assert [ask(path).text for _ in range(3)] == ["one", "one", "two"]
+
+
+def test_a_reply_may_be_for_prompts_of_one_kind(tmp_path: Path) -> None:
+    path = script(tmp_path, [{"text": "r", "when": "reflections", "times": None}, "one", "two"])
+    reflecting = replace(PROMPT, name="reflections")
+    assert [ask(path, one).text for one in (PROMPT, reflecting, PROMPT, reflecting)] == ["one", "r", "two", "r"]
+
+
+def test_all_that_was_sent_is_on_record(tmp_path: Path) -> None:
+    path = script(tmp_path, ["one"])
+    picture = Picture(media_type="image/png", data=b"1234")
+    ask(path, replace(PROMPT, content=("a\nb", picture), max_output=7, temperature=0.5))
+    assert asked(path) == [{
+        "ask": 1, "reply": 0, "name": "observations", "system": "Rules.",
+        "content": ["a\nb", {"image": "image/png", "bytes": 4}], "schema": {"type": "object"},
+        "max_output": 7, "temperature": 0.5,
+    }]  # fmt: skip
+
+
+def test_a_reply_says_how_it_stopped_and_what_it_took(tmp_path: Path) -> None:
+    path = script(tmp_path, [{"text": "{", "stop": "length", "usage": {"input": 5, "output": 3, "cached": 2}}, "x"])
+    reply = ask(path)
+    assert (reply.stop, reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (Stop.LENGTH, 5, 3, 2)
+    assert (ask(path).input_tokens, reply.model) == (None, "replies.json")
+
+
+@pytest.mark.parametrize(
+    ("slug", "kind"),
+    [
+        ("unreachable", Unreachable),
+        ("refused", Refused),
+        ("prompt-too-long", PromptTooLong),
+        ("not-allowed", NotAllowed),
+    ],
+)
+def test_a_reply_may_be_a_failure(tmp_path: Path, slug: str, kind: type[OmError]) -> None:
+    path = script(tmp_path, [{"error": slug, "text": "as it is told"}, "fine"])
+    with pytest.raises(kind, match="as it is told"):
+        ask(path)
+    assert ask(path).text == "fine"
+
+
+def test_a_reply_may_come_too_late(tmp_path: Path) -> None:
+    """F74: and is gone then, as with a model that has been paid."""
+    path = script(tmp_path, [{"text": "late", "sleep": 60}, "next"])
+    with pytest.raises(Unreachable, match=r"within 0.05 s"):
+        ask(path, seconds=0.05)
+    assert ask(path).text == "next"
+
+
+def test_an_ask_that_is_killed_has_had_its_reply(tmp_path: Path) -> None:
+    path = script(tmp_path, [{"text": "one", "sleep": 60}, "two"])
+    with asking(path, 1) as process:
+        while not path.with_name("replies.json.asked.jsonl").exists() or not asked(path):
+            pass
+        process.kill()
+    assert ask(path).text == "two"
+
+
+_ASKS = """
+import sys
+from pathlib import Path
+from omcli.memory.model import Prompt
+from omcli.providers.scripted import Scripted
+for _ in range(int(sys.argv[2])):
+    print(Scripted(Path(sys.argv[1]), seconds=90).ask(Prompt(system="", content=(), schema={}, name="n")).text)
+"""
+
+
+def asking(path: Path, times: int) -> subprocess.Popen[str]:
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(
+        [sys.executable, "-c", _ASKS, str(path), str(times)], cwd=root, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_processes_at_once_take_each_reply_once(tmp_path: Path) -> None:
+    path = script(tmp_path, [f"r{number}" for number in range(60)])
+    processes = [asking(path, 20) for _ in range(3)]
+    said = [line for process in processes for line in process.communicate(timeout=60)[0].split()]
+    assert sorted(said) == sorted(f"r{number}" for number in range(60))
+    assert [one["ask"] for one in asked(path)] == list(range(1, 61))
+
+
+@pytest.mark.parametrize(
+    "replies",
+    ["not JSON", "[1]", "null", '[{"txt": "a"}]', '[{"error": "no-such"}]', '[{"stop": "soon"}]', '[{"text": 7}]'],
+)
+def test_a_script_that_is_none_is_told(tmp_path: Path, replies: str) -> None:
+    with pytest.raises(BadConfiguration, match="script"):
+        Scripted(script(tmp_path, replies), seconds=1)
+
+
+def test_a_script_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadConfiguration, match="cannot be read"):
+        Scripted(tmp_path / "none.json", seconds=1)
+
+
+def test_a_record_that_a_killed_process_left_half_written_still_counts(tmp_path: Path) -> None:
+    path = script(tmp_path, ["one", "two", "three"])
+    ask(path)
+    record = path.with_name("replies.json.asked.jsonl")
+    record.write_text(record.read_text() + '{"ask": 2, "reply": 1, "name": "obs')
+    assert ask(path).text == "three"
+    assert json.loads(record.read_text().splitlines()[-1])["ask"] == 3
+
+
+def test_a_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    path = script(tmp_path, '"again"')
+    path.with_name("replies.json.asked.jsonl").mkdir()
+    with pytest.raises(BadConfiguration, match="record"):
+        ask(path)
+
+
+def echoed(path: Path, prompt: Prompt) -> dict[str, list[dict[str, object]]]:
+    echo: dict[str, list[dict[str, object]]] = json.loads(ask(path, prompt).text)
+    return echo
+
+
+def test_an_echo_gives_a_row_for_every_label_in_order_and_no_other(tmp_path: Path) -> None:
+    lines = [f"m{number} 14:{number:02} user: word{number}" for number in range(1, 41)]
+    shown = (
+        "Recorded: o1 [high] the harbour is shallow.",
+        "Today is 2026-02-10.",
+        "=== begin ===\n" + "\n".join(lines) + "\nm9 14:59 user: a transcript that quotes a label\n=== end ===",
+    )
+    rows = echoed(script(tmp_path, '"echo"'), replace(PROMPT, content=shown))["observations"]
+    assert [row["sources"] for row in rows] == [[f"m{number}"] for number in range(1, 41)]
+    assert all(f"word{number}" in str(row["text"]) for number, row in enumerate(rows, start=1))
+
+
+def test_an_echo_to_a_reflector_is_one_reflection_of_every_row(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"reflections": {}}}
+    shown = "- o1 2026-02-01 [high] the harbour is shallow\n- o2 2026-02-03 [low] the ferry was late\n"
+    reply = echoed(script(tmp_path, '"echo"'), replace(PROMPT, schema=schema, content=(shown,)))
+    [row] = reply["reflections"]
+    assert (row["from"], row["first"], row["last"]) == (["o1", "o2"], "2026-02-01", "2026-02-03")
+    assert "shallow" in str(row["text"])
+
+
+def test_an_echo_of_nothing_is_empty(tmp_path: Path) -> None:
+    assert echoed(script(tmp_path, '"echo"'), replace(PROMPT, content=("nothing",)))["observations"] == []

@@ -1,0 +1,153 @@
+"""Every error of both SDKs, and of what is beneath them, comes to one of this program's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from omcli.memory.errors import NotAllowed, NotAModel, OmError, PromptTooLong, ProviderFailed, UnknownModel, Unreachable
+from omcli.providers import anthropic_messages, openai_chat
+from omcli.providers.attempt import AttemptFailed
+from omcli.providers.failures import of_status, said_in
+
+_REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
+_NEVER_RAISED_HERE = {
+    # What a WebSocket, a webhook, a cookie or a stream that is read twice gives.
+    "WebSocketConnectionClosedError", "WebSocketQueueFullError", "InvalidWebhookSignatureError", "CookieConflict",
+    "StreamError", "StreamConsumed", "StreamClosed", "ResponseNotRead", "RequestNotRead",
+}  # fmt: skip
+
+
+def errors_of(package: ModuleType, root: type[Exception]) -> Iterator[type[Exception]]:
+    """Every error below a root that a package defines anywhere."""
+    [folder] = package.__path__
+    for name in ("_exceptions", "_error_classes", "_workload"):
+        for path in Path(folder).rglob(f"{name}.py"):
+            import_module(".".join((package.__name__, *path.relative_to(folder).with_suffix("").parts)))
+    found = [root]
+    for error in found:
+        found += [below for below in error.__subclasses__() if below not in found]
+    yield from (error for error in found if error.__module__.startswith(package.__name__))
+
+
+def made(kind: type[Exception]) -> Exception:
+    """An error of a class, however little is known of what it takes."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, "what went wrong")
+    wanted: dict[str, Any] = {
+        "message": "what went wrong",
+        "body": None,
+        "request": _REQUEST,
+        "_request": _REQUEST,
+        "request_id": None,
+    }
+    status = getattr(kind, "status_code", 503)
+    wanted["response"] = httpx2.Response(status, request=_REQUEST)
+    wanted["status_code"] = status
+    for name, value in wanted.items():
+        if not inspect.isdatadescriptor(inspect.getattr_static(kind, name, None)):
+            setattr(error, name, value)
+    return error
+
+
+_WIRES: list[tuple[Callable[[Exception], AttemptFailed], list[type[Exception]]]] = [
+    (anthropic_messages.translated, list(errors_of(anthropic, anthropic.AnthropicError))),
+    (openai_chat.translated, list(errors_of(openai, openai.OpenAIError))),
+]
+_BENEATH = [
+    kind
+    for _, kind in inspect.getmembers(httpx2, inspect.isclass)
+    if issubclass(kind, Exception) and not issubclass(kind, Warning) and kind.__name__ not in _NEVER_RAISED_HERE
+]
+_CASES = [
+    pytest.param(
+        translated, kind, id=f"{kind.__module__.partition('.')[0]}-{kind.__name__}-{translated.__module__[-9:]}"
+    )
+    for translated, kinds in _WIRES
+    for kind in (*kinds, *_BENEATH, OSError, ValueError)
+    if kind.__name__ not in _NEVER_RAISED_HERE
+]
+
+
+@pytest.mark.parametrize(("translated", "kind"), _CASES)
+def test_every_error_there_is_has_a_place(
+    translated: Callable[[Exception], AttemptFailed], kind: type[Exception]
+) -> None:
+    """F73, F75: no foreign error comes through, whatever the libraries add."""
+    failed = translated(made(kind))
+    assert issubclass(failed.kind, OmError)
+    assert failed.kind is not OmError
+    assert failed.kind is not ProviderFailed or 400 <= (failed.status or 0) < 500, "where a request is wrong"
+    assert failed.text
+
+
+def test_there_are_as_many_as_one_would_think() -> None:
+    """The test above can fail: it looks at something."""
+    assert len(_CASES) > 60
+    assert {anthropic.OverloadedError, openai.OAuthError, httpx2.RemoteProtocolError} <= {
+        case.values[1] for case in _CASES
+    }
+
+
+def test_the_classes_that_are_passed_over_are_there() -> None:
+    """A class that is gone from the libraries is to go from the list."""
+    known = {name for package in (httpx2, openai) for name in dir(package)}
+    known |= {kind.__name__ for _, kinds in _WIRES for kind in kinds} | set(dir(import_module("openai._exceptions")))
+    assert known >= _NEVER_RAISED_HERE
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (401, "", NotAllowed), (402, "", NotAllowed), (403, "", NotAllowed),
+        (404, "model `x` not found", UnknownModel),
+        (408, "", Unreachable), (409, "", Unreachable), (429, "", Unreachable), (500, "", Unreachable),
+        (529, "", Unreachable), (599, "", Unreachable),
+        (413, "", PromptTooLong),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", PromptTooLong),
+        (400, "Requested tokens (2500) exceed context window of 2048", PromptTooLong),
+        (400, "the request exceeds the available context size", PromptTooLong),
+        (400, "The input token count (1200000) exceeds the maximum", PromptTooLong),
+        (400, "Your credit balance is too low", NotAllowed),
+        (301, "", NotAModel),
+        (400, "", ProviderFailed), (418, "", ProviderFailed),
+    ],
+)  # fmt: skip
+def test_a_status_has_a_meaning(status: int, said: str, kind: type[OmError]) -> None:
+    """F76, F77, F78, F82."""
+    assert of_status(status, {"error": {"message": said}}).kind is kind
+
+
+def test_what_only_the_code_of_an_error_says_counts_as_well() -> None:
+    """F82."""
+    body = {"error": {"message": "Too much.", "code": "context_length_exceeded"}}
+    assert of_status(400, body).kind is PromptTooLong
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": {"message": "a"}}, "a"),
+        ({"error": "b"}, "b"),
+        ({"message": "c"}, "c"),
+        ({"detail": [{"msg": "d", "loc": []}]}, "d"),
+        ([{"error": {"message": "e"}}], "e"),
+        ("f\n", "f"),
+        ("<!doctype html><html>", "a web page"),
+        (None, ""),
+        ({"error": None}, ""),
+        (7, ""),
+    ],
+)
+def test_the_message_is_found_wherever_an_endpoint_puts_it(body: object, said: str) -> None:
+    """F80."""
+    assert said_in(body) == said
