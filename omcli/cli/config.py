@@ -15,6 +15,9 @@ om config show --preset lango --json | jq .settings
 om config path
 """
 
+_WIDEST = 60
+"""Where the origins begin, at most."""
+
 
 class What(StrEnum):
     """What is asked."""
@@ -32,8 +35,8 @@ def config(
 ) -> None:
     """Show the settings: flags before OM_* variables, .om.toml, your config.toml, the preset and the defaults.
 
-    Every key with its value, as a configuration file would say it. `om config path` says where your file lies, and
-    which one the project has. A variable is named for its key: OM_OBSERVE_TOKENS is observe.tokens.
+    Every key with its value, as a configuration file would say it. A variable is named for its key: OM_OBSERVE_TOKENS
+    says what observe.tokens is. `om config path` names your file, the project's, and one that explains every key.
     """
     if what is What.PATH:
         _show_paths(run)
@@ -55,20 +58,20 @@ def _show(run: Run, *, with_origin: bool) -> None:
         run.output.line(f"{line:<{min(widest, _WIDEST)}}  # {origins[key]}" if with_origin else line)
 
 
-_WIDEST = 60
-"""Where the origins begin, at most."""
-
-
 def _show_paths(run: Run) -> None:
-    files = run.files
+    from omcli.settings.layers import preset_file
+
+    files, defaults = run.files, preset_file("default")
     if run.json:
         run.output.document(
             {
                 "user": {"path": str(files.user), "found": files.user.is_file()},
                 "project": None if files.project is None else {"path": str(files.project), "found": True},
+                "defaults": {"path": str(defaults), "found": True},
             }
         )
         return
     missing = "" if files.user.is_file() else "  (not there)"
     run.output.line(f"{'user':<12}  {files.user}{missing}")
     run.output.line(f"{'project':<12}  {files.project or '(none)'}")
+    run.output.line(f"{'defaults':<12}  {defaults}")

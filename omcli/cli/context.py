@@ -120,6 +120,7 @@ def _budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
 
 def _choice(said: ContextSettings) -> Choice:
     from omcli.memory.context_pack import Choice
+    from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT
 
     order = tuple(map(Tier, said.order))
     return Choice(
@@ -127,6 +128,7 @@ def _choice(said: ContextSettings) -> Choice:
         others=said.observations,
         is_recent=said.select == "recent",
         is_descending=said.render == "desc",
+        fading=TIME_CONSTANT if said.rank == "time-constant" else HALF_LIFE,
         order=(*order, *(tier for tier in Tier if tier not in order)),
     )
 

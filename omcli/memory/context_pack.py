@@ -47,18 +47,20 @@ class ContextPack:
 
 @record
 class Choice:
-    """Which of a session's rows a pack may hold, and in which order everything stands in it."""
+    """Which rows a pack may hold, which of them go first, and in which order everything stands in it."""
 
     reflections: int | None = None
-    """The most reflections, the newest; None for any number."""
+    """The most reflections of the session, the newest; None for any number."""
     others: int | None = None
-    """The most other rows, likewise."""
+    """The most other rows of the session, likewise."""
     is_recent: bool = False
-    """Where not all find room, the newest do: reflections, then others. Else those that say most."""
+    """Of the session's rows the newest find room first: reflections, then others. Else those that say most."""
     is_descending: bool = False
-    """The newest stand first."""
+    """Its newest rows stand first."""
     order: tuple[Tier, ...] = tuple(Tier)
     """The tiers as they are printed."""
+    fading: float = ranking.HALF_LIFE
+    """By what the worth of other sessions' rows is divided every week."""
 
 
 def pack(
@@ -97,7 +99,7 @@ def pack(
     draft = _Draft(
         budgets=budgets,
         scales=scales,
-        cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now), scales=scales),
+        cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now, fading=choice.fading), scales=scales),
         session=_Rows(rows=own, order=_Remembered(order), scales=scales, is_descending=choice.is_descending),
         tail=_Tail(messages=messages, scales=scales),
     )

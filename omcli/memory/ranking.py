@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from math import exp2
+from math import e
 
 from omcli.memory.observation import SETTLED, Kind, Observation, Priority, Type
 from omcli.memory.worth import BIAS, PINNED
 
-_HALF_LIFE_DAYS = 7.0
+_WEEK = 7.0
+HALF_LIFE, TIME_CONSTANT = 2.0, e
+"""By what the worth of a row is divided every week: by 2, or by e, which is steeper."""
 WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priority.LOW: 1}
 # What is being done in one session is no business of another, however it was written down.
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
@@ -34,13 +36,13 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
     return row.type in _LASTING_IF_HIGH and row.priority is Priority.HIGH
 
 
-def score(row: Observation, *, now: str) -> float:
+def score(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:
     """`weight x bias x 2^(-age / 7 days)`: the worth of a row halves every week it was neither written nor used."""
     age = max(0.0, days(now) - days(row.last_used_at or row.dated))
-    return WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * exp2(-age / _HALF_LIFE_DAYS)
+    return float(WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * fading ** (-age / _WEEK))
 
 
-def ranked(rows: Sequence[Observation], *, now: str) -> list[int]:
+def ranked(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
     """Places of rows in the order in which they deserve a place in another session's pack.
 
     Pinned rows first, then by score; at equal scores notes first, then by id.
@@ -48,7 +50,7 @@ def ranked(rows: Sequence[Observation], *, now: str) -> list[int]:
 
     def key(place: int) -> tuple[bool, float, bool, str]:
         row = rows[place]
-        return (PINNED not in row.tags, -score(row, now=now), row.kind is not Kind.NOTE, row.id)
+        return (PINNED not in row.tags, -score(row, now=now, fading=fading), row.kind is not Kind.NOTE, row.id)
 
     return sorted(range(len(rows)), key=key)
 

@@ -22,6 +22,7 @@ Fallback = Literal["none", "rules"]
 Verbatim = Literal["none", "open", "high"]
 Meta = Literal["never", "generations", "whole"]
 Select = Literal["worth", "recent"]
+Rank = Literal["half-life", "time-constant"]
 Direction = Literal["asc", "desc"]
 Part = Literal["cross", "session", "tail"]
 
@@ -112,6 +113,8 @@ class ContextSettings:
     """The most other rows of the session."""
     select: Select = "worth"
     """Which rows of the session come first where not all find room: those that say most, or the newest."""
+    rank: Rank = "half-life"
+    """How the worth of other sessions' rows fades: by half every week, or to 1/e."""
     render: Direction = "asc"
     """Whether its rows are printed oldest first, or newest first."""
     block: bool = False

@@ -27,6 +27,9 @@ _DATE = "2026-11-20"
 
 _ENVIRONMENT = {
     "OM_DB": "The store. Default: the user data folder of the system.",
+    "OM_PRESET": "Whose ways to go by: default, zora, lango, duet, pi, coding, mastra.",
+    "OM_CONFIG": "Your configuration. Default: config.toml in the user configuration folder of the system.",
+    "OM_...": 'Any other setting: OM_OBSERVE_TOKENS is observe.tokens. "om config" lists them all.',
     "OM_COUNTER": "How tokens are counted. Default: o200k-approx.",
     "OM_WAIT": "Seconds to wait for another process that writes. Default: 10.",
     "OM_CONTEXT_BUDGET": "Tokens of a context pack. Default: 20000.",

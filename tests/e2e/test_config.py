@@ -56,6 +56,7 @@ TABLE: dict[str, tuple[Any, ...]] = {
         *(["cross", "session", "tail"],) * 4,
     ),
     "context.select": ("worth", "worth", "recent", "worth", "worth", "worth", "worth"),
+    "context.rank": (*("half-life",) * 3, "time-constant", *("half-life",) * 3),
     "context.render": ("asc", "asc", "asc", "asc", "asc", "asc", "asc"),
     "context.block": (False, False, False, False, False, True, False),
     "context.freeze": (False, False, False, True, False, False, False),
@@ -87,8 +88,8 @@ def users_file(om: Om, content: str) -> Path:
 
 @pytest.mark.parametrize(("place", "name"), list(enumerate(PRESETS)), ids=PRESETS)
 def test_a_preset_is_what_its_design_says(om: Om, place: int, name: str) -> None:
-    """S0.16, S0.33, S1.7, S1.8, S1.9, S1.14, S2.3, S2.4, S2.6, S2.7, S2.26, S3.3, S3.4, S3.11, S3.14, S3.16, S4.10, C3
-    to C7, C9 to C13, C21: key by key."""
+    """Key by key: S0.16 S0.33 S1.7 S1.8 S1.9 S1.14 S2.3 S2.4 S2.6 S2.7 S2.26 S2.36 S3.3 S3.4 S3.11 S3.14 S3.16 S4.10
+    C3 C4 C5 C6 C9 C10 C11 C12 C13 C21 D1 D7 D8 D13."""
     settings = om("config", "show", "--preset", name, "--json").document["settings"]
     assert {key: settings[key] for key in TABLE} == {key: values[place] for key, values in TABLE.items()}
     assert settings["preset"] == name
@@ -142,7 +143,9 @@ def test_of_every_key_it_can_be_told_who_says_so(om: Om) -> None:
     assert origins.keys() == settings.keys()
     lines = om("config", "show", "--origin").stdout.splitlines()
     assert any(line.split() == ["context.tail", "=", "2", "#", str(project)] for line in lines)
-    assert om("config", "path").stdout.split() == ["user", str(user), "project", str(project)]
+    user_line, project_line, defaults_line = om("config", "path").stdout.splitlines()
+    assert (user_line.split(), project_line.split()) == (["user", str(user)], ["project", str(project)])
+    assert "tokens = 10_000 " in Path(defaults_line.split()[1]).read_text(encoding="utf-8")
 
 
 def test_the_nearest_file_above_is_the_projects(om: Om) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.budget import DEFAULTS, budgets, shares
+from omcli.memory.budget import DEFAULTS, UNLIMITED, budgets, shares
 from omcli.memory.tier import Tier
 
 maxima = st.fixed_dictionaries({tier: st.integers(0, 40_000) for tier in Tier})
@@ -32,6 +32,15 @@ def test_a_large_total_is_used() -> None:
 def test_a_total_without_a_tier_goes_to_the_others() -> None:
     alone = budgets(total=6000, cross=0, tail=0)
     assert shares(6000, alone.maxima) == {Tier.CROSS: 0, Tier.SESSION: 6000, Tier.TAIL: 0}
+
+
+def test_a_tier_without_a_limit_may_have_the_total() -> None:
+    """C12: unbounded only where a preset says so, and under a total not even then."""
+    unlimited = {**DEFAULTS, Tier.SESSION: None}
+    assert budgets(defaults=unlimited).session == UNLIMITED
+    assert budgets(total=900, defaults=unlimited).session == 900
+    assert budgets(session=70, defaults=unlimited).total == 12_070
+    assert budgets(total=50_000, defaults={**unlimited, Tier.CROSS: 0}).cross == 0
 
 
 @pytest.mark.parametrize("total", [512, 1024, 2048, 4096])

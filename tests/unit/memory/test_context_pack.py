@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from omcli.formats.values import without_injected
 from omcli.memory.budget import Budgets, budgets
-from omcli.memory.context_pack import ContextPack, pack
+from omcli.memory.context_pack import Choice, ContextPack, pack
 from omcli.memory.layouts import To
 from omcli.memory.layouts.layout import PREAMBLE
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.memory.ports import TokenCounter
-from omcli.memory.ranking import is_shared
+from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT, is_shared
 from omcli.memory.session import Session
 from omcli.memory.tier import Tier
 from omcli.tokenizers.counter import Counter
@@ -53,6 +53,7 @@ def packed(
     to: To = To.TEXT,
     counter: TokenCounter = APPROXIMATE,
     now: str = NOW,
+    choice: Choice = Choice(),  # noqa: B008
 ) -> ContextPack:
     """A pack of the session `mine`."""
     return pack(
@@ -64,6 +65,7 @@ def packed(
         counter=counter,
         now=now,
         to=to,
+        choice=choice,
     )
 
 
@@ -105,14 +107,26 @@ any_budgets = st.one_of(
     ),
 )
 forms = st.sampled_from(To)
+counts = st.none() | st.integers(0, 5)
+choices = st.builds(
+    Choice,
+    reflections=counts,
+    others=counts,
+    is_recent=st.booleans(),
+    is_descending=st.booleans(),
+    order=st.permutations(list(Tier)).map(tuple),
+    fading=st.sampled_from([HALF_LIFE, TIME_CONSTANT]),
+)
 unhurried = settings(deadline=None)
 
 
-@given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms)
+@given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms, choice=choices)
 @settings(max_examples=300, deadline=None)
-def test_a_budget_is_a_promise(memory: dict[str, object], most: Budgets, counter: TokenCounter, to: To) -> None:
-    """F50 C12: no memory, budget, counter or form makes a pack exceed its budget, or a tier its own."""
-    made = pack(**memory, budgets=most, counter=counter, to=to)  # type: ignore[arg-type]
+def test_a_budget_is_a_promise(
+    memory: dict[str, object], most: Budgets, counter: TokenCounter, to: To, choice: Choice
+) -> None:
+    """F50 C12: no memory, budget, counter, form or preset makes a pack exceed its budget, or a tier its own."""
+    made = pack(**memory, budgets=most, counter=counter, to=to, choice=choice)  # type: ignore[arg-type]
     if made.printed:
         assert counter.text(made.printed) <= max(0, most.total)
     assert all(made.tokens[tier] <= most.maxima[tier] for tier in Tier)
@@ -319,6 +333,52 @@ def test_the_newest_that_fit_are_shown_oldest_to_newest() -> None:
     numbers = [int(row.text.split()[-1]) for row in made.observations]
     assert 20 < len(numbers) < 300
     assert numbers == list(range(300 - len(numbers), 300))
+
+
+def test_of_reflections_and_other_rows_as_many_are_shown_as_may_be() -> None:
+    """T60: of 7 reflections and 30 observations the newest 5 and 20, each oldest to newest."""
+    rows = [mine(f"observation number {n}", number=n, minute=n) for n in range(30)]
+    rows += [mine(f"reflection number {n}", number=100 + n, minute=n, kind=Kind.REFLECTION) for n in range(7)]
+    made = packed(rows, choice=Choice(reflections=5, others=20, is_recent=True))
+    assert [row.text for row in made.observations] == [
+        *(f"reflection number {n}" for n in range(2, 7)),
+        *(f"observation number {n}" for n in range(10, 30)),
+    ]
+    newest_first = packed(rows, choice=Choice(reflections=5, others=20, is_descending=True))
+    assert [row.text for row in newest_first.observations] == [
+        *(f"reflection number {n}" for n in reversed(range(2, 7))),
+        *(f"observation number {n}" for n in reversed(range(10, 30))),
+    ]
+
+
+def test_where_the_newest_go_first_an_old_row_of_weight_gives_way() -> None:
+    """S1.9: `select = recent`; a pinned row stays, and reflections come before other rows."""
+    rows = [
+        mine("never deploy on Friday", priority=Priority.HIGH),
+        mine("the summary", number=2, kind=Kind.REFLECTION),
+        mine("pinned down", number=3, tags=("pinned",)),
+        *(mine(f"read file number {n}", number=n, minute=n, priority=Priority.LOW) for n in range(4, 400)),
+    ]
+    made = packed(rows, total=300, choice=Choice(is_recent=True))
+    texts = [row.text for row in made.observations]
+    assert texts[:2] == ["the summary", "pinned down"]
+    assert texts[2:] == [f"read file number {n}" for n in range(402 - len(texts), 400)]
+
+
+@given(memory=memories, choice=choices)
+@unhurried
+def test_no_more_rows_are_shown_than_may_be(memory: dict[str, object], choice: Choice) -> None:
+    """C11: whatever their order."""
+    made = pack(**memory, budgets=budgets(total=10**6), counter=APPROXIMATE, choice=choice)  # type: ignore[arg-type]
+    folded = [row for row in made.observations if row.kind is Kind.REFLECTION]
+    assert len(folded) <= (len(folded) if choice.reflections is None else choice.reflections)
+    others = len(made.observations) - len(folded)
+    assert others <= (others if choice.others is None else choice.others)
+    assert list(made.observations[: len(folded)]) == folded
+    own = memory["observations"]
+    assert isinstance(own, tuple)
+    places = [own.index(row) for row in folded]
+    assert places == sorted(places, reverse=choice.is_descending)
 
 
 def test_what_matters_stays_when_not_everything_fits() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ranking import is_shared, ranked, score
+from omcli.memory.ranking import TIME_CONSTANT, is_shared, ranked, score
 from tests.strategies import instants, observations
 
 NOW = "2026-02-10T12:00:00.000Z"
@@ -42,6 +43,13 @@ def test_worth_halves_every_week() -> None:
     assert score(replace(ROW, observed_at=WEEK_AGO), now=NOW) == pytest.approx(1)
     assert score(replace(ROW, priority=Priority.HIGH, kind=Kind.REFLECTION), now=NOW) == pytest.approx(3.9)
     assert score(replace(ROW, priority=Priority.LOW), now=NOW) == pytest.approx(1)
+
+
+def test_by_the_time_constant_worth_falls_faster() -> None:
+    """S2.36: `ln(weight) + ln(bias) - age / h`, h = 7 days."""
+    row = replace(ROW, observed_at=WEEK_AGO, priority=Priority.HIGH)
+    assert log(score(row, now=NOW, fading=TIME_CONSTANT)) == pytest.approx(log(3) - 1)
+    assert score(row, now=NOW) == pytest.approx(1.5)
 
 
 def test_a_row_that_was_used_today_is_as_good_as_new() -> None:
