@@ -259,13 +259,14 @@ class MemoryStore:
                 )
         return tuple(found)
 
-    def add(self, observation: Observation) -> None:
-        stored = replace(
-            _storable(observation),
-            sources=tuple(sorted(set(observation.sources))),
-            metadata=json.loads(json.dumps(dict(observation.metadata))),
-        )
-        self._log.append(Logged(position=len(self._log) + 1, observation=stored))
+    def add(self, *observations: Observation) -> None:
+        for observation in observations:
+            stored = replace(
+                _storable(observation),
+                sources=tuple(sorted(set(observation.sources))),
+                metadata=json.loads(json.dumps(dict(observation.metadata))),
+            )
+            self._log.append(Logged(position=len(self._log) + 1, observation=stored))
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         found = [self._linked(logged) for logged in self._log if _asked_for(logged, query)]

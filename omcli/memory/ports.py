@@ -290,8 +290,8 @@ class Store(Protocol):
     def covered(self, session: str) -> tuple[Covered, ...]:
         """What the batches of a session covered, in order; a batch whose messages are gone is left out."""
 
-    def add(self, observation: Observation) -> None:
-        """Keeps a row that comes from no batch: a note. Its session need not exist."""
+    def add(self, *observations: Observation) -> None:
+        """Keeps rows that come from no batch: a note, what was imported. Their sessions need not exist."""
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         """Rows in the order they were added, read on demand: what is added meanwhile may come as well."""

@@ -275,8 +275,8 @@ class _Place:
         """Writes rows and covers all messages up to a `seq`; gives how many of them nothing covered before."""
         batch = self._batch
         if batch is None or through <= batch.after:
-            for row in rows:
-                self._store.add(row)
+            if rows:
+                self._store.add(*rows)
             return 0
         messages = tuple(kept for kept in batch.messages if kept.seq <= through)
         part = Batch(

@@ -156,10 +156,10 @@ class SqliteStore:
         with self._writing() as connection:
             foldings.fold(connection, folding, now=now)
 
-    def add(self, observation: Observation) -> None:
-        """Keeps a row that comes from no batch."""
+    def add(self, *observations: Observation) -> None:
+        """Keeps rows that come from no batch."""
         with self._writing() as connection:
-            observation_table.add(connection, [observation])
+            observation_table.add(connection, observations)
 
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Keeps the bookmarks of a file."""

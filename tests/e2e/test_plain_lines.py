@@ -14,6 +14,9 @@ LINES = [
     "context --wait 9999999", "context -C nowhere", "context --db .", "log -n 3", "log --jsonl --type decision",
     "log --since 3d --until 5d", "sessions", "status --json", "show 0000", "show x", "tokens missing.txt",
     "observe missing.jsonl", "observe missing.jsonl --json", "observe tide.jsonl --format nope",
+    "export --to zora", "export --to pi --session nobody", "export --to nope", "export",
+    "import missing.txt --format pi",
+    "import tide.jsonl --format zora", "log --notation emoji", "context --notation nope",
 ]  # fmt: skip
 ENVIRONMENTS: list[dict[str, str]] = [
     {"OM_COUNTER": "nope"}, {"OM_CONTEXT_BUDGET": "300", "OM_WAIT": "long"}, {"OM_DB": "/proc/x/y.db"},

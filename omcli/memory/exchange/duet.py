@@ -110,6 +110,8 @@ class _Reading:
 
     head: Group
     rows: list[Line] = field(default_factory=list)
+    more: list[list[str]] = field(default_factory=list)
+    """For every row the lines that go on with it."""
 
     def add(self, written: str) -> None:
         """Takes a line in: the range below a heading, a row, or more of the row above."""
@@ -121,22 +123,24 @@ class _Reading:
         assert marked is not None
         timed = _DATE.fullmatch(marked["said"])
         if self.rows and not (bullet or marked["mark"] or timed):
-            above = self.rows[-1]
-            self.rows[-1] = replace(above, text=f"{above.text} {written.strip()}")
+            self.more[-1].append(written.strip())
             return
         words = together(timed["words"] if timed else marked["said"], _TAG)
         line = EMOJI.line(words, mark=marked["mark"], dated=timed["dated"] if timed else "")
-        self.rows.append(line if marked["mark"] else replace(line, priority=Priority.LOW, mark=""))
+        self.rows.append(line if marked["mark"] else replace(line, mark=""))
+        self.more.append([])
 
     def group(self) -> Group:
         """What was taken in; a row without a mark in front is as grave as the marks in it."""
-        rows = [line if line.mark else replace(line, priority=_priority_inside(line.text)) for line in self.rows]
+        rows = (_whole(line, " ".join((line.text, *more))) for line, more in zip(self.rows, self.more, strict=True))
         return replace(self.head, entries=tuple(Entry(line=line) for line in rows))
 
 
-def _priority_inside(text: str) -> Priority:
+def _whole(line: Line, text: str) -> Line:
+    if line.mark:
+        return replace(line, text=text)
     inside = EMOJI.meaning(" ".join(mark for mark in EMOJI.marks if mark in text))
-    return inside.priority if inside else Priority.LOW
+    return replace(line, text=text, priority=inside.priority if inside else Priority.LOW)
 
 
 EXCHANGES = {

@@ -355,3 +355,26 @@ def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
 
 def test_rows_without_marks_are_written_by_the_notation_without_any() -> None:
     assert NONE.render(TOLD.entries[0].line) == "[2026-02-10 14:32] Uses PostgreSQL 16"
+
+
+@FORMATS
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<observation-group " + 'a="' * 100_000,
+        "<observation-group " + " " * 300_000,
+        "## Group `a`\n_range: " + "_ " * 100_000,
+        "<observation-group>\n" + "x\n" * 60_000,
+        "Date: 2026-02-10\n" + "- x\n" * 20_000,
+        "Date: 2026-02-10\n" + "".join(" " * depth + "- x\n" for depth in range(1000)),
+        '{"a":' * 50_000,
+        '{"id":"' + '\\"' * 200_000,
+        "- " * 200_000,
+    ],
+)
+def test_a_hostile_file_takes_no_more_than_its_length(name: str, hostile: str) -> None:
+    began = time.perf_counter()
+    for _ in named(name).parse(hostile):
+        pass
+    is_written(hostile)
+    assert time.perf_counter() - began < 5, "reading a file must not take its square"
