@@ -23,7 +23,7 @@ om export --to duet-groups --project . | less
 _STDOUT = "-"
 
 
-@with_shared(without=["counter", "now", "json"])
+@with_shared(without=["counter", "now"])
 def export(
     run: Run,
     file: Annotated[str, argument(metavar="[FILE]", help="Where to write it; `-` is stdout.")] = _STDOUT,
@@ -55,11 +55,13 @@ def export(
     if unknown := log.unknown(run.wiring.reading, query):
         run.talk.note(unknown)
     pieces = written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
-    if file == _STDOUT:
+    if file != _STDOUT:
+        _write(Path(file), pieces)
+    if run.json:
+        run.output.document({"format": to, **({"text": "".join(pieces)} if file == _STDOUT else {"path": file})})
+    elif file == _STDOUT:
         for piece in pieces:
             run.output.text(piece)
-    else:
-        _write(Path(file), pieces)
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from omcli.memory.exchange import NAMES
 from omcli.memory.ports import Lane
 from omcli.sqlite.owner import this_process
 from omcli.sqlite.store import SqliteStore
+from tests.architecture.test_hot_path import imported as modules
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
@@ -264,6 +265,10 @@ def test_an_export_into_a_file_is_the_user_s_alone(told: Om) -> None:
     assert run.stdout == ""
     assert file.read_text(encoding="utf-8") == told("export", "--to", "zora").stdout
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    document = told("export", "--to", "zora", "memory.txt", "--json").document
+    assert document == {"schema": 1, "format": "zora", "path": "memory.txt"}
+    document = told("export", "--to", "zora", "--json").document
+    assert document == {"schema": 1, "format": "zora", "text": file.read_text(encoding="utf-8")}
     assert "cannot write" in told("export", "--to", "zora", "no/where.txt", code=73).stderr
     assert told("import", "--format", "zora", "memory.txt", "--db", told.folder / "other.db").stdout
 
@@ -343,3 +348,12 @@ def test_a_session_that_somebody_is_at_is_left_to_them(om: Om) -> None:
         run = om("import", "--format", "duet-groups", stdin=duet("a:b", "Both"), code=75)
     assert "is at the observe lane of session two" in run.stderr
     assert (pending(om), rows(om)) == (2, [])
+
+
+def test_only_export_and_import_load_what_others_write(told: Om) -> None:
+    """Invariant 12."""
+    for command in (["context"], ["log", "--notation", "emoji"], ["context", "--notation", "brackets"], ["status"]):
+        assert not {module for module in modules(told, *command) if module.startswith("omcli.memory.exchange")}
+    loaded = modules(told, "export", "--to", "pi")
+    assert "omcli.memory.exchange.pi" in loaded
+    assert "omcli.memory.exchange.duet" not in loaded

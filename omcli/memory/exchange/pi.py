@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from omcli.memory.date_words import MONTHS
 from omcli.memory.exchange.exchange import Entry, Exchange, Group, Unread, lines_of, outline
-from omcli.memory.notation import BRACKETS, EMOJI, LEVELS, WORDS, Notation
+from omcli.memory.notation import BRACKETS, EMOJI, Notation
 from omcli.memory.patterns import lazily
 from omcli.memory.record import replace
 
@@ -15,7 +15,7 @@ _DAY = lazily(r"[*# ]*Date:[* ]*(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[
 _SPOKEN_DAY = lazily(r"[*# ]*Date:[* ]*(?P<month>[A-Za-z]{3,9})\.? (?P<day>[0-9]{1,2}),? (?P<year>[0-9]{4})[* ]*")
 _ROW = lazily(r"(?P<indent>[ \t]*)[-*] (?P<rest>.*)", re.DOTALL)
 _TIME = lazily(r"\(?(?P<time>[0-2]?[0-9]:[0-5][0-9])\)? (?P<words>.*)", re.DOTALL)
-_READ = (BRACKETS, EMOJI, WORDS, LEVELS)
+_READ = (BRACKETS, EMOJI)
 _INDENT = "  "
 _TAB = "    "
 

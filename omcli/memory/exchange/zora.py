@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from omcli.memory.exchange.exchange import Entry, Exchange, Group, Unread, lines_of
-from omcli.memory.notation import BRACKETS, EMOJI, LEVELS, NONE, WORDS, Line
+from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Line
 
-_READ = (WORDS, EMOJI, BRACKETS, LEVELS, NONE)
+_READ = (WORDS, EMOJI, BRACKETS, NONE)
 """Notations that are tried one after another."""
 
 
