@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
 from omcli.memory.errors import Unusable
 from omcli.memory.message import Role
-from omcli.memory.observation import OVERRULED, Draft, Observation, Source, Status, Type
+from omcli.memory.observation import Draft, Observation, Source, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.ports import Batch
 from omcli.memory.record import field, mutable_record, record, replace
@@ -16,16 +16,14 @@ from omcli.memory.redaction import redact
 from omcli.memory.repetition import unrepeated
 from omcli.memory.replies import LONGEST_ROW, row_text
 from omcli.memory.text import one_line
-from omcli.memory.worth import PINNED, terms_of
 from omcli.observers.model.answer import Answer, Row
 from omcli.observers.model.dating import spoken_of
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.prompting import without
 from omcli.observers.model.repeats import each_once
-from omcli.observers.model.standing import CURRENT
+from omcli.observers.model.replacing import replaceable, with_earlier
+from omcli.observers.model.standing import CURRENT, UNVERIFIED
 
-UNVERIFIED = "unverified"
-"""The tag, and the key in `metadata`, of a row that names things its sources don't."""
 _IMPORTANCE = MappingProxyType({"high": 8, "medium": 5, "low": 2})
 _TYPES = MappingProxyType({
     "decision": Type.DECISION, "fact": Type.FACT, "preference": Type.PREFERENCE, "task": Type.REQUEST,
@@ -34,7 +32,7 @@ _TYPES = MappingProxyType({
 })  # fmt: skip
 _STATUSES = MappingProxyType({status.value: status for status in Status})
 _WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})
-_MOST_SOURCES, _MOST_REPLACED, _MOST_USED = 20, 10, 50
+_MOST_READ, _MOST_SOURCES, _MOST_REPLACED, _MOST_USED = 500, 20, 10, 50
 _LONGEST_TASK, _LONGEST_PARENT = 400, 80
 _TITLE = (3, 60)
 _MINUTE = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
@@ -63,16 +61,16 @@ def believed(answer: Answer, evidence: Evidence, batch: Batch, *, token: str, mo
     Raises Unusable where more than half of the rows cite what was not shown, or have no text.
     """
     trial = _Trial(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
-    drafts = [trial.draft(row) for row in answer.rows[:most_rows]]
-    trial.findings["rows_left_out"] = len(answer.rows[most_rows:])
+    drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
     if trial.rejected * 2 > len(drafts):
         raise Unusable(f"{trial.rejected} of {len(drafts)} rows have no text, or cite labels that do not exist")
     named = [_under(place, answer.rows[place].under, drafts) for place, draft in enumerate(drafts) if draft]
     once = each_once(named)
-    trial.findings["duplicates"] = len(named) - len(once)
     kept, used = trial.unknown(once)
+    trial.findings["duplicates"] += len(named) - len(once)
+    trial.findings["rows_left_out"] = len(kept[most_rows:])
     return Believed(
-        drafts=kept,
+        drafts=kept[:most_rows],
         used=tuple(dict.fromkeys((*trial.used(answer.used), *used))),
         task=trial.task(answer),
         title=trial.title(answer.title),
@@ -102,24 +100,29 @@ class _Trial:
             self.findings[fault] += 1
             self.rejected += 1
             return None
-        sources = self.evidence.in_order(sources)[:_MOST_SOURCES]
+        return self._weighed(row, text, self.evidence.in_order(sources)[:_MOST_SOURCES])
+
+    def _weighed(self, row: Row, text: str, sources: Sequence[str]) -> Draft | None:
+        """The draft of a row whose labels exist."""
         kind = self._type(row, sources)
+        status = self._status(row, kind)
         refers_to, is_estimate = self._refers_to(row, text, sources)
-        replaced = self._replaced(row, text)
-        also = (*(old.text for old in self.evidence.rows(row.replaces)), refers_to or "")
-        bearing, missing = self.evidence.borne_by(text, sources, also)
+        cited = self.evidence.rows(row.replaces)
+        bearing, missing = self.evidence.borne_by(text, sources, (*_telling(cited), refers_to or ""))
         self.findings["sources_added"] += len(bearing) > len(sources)
+        replaced = [] if missing else replaceable(cited, text, status)[:_MOST_REPLACED]
+        self.findings["not_replaced"] += len(cited) - len(replaced)
         draft = Draft(
-            text=text,
+            text=with_earlier(text, replaced),
             type=kind,
             importance=_IMPORTANCE.get(row.priority, _IMPORTANCE["medium"]),
             sources=tuple(kept.seq for kept in self.evidence.messages(bearing)),
-            status=self._status(row, kind),
+            status=status,
             event_at=self._event_at(row.at, sources),
             refers_to=refers_to,
             tags=("identity",) if row.kind == "identity" else (),
             metadata={"refers_to_kind": "estimated"} if is_estimate else {},
-            replaces=replaced,
+            replaces=tuple(old.id for old in replaced),
             reason="replaced" if replaced else None,
             source=Source.MODEL,
         )
@@ -154,8 +157,8 @@ class _Trial:
         before = [row for row in self.batch.standing if CURRENT in row.tags]
         if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in before):
             return None
-        standing = [row.text for row in self.batch.standing]
-        _, missing = self.evidence.borne_by(f"{text}\n{step}", tuple(self.evidence.shown.labels), standing)
+        everything = tuple(self.evidence.shown.labels)
+        _, missing = self.evidence.borne_by(f"{text}\n{step}", everything, _telling(self.batch.standing))
         if missing:
             self.findings[UNVERIFIED] += 1
             return None
@@ -212,14 +215,13 @@ class _Trial:
     def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
         """When it happened: when one of its messages was said, or another of the batch at that minute, or before it."""
         shown = self.evidence.shown
-        new = [label for label in shown.labels if label in shown.new]
-        timed = [(minute, label) for label in new if (minute := shown.minute_of(label))]
-        same = [label for label in (*sources, *new) if given and given == shown.minute_of(label)]
-        if not same and timed and _MINUTE.fullmatch(given) and min(timed)[0] <= given <= max(timed)[0]:
-            same = [max(entry for entry in timed if entry[0] <= given)[1]]
-        self.findings["times"] += not same and bool(given) and bool(timed)
-        of_sources = [label for label in sources if shown.minute_of(label)]
-        labels = same or of_sources[-1:]
+        minutes = {label: shown.minutes[label] for label in (*sources, *shown.new) if label in shown.minutes}
+        same = [label for label, minute in minutes.items() if minute == given]
+        times = sorted((minutes[label], label) for label in minutes if label in shown.new)
+        if not same and times and _MINUTE.fullmatch(given) and times[0][0] <= given <= times[-1][0]:
+            same = [max(entry for entry in times if entry[0] <= given)[1]]
+        self.findings["times"] += not same and bool(given) and bool(times)
+        labels = same or [label for label in sources if label in minutes][-1:]
         return shown.labels[labels[0]].message.at if labels else None
 
     def _refers_to(self, row: Row, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
@@ -228,14 +230,6 @@ class _Trial:
         spoken = spoken_of(text, row.refers_to, messages)
         self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
-
-    def _replaced(self, row: Row, text: str) -> tuple[str, ...]:
-        """Ids of the rows it takes the place of: those that may change, and that it has anything to do with."""
-        new, *old = terms_of([text, *(other.text for other in self.evidence.rows(row.replaces))])
-        cited = zip(self.evidence.rows(row.replaces), old, strict=True)
-        allowed = [other.id for other, terms in cited if _may_be_replaced(other) and terms & new]
-        self.findings["not_replaced"] += len(row.replaces) - len(allowed[:_MOST_REPLACED])
-        return tuple(allowed[:_MOST_REPLACED])
 
     def _unverified(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
         """What is left of a row that names what its sources don't: it passes for no fact, and settles nothing."""
@@ -248,21 +242,12 @@ class _Trial:
             status=None,
             tags=(*draft.tags, UNVERIFIED),
             metadata={**draft.metadata, UNVERIFIED: list(missing)},
-            replaces=(),
-            reason=None,
         )
 
 
-def _may_be_replaced(row: Observation) -> bool:
-    """Whether a model may overrule a row: an open one, or one that holds until somebody says otherwise; never what a
-    person wrote down or pinned."""
-    return row.may_change and row.source is not Source.USER and PINNED not in row.tags and row.type in _REPLACEABLE
-
-
-_REPLACEABLE = OVERRULED | {
-    Type.REQUEST, Type.QUESTION, Type.PLAN, Type.TASK, Type.OUTCOME, Type.BLOCKER, Type.EVENT, Type.CORRECTION,
-    Type.COMMAND_ERROR, Type.TOOL_ERROR,
-}  # fmt: skip
+def _telling(rows: Iterable[Observation]) -> list[str]:
+    """What rows say that others may say as well: not what is unverified."""
+    return [row.text for row in rows if UNVERIFIED not in row.tags]
 
 
 def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:

@@ -67,7 +67,7 @@ class Evidence:
         """
         labels = [label for label in self.shown.labels if label in self.shown.new]
         told = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels
-        if at and (then := [label for label in told if at in (self.shown.minute_of(label) or "")]):
+        if at and (then := [label for label in told if at in (self.shown.minutes.get(label, ""))]):
             told = then
         wanted, *said = terms_of([text, *(self.shown.labels[label].message.text for label in told)])
         shared = [len(wanted & terms) for terms in said]
@@ -89,7 +89,7 @@ class Evidence:
     def _search(self, label: str) -> str:
         if label not in self.searched:
             said = self.shown.labels[label].message
-            when = self.shown.minute_of(label) or ""
+            when = self.shown.minutes.get(label, "")
             words = f"{when} {said.name or ''} {said.tool or ''} {said.exit_code or ''} {said.text}"
             self.searched[label] = searchable(words)
         return self.searched[label]

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from omcli.memory.anchors import anchors
-from omcli.memory.common_words import COMMON_WORDS
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Type
 from omcli.memory.record import record, replace
-from omcli.memory.worth import folded, terms_of
-from omcli.observers.model.believing import UNVERIFIED
-from omcli.observers.model.standing import TOOL_EVENTS
+from omcli.observers.model.coverage import covers
+from omcli.observers.model.standing import TOOL_EVENTS, UNVERIFIED
 
 _HELD = frozenset({Type.BLOCKER, Type.DECISION, Type.INSTRUCTION, Type.PREFERENCE, Type.CORRECTION})
 """Types of rows that are never lost, however little they weigh."""
 _MATTERS = 7
 """The importance from which on a row is not lost either."""
-_NAMES_KEPT, _WORDS_KEPT = 0.75, 0.5
-"""The shares of a row's names and of its words that cover it."""
-_COMMON_WEIGHT = 0.25
-_SPEAKERS = frozenset({"user", "agent", "assistant"})
 
 
 @record
@@ -54,22 +46,6 @@ def merged(by_model: Sequence[Draft], by_rules: Sequence[Draft], roles: dict[int
         added_back=len(kept) - len(tools),
         recorded_by_rules=len(by_model) - len(said),
     )
-
-
-def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Whether rows of the same messages say what a row says: three quarters of its names, and half of its words.
-
-    A message may come to several rows, so those that share a message with it count together. Names are anchors; of the
-    words, common ones count a quarter.
-    """
-    about = [row for row in rows if set(row.sources) & set(draft.sources)]
-    if not about:
-        return False
-    told = "\n".join(row.text for row in about).lower()
-    names = {name.lower() for name in anchors(draft.text)}
-    words = {word for word in _words(draft.text) if word.lower() not in names}
-    named = sum(name in told for name in names)
-    return named >= _NAMES_KEPT * len(names) and _weight(words & _words(told)) >= _WORDS_KEPT * _weight(words)
 
 
 def _is_lost(draft: Draft, verified: Sequence[Draft], settled: set[str]) -> bool:
@@ -106,18 +82,3 @@ def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[
             yield left.pop()
         yield draft
     yield from reversed(left)
-
-
-def _words(text: str) -> frozenset[str]:
-    """The words of a text that say something."""
-    (terms,) = terms_of([text])
-    return terms - _SPEAKERS
-
-
-def _weight(words: Collection[str]) -> float:
-    return sum(_COMMON_WEIGHT if word in _common() else 1.0 for word in words)
-
-
-@cache
-def _common() -> frozenset[str]:
-    return frozenset(map(folded, COMMON_WORDS))

@@ -14,6 +14,8 @@ from omcli.memory.text import one_line
 
 CURRENT = "current"
 """The tag of the row that says what is being done now."""
+UNVERIFIED = "unverified"
+"""The tag, and the key in `metadata`, of a row that names things its sources don't."""
 TOOL_EVENTS = frozenset({
     Type.FILE_MODIFIED, Type.FILE_CREATED, Type.FILE_READ, Type.COMMAND_RUN, Type.COMMAND_ERROR, Type.TOOL_ERROR,
     Type.TOOL_USED, Type.SEARCH_PERFORMED, Type.TODO_UPDATED, Type.TASK_DELEGATED, Type.EXCERPT,

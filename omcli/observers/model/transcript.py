@@ -43,11 +43,8 @@ class Shown:
     """The zone that times are shown in, in minutes east of UTC; None where they are shown as they are written."""
     tokens: int
     """Of the texts, without pictures."""
-
-    def minute_of(self, label: str) -> str | None:
-        """When a message was said, as it is shown: `YYYY-MM-DD HH:MM`."""
-        at = self.labels[label].message.at
-        return in_zone(at, self.utc_offset) if at else None
+    minutes: Mapping[str, str]
+    """When the messages were said, as it is shown: `YYYY-MM-DD HH:MM`. Nothing of a message without a time."""
 
 
 def show(batch: Batch, *, limits: Limits, counter: TokenCounter, pictures: Pictures) -> Shown:
@@ -71,6 +68,7 @@ def show(batch: Batch, *, limits: Limits, counter: TokenCounter, pictures: Pictu
         new=frozenset(list(labels)[len(earlier) :]),
         utc_offset=zone,
         tokens=counter.text(written.text(longest)),
+        minutes={label: in_zone(kept.message.at, zone) for label, kept in labels.items() if kept.message.at},
     )
 
 

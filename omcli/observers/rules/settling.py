@@ -141,6 +141,7 @@ def _as_draft(row: Observation) -> Draft:
         tags=row.tags,
         metadata=row.metadata,
         replaces=(row.id,),
+        source=row.source,
     )
 
 

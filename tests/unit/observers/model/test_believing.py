@@ -240,6 +240,33 @@ def test_a_model_may_not_erase(standing: Observation, is_replaced: bool) -> None
     assert result.findings == ({} if is_replaced else {"not_replaced": 1})
 
 
+def test_a_problem_is_replaced_only_where_it_is_settled() -> None:
+    failed = row(1, text="`make lint` failed", type=Type.COMMAND_ERROR, status=Status.OPEN)
+    for status, is_replaced in (("resolved", True), ("open", False), (None, False)):
+        new = said("`make lint` is mended", "m5", kind="error", status=status, replaces=["o1"])
+        assert observed(batch_of(_TALK, failed), answer(new)).drafts[0].replaces == (
+            (row_id(1),) if is_replaced else ()
+        )
+
+
+def test_what_is_overruled_is_not_forgotten() -> None:
+    """O5: a row that doesn't say what it replaces is told to."""
+    batch = batch_of(_TALK, row(1, text="Deploys on Monday come from main after a review by Ada"))
+    for text, says in (
+        ("Deploys come from `release/2.4`", " (earlier: Deploys on Monday come from main after a review by Ada)"),
+        ("Deploys come from `release/2.4`, not on Monday from main after a review by Ada", ""),
+    ):
+        (draft,) = observed(batch, answer(said(text, "m1", replaces=["o1"]))).drafts
+        assert (draft.text, draft.replaces) == (text + says, (row_id(1),))
+
+
+def test_what_is_unverified_bears_nothing() -> None:
+    """V9: a name that was made up once is not borne out by the row that made it up."""
+    made_up = row(1, text="Deploys to /srv/www/current.tar", tags=("unverified",))
+    new = said("Deploys to /srv/www/current.tar still", "m1", replaces=["o1"])
+    assert observed(batch_of(_TALK, made_up), answer(new)).drafts[0].tags == ("unverified",)
+
+
 def test_a_reply_can_only_add() -> None:
     """F3: rows it doesn't speak of stay, whatever it answers."""
     standing = [row(number, text=f"fact {number}") for number in range(500)]
