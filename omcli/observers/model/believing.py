@@ -15,7 +15,7 @@ from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.redaction import redact
 from omcli.memory.repetition import unrepeated
 from omcli.memory.replies import LONGEST_ROW, row_text
-from omcli.memory.text import one_line
+from omcli.memory.text import clean, one_line
 from omcli.observers.model.answer import Answer, Row
 from omcli.observers.model.dating import spoken_of
 from omcli.observers.model.evidence import Evidence
@@ -130,14 +130,14 @@ class _Trial:
 
     def text(self, given: str) -> str:
         """A text as a row may have it: one line, without secrets."""
-        redacted = redact(without(self.token, given))
+        line = one_line(clean(without(self.token, given)))
+        redacted = redact(line)
         once = unrepeated(redacted.text)
-        line = redact(row_text(once))
+        self.findings["cleaned"] += line != given.strip()
+        self.findings["redacted"] += sum(redacted.counts.values())
         self.findings["collapsed"] += once != redacted.text
-        self.findings["redacted"] += sum((*redacted.counts.values(), *line.counts.values()))
-        self.findings["cut"] += len(once) > LONGEST_ROW < len(line.text)
-        self.findings["cleaned"] += one_line(redacted.text) != redacted.text.strip()
-        return line.text
+        self.findings["cut"] += len(once) > LONGEST_ROW
+        return row_text(once)
 
     def unknown(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
         """The drafts that no row in sight says already, and the ids of the rows that do."""

@@ -126,8 +126,8 @@ class _Writing:
         if is_before and message.role is Role.ASSISTANT:
             limit = _LAST_SAID_CHARS
         chars = min((most for most in (limit, longest) if most is not None), default=None)
-        text = printable(message.text if chars is None else excerpt(message.text, chars))
-        return _phrased(message, text.strip("\n")).rstrip().replace("\n", "\n  ")
+        text = message.text if chars is None else excerpt(message.text, chars)
+        return printable(_phrased(message, text.strip("\n"))).rstrip().replace("\n", "\n  ")
 
 
 def placeholder(image: Image) -> str:

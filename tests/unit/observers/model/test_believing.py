@@ -108,6 +108,14 @@ def test_secrets_are_taken_out_of_a_reply(fake: Fake) -> None:
     assert result.findings["redacted"] >= 1
 
 
+def test_no_part_of_a_secret_is_left_where_a_row_is_cut() -> None:
+    """V15, V5."""
+    fake = FAKES["Anthropic"]
+    (draft,) = observed(_TALK, answer(said("port " * 1_993 + fake.secret + " port" * 100, "m1"))).drafts
+    assert fake.secret[:12] not in draft.text
+    assert "truncated" in draft.text
+
+
 def test_the_fence_is_not_repeated() -> None:
     """V16."""
     draft, _ = _one(said(f"The port is 8443 {TOKEN}", "m1"))
