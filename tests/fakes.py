@@ -127,21 +127,30 @@ class MemoryStore:
     def unobserved(
         self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
     ) -> Batch | None:
-        after = self._cursors[session]
-        waiting = [kept for kept in self._messages if kept.session == session and kept.seq > after]
+        waiting = self._waiting(session)
         length = batch_length(
             (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in waiting),
             max_tokens=max_tokens,
             max_messages=max_messages,
         )
-        if not length:
+        return self._batch(session, waiting[:length], standing=standing)
+
+    def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
+        messages = [kept for kept in self._waiting(session) if kept.seq <= through]
+        return self._batch(session, messages, standing=standing) if messages and messages[-1].seq == through else None
+
+    def _waiting(self, session: str) -> list[KeptMessage]:
+        return [kept for kept in self._messages if kept.session == session and kept.seq > self._cursors[session]]
+
+    def _batch(self, session: str, messages: Sequence[KeptMessage], *, standing: int) -> Batch | None:
+        if not messages:
             return None
-        messages = tuple(waiting[:length])
+        after = self._cursors[session]
         return Batch(
             session=session,
             after=after,
             through=messages[-1].seq,
-            messages=messages,
+            messages=tuple(messages),
             earlier_calls=self._earlier_calls(messages, after=after),
             last_said=self._last_said(session, after=after),
             cwd=self._sessions[session].session.cwd,
@@ -183,12 +192,16 @@ class MemoryStore:
         now: str,
         replaced: Sequence[Replacement] = (),
         used: Sequence[str] = (),
+        title: str | None = None,
         error: str | None = None,
+        folding: Folding | None = None,
     ) -> None:
         if (observations or replaced) and outcome is not Outcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
         if self._cursors[batch.session] != batch.after:
             raise StaleBatch(f"session {batch.session} was worked on by another process meanwhile")
+        if folding is not None:
+            self.fold(folding, now=now)
         if outcome is Outcome.FAILED:
             self._failures.pop(batch.session, None)
             self._failures[batch.session] = LaneError(
@@ -208,6 +221,8 @@ class MemoryStore:
         for replacement in replaced:
             self._log = [_hidden(logged, replacement) for logged in self._log]
         self._log = [_used(logged, used, now) for logged in self._log]
+        seen = self._sessions[batch.session]
+        seen.session = replace(seen.session, title=seen.session.title or title)
 
     def fold(self, folding: Folding, *, now: str) -> None:
         visible = {logged.observation.id for logged in self.log(LogQuery())}

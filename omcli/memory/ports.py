@@ -250,6 +250,12 @@ class Store(Protocol):
         newest `standing` of those that may change (`Observation.may_change`).
         """
 
+    def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
+        """The uncovered messages of a session up to the one with this `seq`, as a batch; None where it is none of them.
+
+        A batch that was read before is read again that way, whatever was said since.
+        """
+
     def record(
         self,
         batch: Batch,
@@ -259,14 +265,18 @@ class Store(Protocol):
         now: str,
         replaced: Sequence[Replacement] = (),
         used: Sequence[str] = (),
+        title: str | None = None,
         error: str | None = None,
+        folding: Folding | None = None,
     ) -> None:
         """Writes a batch's rows, hides what they replace and moves the cursor to `batch.through`, or nothing of it.
 
+        A `folding` is written down before them, as `fold` does: all of both, or nothing of either.
+
         What is out of sight already, or not there, is not replaced. `used` are ids of rows that mattered: they were
-        used `now`. FAILED records the error and leaves the cursor, DEFERRED leaves it as well.
-        Raises StaleBatch, whatever the outcome, where the cursor is no longer `batch.after`; ValueError for rows or
-        replacements of a batch that is not OBSERVED.
+        used `now`. The session gets the `title` where it has none. FAILED records the error and leaves the cursor,
+        DEFERRED leaves it as well. Raises StaleBatch, whatever the outcome, where the cursor is no longer
+        `batch.after`; ValueError for rows or replacements of a batch that is not OBSERVED.
 
         What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those, and a
         source that names no stored message is left out.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from omcli.memory.errors import BadConfiguration, CutOff, NotAllowed, OmError, PromptTooLong, ProviderFailed
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Batch, Lane, Observed, Observer, Outcome
-from omcli.memory.record import field, record, replace
+from omcli.memory.record import field, record
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
@@ -106,19 +106,23 @@ def _observer(workshop: Workshop) -> Observer:
 
 def _write(batch: Batch, observed: Observed, project: str | None, workshop: Workshop) -> Step:
     store, now = workshop.store, workshop.clock.now()
-    keys = _keys(batch)
+    known = keys(batch)
     rows = tuple(
-        as_row(draft, kind=Kind.OBSERVATION, session=batch.session, project=project, keys=keys, workshop=workshop)
+        as_row(draft, kind=Kind.OBSERVATION, session=batch.session, project=project, keys=known, workshop=workshop)
         for draft in observed.drafts
     )
     outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
     if not rows and not observed.is_final and _is_end(batch, workshop):
         outcome = Outcome.DEFERRED
     store.record(
-        batch, rows, outcome=outcome, now=now, replaced=replacements(observed.drafts, rows), used=observed.used
+        batch,
+        rows,
+        outcome=outcome,
+        now=now,
+        replaced=replacements(observed.drafts, rows),
+        used=observed.used,
+        title=observed.title,
     )
-    if observed.title is not None:
-        _entitle(batch.session, observed.title, workshop)
     tokens = 0 if outcome is Outcome.DEFERRED else sum(kept.tokens for kept in batch.messages)
     return Step(rows=rows, message_tokens=tokens, findings=observed.findings)
 
@@ -128,16 +132,8 @@ def _is_end(batch: Batch, workshop: Workshop) -> bool:
     return workshop.store.pending(batch.session).messages <= len(batch.messages)
 
 
-def _entitle(session_id: str, title: str, workshop: Workshop) -> None:
-    """Gives a session a title, where its transcript gives none."""
-    session = workshop.store.session(session_id)
-    if session is not None and session.title is None:
-        entitled = replace(session, title=title)
-        workshop.store.append(entitled, (), counter=workshop.counter.name, now=workshop.clock.now())
-
-
-def _keys(batch: Batch) -> dict[int, str]:
+def keys(batch: Batch) -> dict[int, str]:
     """The keys of all messages that rows of a batch may come from, by their `seq`."""
     last_said = (batch.last_said,) if batch.last_said else ()
-    keys = {seq: key for row in batch.standing for seq, key in zip(row.sources, row.message_ids, strict=True)}
-    return keys | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
+    of_rows = {seq: key for row in batch.standing for seq, key in zip(row.sources, row.message_ids, strict=True)}
+    return of_rows | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}

@@ -72,22 +72,26 @@ def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, se
     return all(seq == wanted for (seq,), wanted in zip(first, expected, strict=False))
 
 
-def next_batch(
-    connection: sqlite3.Connection,
-    session: Session,
-    *,
-    number: int,
-    after: int,
-    max_tokens: int,
-    max_messages: int | None,
-) -> Batch | None:
-    """The batch of a session that follows its cursor; None where nothing does. `number` is the session's."""
+def next_length(
+    connection: sqlite3.Connection, *, session: int, after: int, max_tokens: int, max_messages: int | None
+) -> int:
+    """How many messages the next batch behind a cursor has; 0 where nothing follows it."""
     waiting = connection.execute(
-        "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? ORDER BY seq", (number, after)
+        "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? ORDER BY seq", (session, after)
     )
-    length = batch_length(map(Waiting._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
-    if not length:
-        return None
+    return batch_length(map(Waiting._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
+
+
+def length_up_to(connection: sqlite3.Connection, *, session: int, after: int, through: int) -> int:
+    """How many messages a batch has that ends with this `seq`; 0 where the cursor has passed it, or it is elsewhere."""
+    count, last = connection.execute(
+        "SELECT count(*), max(seq) FROM messages WHERE session = ? AND seq > ? AND seq <= ?", (session, after, through)
+    ).fetchone()
+    return count if last == through else 0
+
+
+def batch(connection: sqlite3.Connection, session: Session, *, number: int, after: int, length: int) -> Batch:
+    """So many messages, at least one, of a session behind its cursor. `number` is the session's."""
     messages = _select(connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (number, after, length))
     last_said = _select(
         connection,

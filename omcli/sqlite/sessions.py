@@ -57,6 +57,11 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
     return place
 
 
+def entitle(connection: sqlite3.Connection, session: int, title: str) -> None:
+    """Gives a session a title, where it has none."""
+    rows.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
+
+
 def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence[str], now: str) -> None:
     """Notes that messages of these instants were taken in. Times only move outwards: clocks skew, imports come late."""
     rows.execute(

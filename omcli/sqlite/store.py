@@ -126,7 +126,9 @@ class SqliteStore:
         now: str,
         replaced: Sequence[Replacement] = (),
         used: Sequence[str] = (),
+        title: str | None = None,
         error: str | None = None,
+        folding: Folding | None = None,
     ) -> None:
         """Writes a batch's rows, hides what they replace and moves the cursor, or nothing of it."""
         if (observations or replaced) and outcome is not Outcome.OBSERVED:
@@ -134,6 +136,10 @@ class SqliteStore:
         with self._writing() as connection:
             session = session_table.numbered(connection, batch.session)
             lanes.advance(connection, batch, session=session, lane=Lane.OBSERVE, outcome=outcome)
+            if folding is not None:
+                from omcli.sqlite import foldings
+
+                foldings.fold(connection, folding, now=now)
             number = lanes.note_batch(
                 connection,
                 batch,
@@ -148,6 +154,8 @@ class SqliteStore:
             for replacement in replaced:
                 observation_table.replace(connection, replacement)
             observation_table.use(connection, used, now=now)
+            if title is not None:
+                session_table.entitle(connection, session, title)
 
     def fold(self, folding: Folding, *, now: str) -> None:
         """Writes a reflection down, whole or not at all."""
@@ -191,16 +199,37 @@ class SqliteStore:
         self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
     ) -> Batch | None:
         """The next batch of a session."""
+
+        def length(connection: sqlite3.Connection, number: int, after: int) -> int:
+            return message_table.next_length(
+                connection, session=number, after=after, max_tokens=max_tokens, max_messages=max_messages
+            )
+
+        return self._batch(session, length, standing=standing)
+
+    def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
+        """The batch of a session that ends there."""
+
+        def length(connection: sqlite3.Connection, number: int, after: int) -> int:
+            return message_table.length_up_to(connection, session=number, after=after, through=through)
+
+        return self._batch(session, length, standing=standing)
+
+    def _batch(
+        self, session: str, length: Callable[[sqlite3.Connection, int, int], int], *, standing: int
+    ) -> Batch | None:
+        """The batch of so many messages: a length is told from a connection, the session's number and its cursor."""
         with self._reading() as connection:
             known = session_table.find(connection, session)
             number = session_table.number(connection, session)
             if known is None or number is None:
                 return None
             after = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
-            batch = message_table.next_batch(
-                connection, known, number=number, after=after, max_tokens=max_tokens, max_messages=max_messages
-            )
-            if batch is None or not standing:
+            messages = length(connection, number, after)
+            if not messages:
+                return None
+            batch = message_table.batch(connection, known, number=number, after=after, length=messages)
+            if not standing:
                 return batch
             self._standing = observation_table.standing(
                 connection, session=number, limit=standing, known=self._standing

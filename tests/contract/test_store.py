@@ -919,6 +919,79 @@ class TestFolding:
         store.fold(self.folding(old, ending=Ending.EMPTY), now=LATER)
         assert store.status().errors == ()
 
+    def test_a_batch_and_a_folding_are_written_together(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.add(row(1))
+        folding = Folding(
+            scope=Scope(session="s"),
+            fingerprint="f",
+            ending=Ending.DONE,
+            read=(row_id(1),),
+            rows=(row(2, kind=Kind.REFLECTION, text="folded", supports=(row_id(1),)),),
+            replaced=(Replacement(row=row_id(1), by=row_id(2), reason="reflected"),),
+        )
+        observed = row(3, text="observed", sources=(1,))
+        # The batch replaces the same row: the reflection came first.
+        replaced = [Replacement(row=row_id(1), by=row_id(3), reason="replaced")]
+        store.record(
+            next_batch(store), [observed], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced, folding=folding
+        )
+        assert logged(store) == ["folded", "observed"]
+        assert store.observation(row_id(1)).superseded_by == row_id(2)
+        assert store.pending("s").messages == 0
+
+    def test_neither_is_where_one_cannot_be(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.add(row(1))
+        batch = next_batch(store)
+        new = row(2, kind=Kind.REFLECTION, text="folded")
+        late = Folding(scope=Scope(session="s"), fingerprint="f", ending=Ending.DONE, read=(row_id(9),), rows=(new,))
+        with pytest.raises(StaleBatch):
+            store.record(batch, [row(3, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW, folding=late)
+        assert (logged(store), store.pending("s").messages) == (["a fact"], 1)
+        store.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
+        with pytest.raises(StaleBatch):
+            store.record(batch, (), outcome=Outcome.EMPTY, now=NOW, folding=replace(late, read=(row_id(1),)))
+        assert logged(store) == ["a fact"]
+        assert store.last_attempt(Scope(session="s")) is None
+
+
+class TestShownAgain:
+    """A batch that somebody was shown, and answers later."""
+
+    def test_it_is_the_same_whatever_was_said_since(self, store: Store) -> None:
+        keep(store, said("one"), call("c"))
+        shown = next_batch(store)
+        keep(store, result("c"), said("two"))
+        assert store.unobserved_up_to("s", shown.through) == shown
+
+    def test_what_is_covered_or_elsewhere_is_no_batch(self, store: Store) -> None:
+        keep(store, said("one"), said("two"))
+        keep(store, said("other"), to="other")
+        assert store.unobserved_up_to("s", 3) is None
+        assert store.unobserved_up_to("nobody", 1) is None
+        store.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW)
+        assert store.unobserved_up_to("s", 1) is None
+        batch = store.unobserved_up_to("s", 2, standing=5)
+        assert batch is not None
+        assert texts(batch.messages) == ["two"]
+
+    def test_it_comes_with_the_rows_that_stand(self, store: Store) -> None:
+        keep(store, said("one"))
+        store.add(row(1))
+        batch = store.unobserved_up_to("s", 1, standing=5)
+        assert batch is not None
+        assert [standing.id for standing in batch.standing] == [row_id(1)]
+
+
+def test_a_session_is_entitled_once(store: Store) -> None:
+    keep(store, said("one"), said("two"))
+    store.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW, title="Tides")
+    store.record(next_batch(store), (), outcome=Outcome.EMPTY, now=NOW, title="Ebb")
+    found = store.session("s")
+    assert found is not None
+    assert found.title == "Tides"
+
 
 class TestCovered:
     def test_a_batch_tells_its_messages_and_its_rows(self, store: Store) -> None:
