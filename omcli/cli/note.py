@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 om note "we ship on Friday" --type decision
 om note "run make lint first" --type instruction --tag pinned
+om note --item "releases are cut on Thursdays" --tag release
 git log -1 --format=%s | om note -
 """
 
@@ -26,7 +27,12 @@ def note(
     run: Run,
     text: Annotated[str | None, argument(metavar="TEXT", help="What to remember; `-` is stdin.")] = None,
     *,
-    type_: Annotated[Type, option("--type", metavar="TYPE", help="decision, preference, instruction, …")] = Type.FACT,
+    type_: Annotated[
+        Type | None, option("--type", metavar="TYPE", help="decision, preference, instruction, …  [fact]")
+    ] = None,
+    item: Annotated[
+        bool, option("--item", help="A lasting fact for later sessions, as in `om items`: of type knowledge, …")
+    ] = False,
     priority: Annotated[Priority, option("--priority", help="How bad it would be to lose it.")] = Priority.MEDIUM,
     tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Repeat it for several.")] = None,
     session: Annotated[
@@ -57,6 +63,7 @@ def note(
         type_=type_,
         priority=priority,
         tags=tuple(tag or ()),
+        is_item=item,
     )
     if noted.redactions:
         run.talk.note(f"{sum(noted.redactions.values())} secrets redacted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import LARGEST, Run, with_shared
+from omcli.cli.options import LARGEST, Run, resolved, with_shared
 from omcli.memory.dates import minute
 from omcli.memory.errors import BadUsage
 
@@ -27,12 +27,9 @@ def sessions(
     jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per session.")] = False,
 ) -> None:
     """List the sessions, the most recently seen first."""
-    from pathlib import Path
-
     if run.json and jsonl:
         raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
-    directory = None if project is None else str(Path(project).expanduser().absolute())
-    found = run.wiring.reading.sessions(project=directory, last=None if last is None else min(last, LARGEST))
+    found = run.wiring.reading.sessions(project=resolved(project), last=None if last is None else min(last, LARGEST))
     if run.json:
         run.output.document({"sessions": [_as_dict(summary) for summary in found]})
     elif jsonl:

@@ -8,6 +8,7 @@ from omcli.cli.arguments import argument
 from omcli.cli.completion import handles
 from omcli.cli.options import Run, with_shared
 from omcli.memory.dates import minute
+from omcli.memory.observation import handle
 from omcli.memory.rows import full_row, message, row
 
 if TYPE_CHECKING:
@@ -28,16 +29,22 @@ def show(
         argument(metavar="ID", help="Of a row (or the end of it, as in the log) or a message.", autocompletion=handles),
     ],
 ) -> None:
-    """Show a row with the messages it came from, or a message."""
+    """Show a row with the messages it came from, or a message.
+
+    `supports` are rows that it was made of; `coverage` tells whether reflections say what it says: none, one (partial)
+    or several (strong).
+    """
     from omcli.operations import show
 
     shown = show.show(run.wiring.reading, id_)
     if run.json:
-        observation = {"observation": full_row(shown.observation)} if shown.observation else {}
+        about = {"coverage": shown.coverage} if shown.coverage else {}
+        observation = {"observation": full_row(shown.observation) | about} if shown.observation else {}
         run.output.document({**observation, "messages": [message(kept) for kept in shown.messages]})
         return
     if shown.observation is not None:
         _print_row(run, shown.observation)
+        run.output.line(f"{'coverage':<13} {shown.coverage}")
     for kept in shown.messages:
         _print_message(run, kept)
 
@@ -49,6 +56,8 @@ def _print_row(run: Run, observation: Observation) -> None:
         if name not in ("text", "message_ids"):
             written = ", ".join(value) if isinstance(value, list) else str(value)
             run.output.line(f"{name:<13} {written}")
+    if observation.supports:
+        run.output.line(f"{'supports':<13} {', '.join(map(handle, observation.supports))}")
     for name, value in observation.metadata.items():
         run.output.line(f"{name:<13} {value}")
 

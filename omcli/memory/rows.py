@@ -46,8 +46,9 @@ def row(observation: Observation) -> dict[str, object]:
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """A row with what its observer noted beside it as well, as `metadata` where there is any."""
-    return row(observation) | ({"metadata": dict(observation.metadata)} if observation.metadata else {})
+    """A row with the ids of those it was made of, as `supports`, and with what its observer noted, as `metadata`."""
+    more = {"supports": list(observation.supports), "metadata": dict(observation.metadata)}
+    return row(observation) | {name: value for name, value in more.items() if value}
 
 
 def message(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:

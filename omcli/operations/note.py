@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from omcli.memory.errors import BadUsage
-from omcli.memory.observation import Kind, Observation, Priority, Source, Type
+from omcli.memory.observation import ITEM_TYPES, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Store, TokenCounter
 from omcli.memory.record import record
 from omcli.memory.redaction import redact
@@ -33,11 +33,17 @@ def note(
     new_id: Callable[[], str],
     project: str | None,
     session: str | None = None,
-    type_: Type = Type.FACT,
+    type_: Type | None = None,
     priority: Priority = Priority.MEDIUM,
     tags: tuple[str, ...] = (),
+    is_item: bool = False,
 ) -> Noted:
-    """Keeps a note: with a session it belongs to that, else to the project. Raises BadUsage for an empty one."""
+    """Keeps a note: with a session it belongs to that, else to the project. An item is a lasting fact.
+
+    Raises BadUsage for an empty one, and for an item of a type that items don't have.
+    """
+    if is_item and type_ not in (None, *ITEM_TYPES):
+        raise BadUsage(f"`{type_}` is no type of a lasting fact", hint=f"types: {', '.join(ITEM_TYPES)}")
     redacted, *redacted_tags = (redact(clean(given)) for given in (text, *tags))
     line = one_line(redacted.text)
     if not line:
@@ -48,8 +54,8 @@ def note(
         id=new_id(),
         session=session,
         project=known.project if known and known.project else project,
-        kind=Kind.NOTE,
-        type=type_,
+        kind=Kind.ITEM if is_item else Kind.NOTE,
+        type=type_ or (Type.KNOWLEDGE if is_item else Type.FACT),
         priority=priority,
         importance=_IMPORTANCE[priority],
         status=None,

@@ -123,10 +123,10 @@ def reflect_session(
         note = f"nothing has changed since {last.at}, when nothing could be made of these rows"
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     if dry_run:
-        return made(scope, rows, studio.reflector.reflect(_material(rows, studio)), studio)[0]
+        return made(scope, rows, studio.reflector.reflect(_material(rows, studio)), work)[0]
     with held(session_id, Lane.REFLECT, work):
         reflected = reflected_or_noted(studio, _material(rows, studio), scope, mark)
-        reflection, replaced = made(scope, rows, reflected, studio)
+        reflection, replaced = made(scope, rows, reflected, work)
         work.store.fold(as_folding(reflection, rows, reflected.dropped, replaced, mark), now=work.clock.now())
     return reflection
 
@@ -199,16 +199,15 @@ def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: s
 
 
 def made(
-    scope: Scope, rows: Sequence[Observation], reflected: Reflected, studio: Studio
+    scope: Scope, rows: Sequence[Observation], reflected: Reflected, workshop: Workshop
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
-    """What a reflector came to, as rows, and what those take the place of."""
-    work = studio.workshop
-    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, work) for draft in reflected.reflections)
-    items = _new_items(reflected.items, scope, rows, work)
+    """What a reflector came to, as rows, and what those take the place of. `rows` are those that it read."""
+    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, workshop) for draft in reflected.reflections)
+    items = _new_items(reflected.items, scope, rows, workshop)
     replaced = replacements(reflected.reflections, reflections)
     gone = {replacement.row for replacement in replaced} | {dropped.row for dropped in reflected.dropped}
     stay = [row for row in rows if row.id not in gone]
-    before, after = _tokens(rows, work), _tokens((*stay, *reflections), work)
+    before, after = _tokens(rows, workshop), _tokens((*stay, *reflections), workshop)
     came_to_something = bool(reflections or items or reflected.dropped)
     reflection = Reflection(
         scope=scope,

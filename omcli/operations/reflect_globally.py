@@ -77,7 +77,7 @@ def _swapped(
 ) -> GlobalReflection:
     """Everything is written, or nothing."""
     work = studio.workshop
-    each = [made(_SCOPE, batch.rows, reflected, studio) for batch, reflected in parts]
+    each = [made(_SCOPE, batch.rows, reflected, work) for batch, reflected in parts]
     replaced: list[Replacement] = [replacement for _, some in each for replacement in some]
     dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from omcli.memory.errors import UnknownId
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Store
 from omcli.memory.record import record
+
+
+class Coverage(StrEnum):
+    """How well a row is covered by reflections: by none, by one, or by several."""
+
+    NONE = "none"
+    PARTIAL = "partial"
+    STRONG = "strong"
+
+    @classmethod
+    def of(cls, reflections: int) -> Coverage:
+        """The coverage by so many."""
+        return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
 
 
 @record
@@ -15,6 +30,8 @@ class Shown:
 
     observation: Observation | None
     messages: tuple[KeptMessage, ...]
+    coverage: Coverage | None = None
+    """Of a row."""
 
 
 def show(store: Store, reference: str) -> Shown:
@@ -26,4 +43,8 @@ def show(store: Store, reference: str) -> Shown:
             return Shown(observation=None, messages=(store.message(reference),))
         except UnknownId:
             raise no_row from None
-    return Shown(observation=observation, messages=store.messages(observation.sources))
+    return Shown(
+        observation=observation,
+        messages=store.messages(observation.sources),
+        coverage=Coverage.of(store.support(observation.id)),
+    )

@@ -1,0 +1,82 @@
+"""`om items`: what lasts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import option
+from omcli.cli.options import Run, resolved, with_shared
+from omcli.memory.errors import BadUsage
+from omcli.memory.observation import Type, handle
+from omcli.memory.rows import full_row
+
+if TYPE_CHECKING:
+    from omcli.memory.observation import Observation
+
+EXAMPLES = """\b
+om items --tag preference
+om items --type behavior --project . --jsonl | jq -r .text
+"""
+
+
+class ItemType(StrEnum):
+    """What a lasting fact is about."""
+
+    KNOWLEDGE = Type.KNOWLEDGE
+    BEHAVIOR = Type.BEHAVIOR
+    EVENT = Type.EVENT
+    SKILL = Type.SKILL
+    PROFILE = Type.PROFILE
+    TOOL = Type.TOOL
+
+
+@with_shared(without=["counter"])
+def items(
+    run: Run,
+    *,
+    tag: Annotated[
+        list[str] | None, option("--tag", metavar="TAG", help="With this tag. Repeat it for several, all of them.")
+    ] = None,
+    type_: Annotated[
+        list[ItemType] | None,
+        option("--type", metavar="TYPE", help="knowledge, behavior, event, skill. Repeat it for several."),
+    ] = None,
+    project: Annotated[str | None, option("--project", metavar="DIR", help="Of this project.")] = None,
+    all_: Annotated[bool, option("--all", help="Superseded and dropped ones as well.")] = False,
+    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per item.")] = False,
+) -> None:
+    """List lasting facts: what later sessions should know, the most important first.
+
+    A line is HANDLE TYPE: TEXT #TAG, and behind `<` the rows it was made of. Reflection finds them, agents hand them in
+    (`om apply`), people write them (`om note --item`).
+    """
+    from omcli.operations.items import items
+
+    if run.json and jsonl:
+        raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
+    found = items(
+        run.wiring.reading,
+        now=run.wiring.clock.now(),
+        tags=tag or (),
+        types=tuple(Type(each) for each in type_ or ()),
+        project=resolved(project),
+        hidden=all_,
+    )
+    if run.json:
+        run.output.document({"items": [full_row(item) for item in found]})
+        return
+    for item in found:
+        if jsonl:
+            run.output.json_line(full_row(item))
+        else:
+            run.output.line(_line(item))
+
+
+def _line(item: Observation) -> str:
+    from omcli.memory.text import one_line
+
+    tags = "".join(f" #{tag}" for tag in item.tags)
+    made_of = f" < {' '.join(handle(row) for row in item.supports)}" if item.supports else ""
+    gone = "" if item.is_visible else f" ({'superseded' if item.superseded_by else 'dropped'})"
+    return one_line(f"{handle(item.id)} {item.type}: {item.text}{tags}{made_of}{gone}")

@@ -1,0 +1,123 @@
+"""`om usage`: what models have cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import option
+from omcli.cli.options import Run, with_shared
+from omcli.operations.usage import By
+
+if TYPE_CHECKING:
+    from omcli.operations.usage import Sum, UsedUp
+
+EXAMPLES = """\b
+om usage --since 7d
+om usage --by model --json | jq .total.cost
+"""
+_UNKNOWN = "–"
+
+
+@with_shared(without=["counter"])
+def usage(
+    run: Run,
+    *,
+    since: Annotated[
+        str | None, option("--since", metavar="TIME", help="From here: 2026-01-28, 2026-01-28T09:30Z, 7d, 12h.")
+    ] = None,
+    until: Annotated[str | None, option("--until", metavar="TIME", help="Up to here: a day is included.")] = None,
+    by: Annotated[By, option("--by", help="What calls are summed up by.")] = By.DAY,
+) -> None:
+    """Show what models have cost: calls, tokens, US dollars and time.
+
+    Tokens are as the endpoints count them, cached ones are part of those that went in. `–` is not known, and a sum of
+    which a part is not known begins with `≥`. Days are UTC. Limits that are set are shown below, with what today and
+    this month have used of them.
+    """
+    from omcli.operations import usage
+    from omcli.operations.period import period
+
+    now = run.wiring.clock.now()
+    begins, ends = period(since, until, now=now)
+    found = usage.usage(run.wiring.reading, since=begins, until=ends, by=by, limits=_limits(run), now=now)
+    if not found.sums:
+        run.talk.note("no model was called" + (" then" if since or until else ""))
+    if run.json:
+        run.output.document(
+            {
+                "by": by,
+                "usage": [{by: name, **_as_dict(one)} for name, one in found.sums.items()],
+                "total": _as_dict(found.total),
+                "limits": [_limit_as_dict(limit) for limit in found.limits],
+            }
+        )
+        return
+    if found.sums:
+        header = (by.upper(), "CALLS", "FAILED", "IN", "CACHED", "OUT", "COST", "TIME")
+        cells = [_cells(name, one) for name, one in (*found.sums.items(), ("total", found.total))]
+        run.output.table(header, cells, cut_in_front=[by.upper()])
+    for limit in found.limits:
+        run.output.line(_limit_line(limit))
+
+
+def _limits(run: Run) -> dict[str, float]:
+    """The limits that are set, by the names of their settings."""
+    from omcli.memory.record import fields_of
+
+    return {f"limits.{name}": most for name, most in fields_of(run.settings.limits).items() if most is not None}
+
+
+def _cells(name: str, one: Sum) -> tuple[str, ...]:
+    told = one.calls - one.failed > one.untold or one.input_tokens or one.output_tokens
+    tokens = [
+        f"{'≥' if one.untold else ''}{number}" if told else _UNKNOWN
+        for number in (one.input_tokens, one.cached_tokens, one.output_tokens)
+    ]
+    return (name, str(one.calls), str(one.failed), *tokens, _cost(one), _time(one.duration))
+
+
+def _cost(one: Sum) -> str:
+    if not one.cost and one.unpriced:
+        return _UNKNOWN
+    return f"{'≥' if one.unpriced else ''}{_dollars(one.cost)}"
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
+
+
+def _time(milliseconds: int) -> str:
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+
+
+def _limit_line(limit: UsedUp) -> str:
+    period = "this month" if limit.of_month else "today"
+    if limit.is_cost:
+        return f"{limit.name}: {_dollars(limit.used)} of {_dollars(limit.limit)} {period}"
+    return f"{limit.name}: {limit.used:.0f} of {limit.limit:.0f} tokens {period}"
+
+
+def _as_dict(one: Sum) -> dict[str, object]:
+    tokens = {"input_tokens": one.input_tokens, "cached_tokens": one.cached_tokens, "output_tokens": one.output_tokens}
+    is_priced = one.cost or not one.unpriced
+    return {
+        "calls": one.calls,
+        "failed": one.failed,
+        **tokens,
+        "untold_calls": one.untold,
+        **({"cost": round(one.cost, 6)} if is_priced else {}),
+        "unpriced_calls": one.unpriced,
+        "duration_ms": one.duration,
+    }
+
+
+def _limit_as_dict(limit: UsedUp) -> dict[str, object]:
+    return {
+        "name": limit.name,
+        "limit": limit.limit,
+        "used": limit.used,
+        "unit": "usd" if limit.is_cost else "tokens",
+        "period": "month" if limit.of_month else "day",
+        "soft": limit.is_soft,
+    }

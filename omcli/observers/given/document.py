@@ -1,0 +1,256 @@
+"""What an agent hands in, as JSON, read without patience: it can be corrected and handed in again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from omcli.memory.errors import BadInput
+from omcli.memory.record import positional_record, record
+from omcli.observers.model.answer import Answer, Row
+
+PRIORITIES = ("high", "medium", "low")
+STATUSES = ("open", "done", "resolved")
+_CERTAINTIES = ("exact", "estimated")
+MOST_ROWS, _MOST_SOURCES, _MOST_REPLACED = 60, 20, 10
+MOST_TAGS, _LONGEST_TAG = 8, 40
+
+
+@record
+class Reflection:
+    """A row that takes the place of others."""
+
+    text: str
+    priority: str
+    kind: str
+    status: str
+    made_of: tuple[str, ...]
+    """References to rows: labels, ids or handles. At least one."""
+    first: str
+    last: str
+    """The days it is about, from and to; as they were given."""
+
+
+@record
+class Item:
+    """A lasting fact."""
+
+    text: str
+    type: str
+    tags: tuple[str, ...]
+    made_of: tuple[str, ...]
+
+
+@record
+class Retirement:
+    """A row that is to go out of sight."""
+
+    row: str
+    reason: str
+    by: str
+    """Empty where no row makes it superfluous."""
+
+
+@record
+class Handed:
+    """All of it, as it was given: nothing has been looked up yet."""
+
+    token: str
+    answer: Answer
+    """Observations, and what goes with them."""
+    reflections: tuple[Reflection, ...]
+    items: tuple[Item, ...]
+    retired: tuple[Retirement, ...]
+
+    @property
+    def is_of_messages(self) -> bool:
+        """Whether any of it is about messages, and not about rows alone."""
+        said = self.answer
+        return bool(said.rows or said.used or said.current_task or said.next_step or said.title)
+
+    def messages(self) -> Iterator[tuple[str, str]]:
+        """Labels of messages, each with the place where it is cited."""
+        for number, row in enumerate(self.answer.rows):
+            yield from ((f"observations[{number}].sources", label) for label in row.sources)
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """References to rows that have to exist, each with the place where it is made."""
+        for number, row in enumerate(self.answer.rows):
+            yield from ((f"observations[{number}].replaces", reference) for reference in row.replaces)
+        for number, reflection in enumerate(self.reflections):
+            yield from ((f"reflections[{number}].from", reference) for reference in reflection.made_of)
+        for number, item in enumerate(self.items):
+            yield from ((f"items[{number}].from", reference) for reference in item.made_of)
+        for number, retired in enumerate(self.retired):
+            yield f"retire[{number}].row", retired.row
+            if retired.by:
+                yield f"retire[{number}].by", retired.by
+
+
+def handed(document: object) -> Handed:
+    """The document that a JSON value is. Raises BadInput, which names the place that is not as it should be."""
+    all_ = _Fields.of(document, "")
+    all_.check(
+        "schema",
+        "token",
+        "observations",
+        "used",
+        "current_task",
+        "next_step",
+        "title",
+        "reflections",
+        "items",
+        "retire",
+    )
+    rows = tuple(_row(entry) for entry in all_.entries("observations"))
+    for number, row in enumerate(rows):
+        if row.under is not None and not 0 <= row.under < number:
+            raise _fault(f"observations[{number}].under", "has to be the position of an earlier row, from 0")
+    return Handed(
+        token=all_.text("token", required=True),
+        answer=Answer(
+            rows=rows,
+            used=all_.references("used"),
+            current_task=all_.text("current_task"),
+            next_step=all_.text("next_step"),
+            title=all_.text("title"),
+        ),
+        reflections=tuple(_reflection(entry) for entry in all_.entries("reflections")),
+        items=tuple(_item(entry) for entry in all_.entries("items")),
+        retired=tuple(_retirement(entry) for entry in all_.entries("retire")),
+    )
+
+
+def _row(entry: _Fields) -> Row:
+    entry.check(
+        "text", "priority", "kind", "status", "at", "refers_to", "refers_to_kind", "sources", "replaces", "under"
+    )
+    return Row(
+        text=entry.text("text", required=True),
+        priority=entry.word("priority", PRIORITIES),
+        kind=entry.word("kind"),
+        status=entry.word("status", STATUSES),
+        at=entry.text("at").replace("T", " ")[:16],
+        refers_to=entry.text("refers_to"),
+        is_estimate=entry.word("refers_to_kind", _CERTAINTIES) == "estimated",
+        sources=entry.references("sources", required=True, most=_MOST_SOURCES),
+        replaces=entry.references("replaces", most=_MOST_REPLACED),
+        under=entry.position("under"),
+    )
+
+
+def _reflection(entry: _Fields) -> Reflection:
+    entry.check("text", "priority", "kind", "status", "from", "first", "last")
+    return Reflection(
+        text=entry.text("text", required=True),
+        priority=entry.word("priority", PRIORITIES),
+        kind=entry.word("kind"),
+        status=entry.word("status", STATUSES),
+        made_of=entry.references("from", required=True),
+        first=entry.text("first"),
+        last=entry.text("last"),
+    )
+
+
+def _item(entry: _Fields) -> Item:
+    entry.check("text", "type", "tags", "from")
+    tags = tuple(dict.fromkeys(tag.strip() for tag in entry.texts("tags") if tag.strip()))
+    if len(tags) > MOST_TAGS or any(len(tag) > _LONGEST_TAG for tag in tags):
+        raise _fault(f"{entry.place}.tags", f"at most {MOST_TAGS} tags of {_LONGEST_TAG} characters are allowed")
+    return Item(
+        text=entry.text("text", required=True),
+        type=entry.word("type"),
+        tags=tags,
+        made_of=entry.references("from", required=True),
+    )
+
+
+def _retirement(entry: _Fields) -> Retirement:
+    entry.check("row", "reason", "by")
+    return Retirement(
+        row=_reference(entry.text("row", required=True)),
+        reason=entry.text("reason", required=True),
+        by=_reference(entry.text("by")),
+    )
+
+
+@positional_record
+class _Fields:
+    """An object of the document, and where it stands."""
+
+    content: Mapping[str, object]
+    place: str
+
+    @classmethod
+    def of(cls, value: object, place: str) -> _Fields:
+        if not isinstance(value, Mapping):
+            raise _fault(place or "the document", "has to be an object")
+        return cls(value, place)
+
+    def check(self, *known: str) -> None:
+        """Raises BadInput for a key that is not known; one without a value is as good as none."""
+        unknown = [key for key, value in self.content.items() if key not in known and value is not None]
+        if unknown:
+            raise _fault(self._at(unknown[0]), "is no key that is known here", hint=f"known: {', '.join(known)}")
+
+    def text(self, key: str, *, required: bool = False) -> str:
+        value = self.content.get(key)
+        if value is not None and not isinstance(value, str):
+            raise _fault(self._at(key), "has to be a text")
+        text = (value or "").strip()
+        if required and not text:
+            raise _fault(self._at(key), "is missing")
+        return text
+
+    def word(self, key: str, known: Collection[str] = ()) -> str:
+        word = self.text(key).lower()
+        if word and known and word not in known:
+            raise _fault(self._at(key), f"`{word[:40]}` is none of {', '.join(known)}")
+        return word
+
+    def position(self, key: str) -> int | None:
+        value = self.content.get(key)
+        if value is not None and type(value) is not int:
+            raise _fault(self._at(key), "has to be a whole number")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        texts: list[str] = []
+        for text in self._list(key):
+            if not isinstance(text, str):
+                raise _fault(self._at(key), "has to be a list of texts")
+            texts.append(text)
+        return tuple(texts)
+
+    def references(self, key: str, *, required: bool = False, most: int | None = None) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(_reference(text) for text in self.texts(key)))
+        if required and not found:
+            raise _fault(self._at(key), "is missing")
+        if most is not None and len(found) > most:
+            raise _fault(self._at(key), f"{len(found)} are given, at most {most} are allowed")
+        return found
+
+    def entries(self, key: str) -> tuple[_Fields, ...]:
+        found = self._list(key)
+        if len(found) > MOST_ROWS:
+            hint = "`om pending --limit` shows less at once"
+            raise _fault(self._at(key), f"{len(found)} are given, at most {MOST_ROWS} are allowed", hint=hint)
+        return tuple(_Fields.of(value, f"{self._at(key)}[{number}]") for number, value in enumerate(found))
+
+    def _list(self, key: str) -> list[object]:
+        value = self.content.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise _fault(self._at(key), "has to be a list")
+        return value
+
+    def _at(self, key: str) -> str:
+        return f"{self.place}.{key}" if self.place else key
+
+
+def _reference(text: str) -> str:
+    return text.strip(" []()").lower()
+
+
+def _fault(place: str, what: str, *, hint: str = "") -> BadInput:
+    return BadInput(f"{place}: {what}", hint=hint or "`om pending --json` has the schema, under `reply_schema`")

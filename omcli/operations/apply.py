@@ -1,0 +1,217 @@
+"""What an agent hands in is written down: all of it, or nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from omcli.memory.errors import BadInput, StaleBatch, UnknownId
+from omcli.memory.folding import Folding, Scope, fingerprint
+from omcli.memory.observation import Kind, Observation, handle
+from omcli.memory.ports import Observed, Outcome, Reflected, Replacement, Store, TokenCounter
+from omcli.memory.record import field, record, replace
+from omcli.observers.given.checking import check_messages, observed, reflected
+from omcli.observers.given.document import Handed, handed
+from omcli.observers.given.ticket import Ticket, ticket
+from omcli.observers.model.evidence import Evidence
+from omcli.operations.drafts import as_row, replacements
+from omcli.operations.observe_session import STANDING_ROWS, keys
+from omcli.operations.reflect import as_folding, made
+from omcli.operations.showing import Showing, belongs, showing
+from omcli.operations.workshop import Workshop
+
+_BY_AGENT = "agent"
+_AGAIN = "nothing was written; `om pending` shows what waits now"
+
+
+@record
+class Applied:
+    """What was written down."""
+
+    session: str
+    messages: int
+    """Those that are covered now."""
+    rows: tuple[Observation, ...]
+    """Observations, reflections, items."""
+    hidden: tuple[str, ...]
+    """Ids of the rows that went out of sight."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """What had to be put right, by kind."""
+
+
+def apply(
+    document: object,
+    workshop: Workshop,
+    *,
+    counters: Callable[[str], TokenCounter],
+    dry_run: bool = False,
+) -> Applied:
+    """Writes down what an agent made of what `om pending` showed it. A dry run writes nothing.
+
+    The workshop's observer, one that goes by rules, says what tools did.
+
+    Raises BadInput for what is not as it should be, and StaleBatch where what was shown is no longer what waits and
+    stands; nothing was written then.
+    """
+    given = handed(document)
+    store = workshop.store
+    shown = _shown_again(ticket(given.token), store, counters)
+    rows = _rows(given, shown, store)
+    check_messages(given, shown.evidence)
+    seen = _seen(given, shown, rows, workshop)
+    folded = reflected(given, rows)
+    _check_size(folded, rows, workshop.counter)
+    written = _Written.of(shown, seen, folded, rows, workshop)
+    if not dry_run:
+        try:
+            written.write(workshop)
+        except StaleBatch as error:
+            raise StaleBatch(error.message, hint=_AGAIN) from None
+    return written.told()
+
+
+def _shown_again(wanted: Ticket, store: Store, counters: Callable[[str], TokenCounter]) -> Showing:
+    """What was shown, read again. Raises StaleBatch where it has changed since."""
+    session = store.session(wanted.session)
+    if session is None:
+        raise BadInput(f"token: there is no session `{wanted.session}` here", hint="is `--db` the same as before?")
+    batch = None
+    if wanted.through:
+        batch = store.unobserved_up_to(session.id, wanted.through, standing=STANDING_ROWS)
+    shown = showing(store, session, batch, counter=counters(wanted.counter))
+    if shown.ticket != wanted:
+        raise StaleBatch(f"session {session.id} has changed since `om pending` showed it", hint=_AGAIN)
+    return shown
+
+
+def _rows(given: Handed, shown: Showing, store: Store) -> dict[str, Observation]:
+    """Every row that is referred to, by reference. Raises BadInput for one that is not there, or elsewhere."""
+    rows = dict(shown.evidence.recorded.labels)
+    rows |= {name: row for row in rows.values() for name in (row.id, handle(row.id))}
+    for place, reference in given.rows():
+        if reference in rows:
+            continue
+        try:
+            row = store.observation(reference)
+        except UnknownId as error:
+            raise BadInput(f"{place}: {error.message}", hint="`om pending` prints the labels of rows") from None
+        if not belongs(row, shown.session):
+            raise BadInput(
+                f"{place}: `{reference}` is a row of {f'session {row.session}' if row.session else row.project}"
+            )
+        if not row.is_visible:
+            raise StaleBatch(f"{place}: `{reference}` is out of sight already", hint=_AGAIN)
+        rows[reference] = row
+    return rows
+
+
+def _seen(given: Handed, shown: Showing, rows: Mapping[str, Observation], workshop: Workshop) -> Observed:
+    """What the messages that were shown give. Raises BadInput where none were, and something is said of them."""
+    if shown.batch is not None:
+        assert workshop.observer is not None, "the rules say what tools did"
+        return observed(given.answer, _evidence(shown, rows), shown.batch, rules=workshop.observer)
+    if given.is_of_messages:
+        raise BadInput("observations: nothing was waiting; what is given now can only be about rows", hint=_AGAIN)
+    return Observed(drafts=())
+
+
+def _evidence(shown: Showing, rows: Mapping[str, Observation]) -> Evidence:
+    """What was shown, with rows that were referred to otherwise."""
+    evidence = shown.evidence
+    return Evidence(shown=evidence.shown, recorded=replace(evidence.recorded, labels=rows), cwd=evidence.cwd)
+
+
+def _check_size(folded: Reflected, rows: Mapping[str, Observation], counter: TokenCounter) -> None:
+    """Raises BadInput where reflections are no shorter than the rows they are made of."""
+    texts = {row.id: row.text for row in rows.values()}
+    before = sum(counter.text(texts[row]) for row in {row for draft in folded.reflections for row in draft.supports})
+    after = sum(counter.text(draft.text) for draft in folded.reflections)
+    if folded.reflections and after >= before:
+        raise BadInput(
+            f"reflections: they have {after} tokens, and the rows they are made of {before}",
+            hint="nothing was written; say it in fewer words, or leave the rows as they are",
+        )
+
+
+def _folding(session: str, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop) -> Folding | None:
+    """What becomes of rows, as the store writes it down; None where nothing does."""
+    by_id = {row.id: row for row in rows.values()}
+    read = {row for draft in (*folded.reflections, *folded.items) for row in draft.supports}
+    read |= {dropped.row for dropped in folded.dropped}
+    if not read:
+        return None
+    those = sorted((by_id[row] for row in read), key=lambda row: row.id)
+    scope = Scope(session=session)
+    reflection, replaced = made(scope, those, folded, workshop)
+    return as_folding(reflection, those, folded.dropped, replaced, fingerprint(those, _BY_AGENT))
+
+
+@record
+class _Written:
+    """All that is to be written."""
+
+    shown: Showing
+    seen: Observed
+    rows: tuple[Observation, ...]
+    replaced: tuple[Replacement, ...]
+    folding: Folding | None
+    findings: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls, shown: Showing, seen: Observed, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop
+    ) -> Self:
+        """Drafts as rows."""
+        session, known = shown.session, keys(shown.batch) if shown.batch else {}
+        observations = tuple(
+            as_row(
+                draft,
+                kind=Kind.OBSERVATION,
+                session=session.id,
+                project=session.project,
+                keys=known,
+                workshop=workshop,
+            )
+            for draft in seen.drafts
+        )
+        return cls(
+            shown=shown,
+            seen=seen,
+            rows=observations,
+            replaced=replacements(seen.drafts, observations),
+            folding=_folding(session.id, folded, rows, workshop),
+            findings=dict(Counter(seen.findings) + Counter(folded.findings)),
+        )
+
+    def write(self, workshop: Workshop) -> None:
+        """Writes it down in one transaction. Raises StaleBatch."""
+        store, now = workshop.store, workshop.clock.now()
+        if self.shown.batch is not None:
+            store.record(
+                self.shown.batch,
+                self.rows,
+                outcome=Outcome.OBSERVED if self.rows else Outcome.EMPTY,
+                now=now,
+                replaced=self.replaced,
+                used=self.seen.used,
+                title=self.seen.title,
+                folding=self.folding,
+            )
+        elif self.folding is not None:
+            store.fold(self.folding, now=now)
+
+    def told(self) -> Applied:
+        """What people are told of it."""
+        folded = self.folding
+        hidden = [replacement.row for replacement in self.replaced]
+        if folded is not None:
+            hidden += [replacement.row for replacement in folded.replaced]
+            hidden += [dropped.row for dropped in folded.dropped]
+        return Applied(
+            session=self.shown.session.id,
+            messages=len(self.shown.batch.messages) if self.shown.batch else 0,
+            rows=(*(folded.rows if folded else ()), *self.rows),
+            hidden=tuple(dict.fromkeys(hidden)),
+            findings=self.findings,
+        )

@@ -1,0 +1,80 @@
+"""What an agent is shown of a session: messages that wait and rows that stand, with labels it can cite."""
+
+from __future__ import annotations
+
+from omcli.memory.message import Image, KeptMessage, Role
+from omcli.memory.observation import Observation
+from omcli.memory.ports import Batch, LogQuery, Store, TokenCounter
+from omcli.memory.record import record
+from omcli.memory.session import Session
+from omcli.memory.tail import TOOL_CHARS, excerpt
+from omcli.observers.given.ticket import Ticket, digest_of
+from omcli.observers.model.evidence import Evidence
+from omcli.observers.model.limits import Limits
+from omcli.observers.model.standing import standing
+from omcli.observers.model.transcript import Shown, show
+
+_ROWS = 600
+"""The newest rows of a session among which some are chosen to be shown."""
+_ROOM = 2_000
+"""Tokens of those that are."""
+_ENDLESS = 1 << 62
+_CHARS_PER_TOKEN = 4
+_BESIDE = 30
+"""Tokens at most that stand on a line beside what was said: the label, the time, who says it."""
+
+
+@record
+class Showing:
+    """What is shown."""
+
+    session: Session
+    batch: Batch | None
+    """None where no message waits."""
+    evidence: Evidence
+    ticket: Ticket
+
+
+def showing(
+    store: Store, session: Session, batch: Batch | None, *, counter: TokenCounter, tokens: int | None = None
+) -> Showing:
+    """What is shown of a session and a batch of it. To fit `tokens`, messages are shown by their beginnings and ends.
+
+    The labels depend on nothing but what the store holds, and on the counter: it says how many rows find room.
+    """
+    rows = [logged.observation for logged in store.log(LogQuery(session=session.id, last=_ROWS))]
+    recorded = standing(rows, room=_ROOM, counter=counter)
+    shown = _shown(batch, counter, tokens)
+    ids = [row.id for row in recorded.labels.values()]
+    ticket = Ticket(
+        session=session.id,
+        after=batch.after if batch else 0,
+        through=batch.through if batch else 0,
+        counter=counter.name,
+        shown=digest_of(session.id, [kept.seq for kept in shown.labels.values()], ids),
+    )
+    evidence = Evidence(shown=shown, recorded=recorded, cwd=session.cwd)
+    return Showing(session=session, batch=batch, evidence=evidence, ticket=ticket)
+
+
+def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> Shown:
+    if batch is None:
+        return Shown(content=(), labels={}, new=frozenset(), utc_offset=None, tokens=0, minutes={})
+    room = _ENDLESS if tokens is None else tokens + _BESIDE * (len(batch.messages) + 2)
+    return show(batch, limits=Limits(transcript=room), counter=counter, pictures=_unseen)
+
+
+def _unseen(_image: Image) -> bytes | None:
+    """Pictures are shown in words."""
+    return None
+
+
+def excerpt_of(kept: KeptMessage, tokens: int) -> str:
+    """The text of a message, of what tools take and give and of what alone is longer than `tokens` an excerpt."""
+    said = kept.message
+    return excerpt(said.text, TOOL_CHARS if said.role in (Role.CALL, Role.RESULT) else _CHARS_PER_TOKEN * tokens)
+
+
+def belongs(row: Observation, session: Session) -> bool:
+    """Whether a row may be handled along with a session: one of it, or of none in its project."""
+    return row.session == session.id or (row.session is None and row.project in (None, session.project))
