@@ -9,7 +9,7 @@ from itertools import groupby
 from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach
 from omcli.memory.exchange.provenance import CATEGORY, CWD, ORIGINAL_ID, UNDER, WRITTEN_AT, imported_reach
 from omcli.memory.notation import line
-from omcli.memory.observation import Kind, Observation
+from omcli.memory.observation import Kind, Observation, Source
 from omcli.memory.ports import Covered, Logged, LogQuery, Store, TokenCounter
 from omcli.memory.record import record
 
@@ -68,7 +68,7 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
     first = rows[0]
     places = {row.id: place for place, row in enumerate(rows)}
     return Group(
-        entries=tuple(_entry(row, place, places) for place, row in enumerate(rows)),
+        entries=tuple(Entry(line=line(row), under=_above(place, rows, places)) for place, row in enumerate(rows)),
         kind=shared.kind,
         id=shared.written_as or _derived_id(first),
         session=shared.session,
@@ -81,9 +81,15 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
     )
 
 
-def _entry(row: Observation, place: int, places: Mapping[str, int]) -> Entry:
-    above = places.get(_said(row, UNDER) or "", place)
-    return Entry(line=line(row), under=above if above < place else None)
+def _above(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
+    """The place of the row, before its own, that a row is a detail of. A model's row names it by how it begins."""
+    named = _said(rows[place], UNDER)
+    if named is None:
+        return None
+    if named in places or rows[place].source is Source.IMPORT:
+        above = places.get(named, place)
+        return above if above < place else None
+    return next((above for above in reversed(range(place)) if rows[above].text.startswith(named)), None)
 
 
 def _reach(row: Observation, batch: Covered | None) -> Reach:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omcli.memory.dates import instant, minute
 from omcli.memory.errors import BadInput, OmError, UnknownId
-from omcli.memory.exchange.exchange import Entry, Exchange, Group, Reach, Unread
+from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread
 from omcli.memory.exchange.provenance import MARK, UNDER, provenance
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import IMPORTANCE, as_line
@@ -16,12 +16,12 @@ from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
 from omcli.memory.record import field, record, replace
 from omcli.memory.redaction import redact
 from omcli.memory.text import clean
+from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
 
 _ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
 _ALL = 1 << 62
 """More tokens than a session has."""
-_LEASE_SECONDS = 60
 
 
 @record
@@ -147,6 +147,7 @@ class _Intake:
             for entry in group.entries
         ]
         reach = group.reach
+        is_safe = not any(redact(key).counts for key in (reach.first, reach.last) if key)
         return replace(
             group,
             entries=tuple(entries),
@@ -155,7 +156,9 @@ class _Intake:
             cwd=group.cwd and self._clean(group.cwd),
             category=group.category and self._clean(group.category),
             tags=tuple(dict.fromkeys(filter(None, map(self._clean, group.tags)))),
-            reach=replace(reach, first=reach.first and clean(reach.first), last=reach.last and clean(reach.last)),
+            reach=replace(reach, first=reach.first and clean(reach.first), last=reach.last and clean(reach.last))
+            if is_safe
+            else NOWHERE,
         )
 
     def _clean(self, text: str) -> str:
@@ -233,6 +236,7 @@ class _Place:
         found = self._store.session(session) if session is not None else None
         self.project = found.project if found else None
         self._batch = self._store.unobserved(session, max_tokens=_ALL) if session is not None else None
+        self._keys = {kept.key: kept for kept in self._batch.messages} if self._batch else {}
         covered = self._store.covered(session) if session is not None else ()
         self._begin = covered[-1].end if covered else 0
         """The place in the session of the first message that nothing covers."""
@@ -264,6 +268,8 @@ class _Place:
         return reach.last is not None and self.ends(reach)[1] is None
 
     def _named(self, key: str | None) -> KeptMessage | None:
+        if waiting := self._keys.get(key or ""):
+            return waiting
         found = _message(self._store, key)
         return found if found and found.session == self.session else None
 
@@ -272,7 +278,10 @@ class _Place:
         return waiting[place - self._begin] if 0 <= place - self._begin < len(waiting) else None
 
     def keep(self, rows: list[Observation], *, through: int) -> int:
-        """Writes rows and covers all messages up to a `seq`; gives how many of them nothing covered before."""
+        """Writes rows and covers all messages up to a `seq`; gives how many of them nothing covered before.
+
+        Raises LaneTaken and StaleBatch where somebody else observes the session.
+        """
         batch = self._batch
         if batch is None or through <= batch.after:
             if rows:
@@ -282,22 +291,12 @@ class _Place:
         part = Batch(
             session=batch.session, after=batch.after, through=messages[-1].seq, messages=messages, cwd=batch.cwd
         )
-        self._record(part, rows)
+        with held(part.session, Lane.OBSERVE, self._workshop):  # what somebody else is at would be in vain
+            self._store.record(part, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=self.now)
         self._begin += len(messages)
         rest = batch.messages[len(messages) :]
         self._batch = replace(batch, after=part.through, messages=rest) if rest else None
         return len(messages)
-
-    def _record(self, batch: Batch, rows: list[Observation]) -> None:
-        """While nobody else observes the session: what they are at would be in vain. Raises LaneTaken."""
-        work = self._workshop
-        expires_at = work.clock.later(_LEASE_SECONDS)
-        self._store.claim(batch.session, Lane.OBSERVE, owner=work.owner, now=self.now, expires_at=expires_at)
-        try:
-            outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
-            self._store.record(batch, rows, outcome=outcome, now=self.now)
-        finally:
-            self._store.release(batch.session, Lane.OBSERVE, owner=work.owner)
 
 
 def _message(store: Store, key: str | None) -> KeptMessage | None:

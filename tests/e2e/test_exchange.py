@@ -345,7 +345,7 @@ def test_a_session_that_somebody_is_at_is_left_to_them(om: Om) -> None:
     with SqliteStore.open(om.db, wait=1) as store:
         far = "2036-01-01T00:00:00.000Z"
         store.claim("two", Lane.OBSERVE, owner=this_process(), now="2026-02-10T00:00:00.000Z", expires_at=far)
-        run = om("import", "--format", "duet-groups", stdin=duet("a:b", "Both"), code=75)
+        run = om("import", "--format", "duet-groups", "--wait", "0", stdin=duet("a:b", "Both"), code=75)
     assert "is at the observe lane of session two" in run.stderr
     assert (pending(om), rows(om)) == (2, [])
 
@@ -357,3 +357,18 @@ def test_only_export_and_import_load_what_others_write(told: Om) -> None:
     loaded = modules(told, "export", "--to", "pi")
     assert "omcli.memory.exchange.pi" in loaded
     assert "omcli.memory.exchange.duet" not in loaded
+
+
+def test_ids_that_other_sessions_have_as_well_are_found_among_those_that_wait(om: Om) -> None:
+    """T15: numbered messages are in every session."""
+    keep_only(om, Talk(session="one").user("Good morning.", uuid="a", promptId="1"))
+    keep_only(om, TWO)
+    assert imported(om, duet("a:b", "Both"), "--session", "two")["covered"] == 2
+    assert (pending(om, "one"), pending(om)) == (1, 0)
+
+
+def test_a_secret_in_place_of_an_id_stays_outside(om: Om) -> None:
+    """F46"""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    imported(om, duet("a:b", "Both").replace("a:b", f"{secret}:b", 2).replace("g-", ""))
+    assert secret not in om("log", "--jsonl").stdout + om("export", "--to", "duet-groups").stdout

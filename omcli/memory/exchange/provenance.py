@@ -15,7 +15,7 @@ CATEGORY = "category"
 MARK = "mark"
 """What the row was marked with; see `notation.line`."""
 UNDER = "under"
-"""The id of the row that this one is a detail of."""
+"""The row that this one is a detail of: its id, or how its text begins."""
 _ENDS = {"first": "first_message", "last": "last_message", "start": "first_place", "end": "end_place"}
 """The keys of a `Reach`."""
 

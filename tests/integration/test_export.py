@@ -1,0 +1,51 @@
+"""Exporting rows of a store: which of them stand together."""
+
+from __future__ import annotations
+
+from omcli.memory.exchange import named
+from omcli.memory.observation import Observation
+from omcli.memory.ports import LogQuery, Outcome
+from omcli.operations.export import export
+from omcli.tokenizers.table import counter
+from tests.fakes import MemoryStore
+from tests.material import COUNTER, NOW, row, said, session
+
+
+def exported(*batches: list[Observation], name: str = "pi") -> str:
+    """What rows come to that were written in these batches, a message for each batch."""
+    store = MemoryStore()
+    for number, rows in enumerate(batches):
+        store.append(session("s"), [said(f"message {number}")], counter=COUNTER, now=NOW)
+        batch = store.unobserved("s", max_tokens=1000)
+        assert batch is not None
+        store.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+    return "".join(export(store, LogQuery(), named(name), counter("chars-4")))
+
+
+def detail(number: int, text: str, under: str) -> Observation:
+    """A row as a model's observer writes it: it names the row above by how that begins."""
+    return row(number, text=text, metadata={"under": under})
+
+
+def test_a_detail_stands_below_its_row() -> None:
+    """S3.7: children are rows with a parent; one whose parent stands elsewhere stands for itself."""
+    first = [row(1, text="The port is 8443"), row(2, text="Never main"), detail(3, "since May", "The port is")]
+    text = exported(first, [detail(4, "on Fridays", "Never main")])
+    lines = [line for line in text.splitlines() if "- " in line]
+    assert [line.replace("[?] 10:00 ", "") for line in lines] == [
+        "- The port is 8443",
+        "  - since May",
+        "- Never main",
+        "- on Fridays",
+    ]
+
+
+def test_a_row_is_no_detail_of_itself_or_of_a_later_one() -> None:
+    text = exported([detail(1, "a", "b"), row(2, text="b"), detail(3, "c", "c")])
+    assert "  -" not in text
+
+
+def test_rows_of_one_batch_are_one_group() -> None:
+    """C2: a batch rebuilds its block; what two batches gave are two."""
+    text = exported([row(1, text="a"), row(2, text="b")], [row(3, text="c")], name="zora-jsonl")
+    assert len(text.splitlines()) == 2
