@@ -23,6 +23,8 @@ class RuleReflector:
         """
         items = lasting(material.rows)
         sight = Sight.of(material, self._counter)
+        for outdated in repeats.superseded(list(sight.rows.values()), sight.mergeable()):
+            sight.drop(outdated)
         for repeated in repeats.repeated(sight.mergeable()):
             sight.drop(repeated)
         for find in (folds.runs, folds.failures):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from omcli.memory.observation import SETTLED, Observation, Priority
 from omcli.memory.ports import Dropped
@@ -30,16 +31,18 @@ def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
     old_low = [row for row in low if days(now) - days(row.dated) > _LOW_DAYS]
     old_settled = [row for row in settled if days(now) - days(row.dated) > _SETTLED_DAYS]
     gone: set[str] = set()
-    for rank in (old_low, old_settled, low, settled, _by_worth(rows, medium)):
-        for row in rank:
-            if row.id not in gone:
-                gone.add(row.id)
-                yield Dropped(row=row.id, reason="resolved" if row.status in SETTLED else "trivial")
+    for row in chain(old_low, old_settled, low, settled, _by_worth(rows, medium)):
+        if row.id not in gone:
+            gone.add(row.id)
+            yield Dropped(row=row.id, reason="resolved" if row.status in SETTLED else "trivial")
 
 
-def _by_worth(rows: list[Observation], among: list[Observation]) -> list[Observation]:
-    """What tells least first; the newest rows last."""
+def _by_worth(rows: list[Observation], among: list[Observation]) -> Iterator[Observation]:
+    """What tells least first; the newest rows last. Computed when it is asked for.
+
+    By age instead, packs of long chats folded to half of their rows answered an eighth fewer questions.
+    """
     recent = {row.id for row in rows[len(rows) - len(rows) // _RECENT :]}
     wanted = {row.id for row in among}
     least = [rows[place] for place in reversed(list(most_telling(rows))) if rows[place].id in wanted]
-    return sorted(least, key=lambda row: row.id in recent)
+    yield from sorted(least, key=lambda row: row.id in recent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.memory.anchors import anchors
 from omcli.memory.observation import Observation, Priority, Type
@@ -17,6 +17,8 @@ _SAID = frozenset({Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT
 _HAPPENS = frozenset({Type.EVENT, Type.FACT})
 """What may be said of another day in the same words."""
 _RANKS = {Priority.LOW: 0, Priority.MEDIUM: 1, Priority.HIGH: 2}
+_STATES = frozenset({Type.TASK, Type.TODO_UPDATED})
+"""What there is one of at any time."""
 _COMPARED = 50
 """Rows with the same names and numbers that a row is compared with."""
 _FEWEST_WORDS = 4
@@ -55,6 +57,17 @@ def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
             alike.append(one)
         else:
             yield Dropped(row=one.row.id, reason="duplicate", by=by.row.id)
+
+
+def superseded(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator[Dropped]:
+    """Of what there is one of at any time - what is being done, the list of todos - all but the present state.
+
+    `rows` are all there are, oldest first; `among` those that may go.
+    """
+    latest = {row.type: row for row in rows if row.type in _STATES}
+    for row in among:
+        if row.type in _STATES and row is not latest[row.type]:
+            yield Dropped(row=row.id, reason="superseded", by=latest[row.type].id)
 
 
 def speaker(text: str) -> str:

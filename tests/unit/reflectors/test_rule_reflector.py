@@ -104,6 +104,18 @@ def test_a_condition_is_no_statement() -> None:
     assert len(merged(*rows)) == 2
 
 
+def test_of_what_there_is_one_of_the_present_state_stays() -> None:
+    """R9: lists of todos, what is being done; open ones are left alone."""
+    rows = (
+        row(1, "Todos: 1 completed", Type.TODO_UPDATED, status=DONE),
+        row(2, "Todos: 1 in progress", Type.TODO_UPDATED, status=OPEN),
+        row(3, "greasing the crane", Type.TASK),
+        row(4, "Todos: 2 completed", Type.TODO_UPDATED, status=DONE),
+        row(5, "painting the crane", Type.TASK),
+    )
+    assert merged(*rows) == ["Todos: 1 in progress", "Todos: 2 completed", "painting the crane"]
+
+
 # ---- folds
 
 
