@@ -119,9 +119,9 @@ def _kind(row: Observation) -> str:
 
 
 def _fenced(rows: str, material: Material) -> str:
-    """The rows between two lines that no row can hold."""
+    """The rows between two lines that no row holds: they are a hash over all of them."""
     fence = f"rows-{hashed(material.now, rows):016x}"
-    return f"{fence}\n{rows.replace(fence, '')}\n{fence}"
+    return f"{fence}\n{rows}\n{fence}"
 
 
 def _object(**fields: object) -> dict[str, object]:

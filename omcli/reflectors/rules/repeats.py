@@ -102,7 +102,7 @@ class _Said:
         if len(self.words) < _FEWEST_WORDS or len(self.words) < _LEAST_SHARED * len(other.words):
             return False
         rest = iter(other.words)
-        return _RANKS[self.row.priority] <= _RANKS[other.row.priority] and all(word in rest for word in self.words)
+        return all(word in rest for word in self.words)
 
 
 class _Wholes:

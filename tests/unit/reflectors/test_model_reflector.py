@@ -292,6 +292,9 @@ def test_the_best_reply_counts_not_the_last() -> None:
     assert texts(reflected.reflections) == [words(450, "tide")]
     assert reflected.attempts == 3
 
+    earlier = reflect(material(*SIZED.rows, target=100), sized(450), sized(600), ladder=Ladder(levels=(0, 1)))
+    assert texts(earlier.reflections) == [words(450, "tide")]
+
 
 def test_a_reply_that_was_cut_off_never_counts() -> None:
     """V6, F6: not even where what is there can be read."""
@@ -315,6 +318,14 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more() -> None:
     reflected = ModelReflector(model, WordCounter(), ladder=Ladder(levels=(0,))).reflect(SIZED)
     assert (reflected.attempts, len(reflected.reflections)) == (2, 1)
     assert "could not be read" in str(model.asked[1].content[-1])
+
+
+def test_of_replies_that_cannot_be_read_one_is_asked_for_again() -> None:
+    """V1: once in all."""
+    model = ScriptedModel("Sure!", "Of course!", "Gladly!")
+    with pytest.raises(Unusable):
+        ModelReflector(model, WordCounter(), ladder=Ladder(levels=(0, 1))).reflect(SIZED)
+    assert len(model.asked) == 3
 
 
 def test_the_counted_size_is_quoted_and_then_trailing_rows_go() -> None:

@@ -83,12 +83,18 @@ def test_nearly_equal_rows_are_one() -> None:
         ("prefers tabs over spaces in every file", "prefers spaces over tabs in every file"),
         ("the crane scheduler passes every nightly test", "the crane scheduler fails every nightly test"),
         ("User: the berth list is empty again", "Agent: the berth list is empty again"),
-        ("User: we greased the big crane", "User: we greased the big crane"),
     ],
 )
 def test_what_differs_in_a_number_a_name_or_a_negation_is_another_row(one: str, other: str) -> None:
-    """Or in the order, in who says it, and in the day it is said of."""
-    assert len(merged(row(1, one, day=8), row(2, other))) == 2
+    """Or in the order, or in who says it."""
+    assert len(merged(row(1, one), row(2, other))) == len(merged(row(1, other), row(2, one))) == 2
+
+
+def test_what_was_said_of_another_day_is_another_row() -> None:
+    """R7. An agent that says it again on another day has said it once."""
+    rows = [row(1, "User: we greased the big crane", day=8), row(2, "User: we greased the big crane")]
+    assert len(merged(*rows)) == 2
+    assert len(merged(*(replace(each, text=each.text.replace("User", "Agent")) for each in rows))) == 1
 
 
 def test_what_a_commit_says_need_not_be_said_again() -> None:
@@ -189,6 +195,15 @@ def test_what_was_looked_at_between_two_prompts_is_one_row() -> None:
         "User: now the cranes",
         "Read src/c.py",
     ]
+
+
+def test_rows_are_not_folded_into_a_longer_one() -> None:
+    """V13."""
+    rows = (
+        row(1, "Read src/a.py", Type.FILE_READ, priority=LOW),
+        row(2, 'Searched "b"', Type.SEARCH_PERFORMED, priority=LOW),
+    )
+    assert folded(*rows) == [rows[1].text]
 
 
 def edit(number: int, text: str, *, edits: int = 1, created: bool = False) -> Observation:
