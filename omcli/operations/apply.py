@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from omcli.memory.errors import BadInput, StaleBatch, UnknownId
+from omcli.memory.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.memory.folding import Folding, Scope, fingerprint
 from omcli.memory.observation import Kind, Observation, handle
 from omcli.memory.ports import Observed, Outcome, Reflected, Replacement, Store, TokenCounter
 from omcli.memory.record import field, record, replace
-from omcli.observers.given.checking import check_messages, observed, reflected
+from omcli.observers.given.checking import check_messages, observed
 from omcli.observers.given.document import Handed, handed
 from omcli.observers.given.ticket import Ticket, ticket
 from omcli.observers.model.evidence import Evidence
+from omcli.operations.apply_rows import read_by, reflected
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.observe_session import STANDING_ROWS, keys
 from omcli.operations.reflect import as_folding, made
@@ -60,9 +61,10 @@ def apply(
     rows = _rows(given, shown, store)
     check_messages(given, shown.evidence)
     seen = _seen(given, shown, rows, workshop)
-    folded = reflected(given, rows)
-    _check_size(folded, rows, workshop.counter)
-    written = _Written.of(shown, seen, folded, rows, workshop)
+    folded = reflected(given, rows, counter=workshop.counter, now=workshop.clock.now())
+    folding = _folding(shown.session.id, given, folded, rows, workshop)
+    findings = dict(Counter(seen.findings) + Counter(folded.findings))
+    written = _Written.of(shown, seen, folding, findings, workshop)
     if not dry_run:
         try:
             written.write(workshop)
@@ -79,7 +81,11 @@ def _shown_again(wanted: Ticket, store: Store, counters: Callable[[str], TokenCo
     batch = None
     if wanted.through:
         batch = store.unobserved_up_to(session.id, wanted.through, standing=STANDING_ROWS)
-    shown = showing(store, session, batch, counter=counters(wanted.counter))
+    try:
+        counter = counters(wanted.counter)
+    except BadUsage as error:
+        raise BadInput(f"token: {error.message}") from None
+    shown = showing(store, session, batch, counter=counter)
     if shown.ticket != wanted:
         raise StaleBatch(f"session {session.id} has changed since `om pending` showed it", hint=_AGAIN)
     return shown
@@ -122,29 +128,16 @@ def _evidence(shown: Showing, rows: Mapping[str, Observation]) -> Evidence:
     return Evidence(shown=evidence.shown, recorded=replace(evidence.recorded, labels=rows), cwd=evidence.cwd)
 
 
-def _check_size(folded: Reflected, rows: Mapping[str, Observation], counter: TokenCounter) -> None:
-    """Raises BadInput where reflections are no shorter than the rows they are made of."""
-    texts = {row.id: row.text for row in rows.values()}
-    before = sum(counter.text(texts[row]) for row in {row for draft in folded.reflections for row in draft.supports})
-    after = sum(counter.text(draft.text) for draft in folded.reflections)
-    if folded.reflections and after >= before:
-        raise BadInput(
-            f"reflections: they have {after} tokens, and the rows they are made of {before}",
-            hint="nothing was written; say it in fewer words, or leave the rows as they are",
-        )
-
-
-def _folding(session: str, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop) -> Folding | None:
+def _folding(
+    session: str, given: Handed, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop
+) -> Folding | None:
     """What becomes of rows, as the store writes it down; None where nothing does."""
-    by_id = {row.id: row for row in rows.values()}
-    read = {row for draft in (*folded.reflections, *folded.items) for row in draft.supports}
-    read |= {dropped.row for dropped in folded.dropped}
+    read = read_by(given, rows)
     if not read:
         return None
-    those = sorted((by_id[row] for row in read), key=lambda row: row.id)
     scope = Scope(session=session)
-    reflection, replaced = made(scope, those, folded, workshop)
-    return as_folding(reflection, those, folded.dropped, replaced, fingerprint(those, _BY_AGENT))
+    reflection, replaced = made(scope, read, folded, workshop)
+    return as_folding(reflection, read, folded.dropped, replaced, fingerprint(read, _BY_AGENT))
 
 
 @record
@@ -160,19 +153,13 @@ class _Written:
 
     @classmethod
     def of(
-        cls, shown: Showing, seen: Observed, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop
+        cls, shown: Showing, seen: Observed, folding: Folding | None, findings: Mapping[str, int], workshop: Workshop
     ) -> Self:
-        """Drafts as rows."""
+        """Observations as rows, with what becomes of other rows."""
         session, known = shown.session, keys(shown.batch) if shown.batch else {}
+        kind, project = Kind.OBSERVATION, session.project
         observations = tuple(
-            as_row(
-                draft,
-                kind=Kind.OBSERVATION,
-                session=session.id,
-                project=session.project,
-                keys=known,
-                workshop=workshop,
-            )
+            as_row(draft, kind=kind, session=session.id, project=project, keys=known, workshop=workshop)
             for draft in seen.drafts
         )
         return cls(
@@ -180,8 +167,8 @@ class _Written:
             seen=seen,
             rows=observations,
             replaced=replacements(seen.drafts, observations),
-            folding=_folding(session.id, folded, rows, workshop),
-            findings=dict(Counter(seen.findings) + Counter(folded.findings)),
+            folding=folding,
+            findings=findings,
         )
 
     def write(self, workshop: Workshop) -> None:

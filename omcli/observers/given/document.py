@@ -25,9 +25,6 @@ class Reflection:
     status: str
     made_of: tuple[str, ...]
     """References to rows: labels, ids or handles. At least one."""
-    first: str
-    last: str
-    """The days it is about, from and to; as they were given."""
 
 
 @record
@@ -139,6 +136,7 @@ def _row(entry: _Fields) -> Row:
 
 
 def _reflection(entry: _Fields) -> Reflection:
+    # Days are those of the rows; replies of models have them, and are let through.
     entry.check("text", "priority", "kind", "status", "from", "first", "last")
     return Reflection(
         text=entry.text("text", required=True),
@@ -146,8 +144,6 @@ def _reflection(entry: _Fields) -> Reflection:
         kind=entry.word("kind"),
         status=entry.word("status", STATUSES),
         made_of=entry.references("from", required=True),
-        first=entry.text("first"),
-        last=entry.text("last"),
     )
 
 

@@ -17,7 +17,7 @@ def schema() -> dict[str, object]:
     texts = {"type": "array", "items": {"type": "string"}}
     text = {"type": "string"}
     reflection = {name: of_row[name] for name in ("text", "priority", "kind", "status")}
-    reflection |= {"from": texts, "first": maybe_text, "last": maybe_text}
+    reflection["from"] = texts
     item = {"text": text, "type": {**text, "enum": [str(kind) for kind in ITEM_TYPES]}, "tags": texts, "from": texts}
     return _object({
         "token": text,
