@@ -15,11 +15,14 @@ from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, Wrong, is_private, m
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
 """Bytes of a file that somebody may have written by hand."""
+_NO_MODELS = ("command", "scripted")
+"""Providers that run a program, or read a file, of whoever names them."""
 _SHOWN = 60
 """Characters of a wrong value that are shown."""
 _OPPOSITES = {"enabled": "disabled"}
 """Keys that say what another one says, the other way round."""
-_WHOSE_MODEL = ("provider", "model", "base_url", "command")
+_OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
+"""What is said of a provider's models means nothing for another one's."""
 
 
 @record
@@ -47,13 +50,16 @@ class Layers:
     def __init__(self, *, flags: Mapping[str, object], variables: Mapping[str, str], files: Files) -> None:
         """Reads the files. Raises BadConfiguration."""
         self._warnings: list[str] = []
-        self._said = {
-            **(self._of_user(files) if files.user_is_there else {}),
-            **(self._of_project(files.project) if files.project else {}),
-            **_of_variables(variables),
-            **{key: Said(value=value, by=FLAG) for key, value in flags.items()},
-        }
-        self._preset = self._of_preset()
+        layers = (
+            self._of_user(files) if files.user_is_there else {},
+            self._of_project(files.project) if files.project else {},
+            _of_variables(variables),
+            {key: Said(value=value, by=FLAG) for key, value in flags.items()},
+        )
+        self._said: dict[str, Said] = {}
+        for layer in layers:
+            self._said = {**_kept(self._said, under=layer), **layer}
+        self._preset = _kept(self._of_preset(), under=self._said)
 
     def settings(self) -> Settings:
         """Everything settled. Raises BadUsage for a flag that makes no sense."""
@@ -180,10 +186,21 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
+def _kept(said: Mapping[str, Said], *, under: Mapping[str, Said]) -> dict[str, Said]:
+    """What still holds under a stronger layer: nothing of a provider's models where that names another provider."""
+    gone: set[str] = set()
+    for role in ("observer", "reflector"):
+        below, above = (layer.get(f"{role}.provider") for layer in (said, under))
+        if below and above and below.value != above.value:
+            gone |= {f"{role}.{name}" for name in _OF_A_PROVIDER}
+    return {key: value for key, value in said.items() if key not in gone}
+
+
 def _is_refused(key: str, value: object) -> bool:
-    """Whether this is not for a project to say: what is private, and a program in the place of a model."""
-    runs = key.endswith((".provider", ".model", ".fallback_model")) and str(value).strip().startswith("command")
-    return runs or is_private(key)
+    """Whether this is not for a project to say: what is private, and a program or a file in the place of a model."""
+    whose = str(value).strip().lower().partition("/")[0]
+    stands_in = key.endswith((".provider", ".model", ".fallback_model")) and whose in _NO_MODELS
+    return stands_in or is_private(key)
 
 
 def _meant(name: str) -> str:
@@ -199,7 +216,7 @@ def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
         values["reflect.batch_tokens"] = values["reflect.tokens"]
         origins["reflect.batch_tokens"] = origins["reflect.tokens"]
     if values.get("reflector.provider") is None:
-        for name in _WHOSE_MODEL:
+        for name in ("provider", *_OF_A_PROVIDER):
             mine, theirs = f"reflector.{name}", f"observer.{name}"
             if theirs in values and values.get(mine) is None:
                 values[mine], origins[mine] = values[theirs], origins[theirs]

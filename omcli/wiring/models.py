@@ -55,24 +55,28 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
     return Spec(
         endpoint=endpoint,
         model=role.command or model if endpoint == "command" else model,
-        base_url=role.base_url,
+        base_url=role.base_url if of_name in (None, role.provider) or role.provider is None else None,
         timeout=settings.provider.timeout,
     )
 
 
-def reflector_settings(settings: Settings) -> ModelSettings:
-    """The reflector's settings; without a provider and a model of its own it works with the observer's."""
-    own, observer = settings.reflector, settings.observer
-    if own.provider is not None or own.model is not None:
-        return own
-    return replace(
-        own,
-        provider=observer.provider,
-        model=observer.model,
-        base_url=own.base_url or observer.base_url,
-        command=own.command or observer.command,
-        fallback_model=own.fallback_model or observer.fallback_model,
-    )
+def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> ModelSettings:
+    """The settings of `observer` or `reflector`.
+
+    The model of a preset is a proposal: without a key for it nobody has asked for it, and it is as if none was named.
+    """
+    from omcli.providers.table import ENDPOINTS
+
+    role: ModelSettings = getattr(settings, name)
+    proposed = ENDPOINTS.get(role.provider or "")
+    if proposed is None or any(environment.get(variable) for variable in proposed.key_variables):
+        return role
+    by_preset = {
+        key: None
+        for key in ("provider", "model", "max_output")
+        if settings.origin(f"{name}.{key}").startswith("preset ")
+    }
+    return replace(role, **by_preset) if "provider" in by_preset else role
 
 
 def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
@@ -80,7 +84,7 @@ def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
 
     Raises NotAllowed, BadConfiguration, NoInput, all of them before anybody is asked anything.
     """
-    role = around.settings.observer
+    role = role_of("observer", around.settings, os.environ)
     provider = _provider(role, Lane.OBSERVE, around)
     if provider is None:
         return None
@@ -89,10 +93,11 @@ def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
     from omcli.observers.rules import RuleObserver
 
     observe, tools = around.settings.observe, around.settings.tools
+    usual = Limits()
     limits = Limits(
-        transcript=observe.max_transcript or Limits.transcript,
+        transcript=observe.max_transcript or usual.transcript,
         previous=observe.previous_tokens,
-        output=observe.max_output or Limits.output,
+        output=observe.max_output or usual.output,
         reply=role.max_output,
         args_chars=tools.args_chars,
         result_chars=tools.result_chars,
@@ -113,7 +118,7 @@ def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
 
 def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] | None:
     """The reflector, its name, and who stands in for it; None where rules reflect. Raises as `observer` does."""
-    role = reflector_settings(around.settings)
+    role = role_of("reflector", around.settings, os.environ)
     provider = _provider(role, Lane.REFLECT, around)
     if provider is None:
         return None

@@ -12,7 +12,7 @@ from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
-GEMINI = "google/gemini-2.5-flash"
+GEMINI = "gemini-2.5-flash"  # of `gemini`, Google's own endpoint
 # What each preset says of each key, in the order of `PRESETS`; None is no limit, no value, never.
 TABLE: dict[str, tuple[Any, ...]] = {
     "counter": ("o200k-approx", "chars-3.5-3", "chars-4-cjk-2", "chars-3.2", "chars-4", "chars-2.5", "chars-2.5"),
@@ -61,14 +61,14 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "context.block": (False, False, False, False, False, True, False),
     "context.freeze": (False, False, False, True, False, False, False),
     "notation": ("words", "words", "none", "emoji", "brackets", "importance", "emoji"),
-    "observer.provider": (None, None, None, None, None, "rules", None),
+    "observer.provider": (None, None, None, None, "gemini", "rules", "gemini"),
     "observer.model": (None, None, None, None, GEMINI, None, GEMINI),
     "observer.temperature": (0.3, None, None, None, 0.3, None, 0.3),
     "observer.effort": (None, None, None, "low", None, None, None),
     "observer.max_output": (None, None, None, None, 100_000, None, 100_000),
     "observer.fallback": ("none", "none", "none", "none", "rules", "none", "rules"),
     "reflector.fallback": ("none", "none", "none", "none", "rules", "none", "rules"),
-    "reflector.provider": (None, None, None, None, None, "rules", None),
+    "reflector.provider": (None, None, None, None, "gemini", "rules", "gemini"),
     "reflector.model": (None, None, None, None, GEMINI, None, GEMINI),
     "reflector.temperature": (0, None, None, None, 0, None, 0),
     "reflector.effort": (None, None, None, "low", None, None, None),

@@ -22,7 +22,8 @@ from omcli.settings.resolve import Files, resolve, user_file
 from omcli.settings.settings import Price, Settings
 from omcli.settings.values import DEFAULTS, KEYS, Wrong, is_private, meaning, shown, toml
 
-FOLLOWING = {"reflect.batch_tokens", *(f"reflector.{name}" for name in ("provider", "model", "base_url", "command"))}
+OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
+FOLLOWING = {"reflect.batch_tokens", *(f"reflector.{name}" for name in ("provider", *OF_A_PROVIDER))}
 """Keys that take what another key says where nobody says anything about them."""
 
 
@@ -100,7 +101,12 @@ def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[st
     )
     alone, now = shown(settled(flags={"preset": preset})), shown(made)
     shares = {"reflect.target", "context.cross", "context.tail", "context.evict", "reflect.tokens"}
-    for key in set(SAYABLE) - {"db"}:
+    # What is said of one provider's models may mean nothing for the one that is named; see below.
+    provided = {
+        role for role in ("observer", "reflector") if any(f"{role}.provider" in layer for layer in said.values())
+    }
+    unsure = {f"{role}.{name}" for role in provided for name in OF_A_PROVIDER}
+    for key in set(SAYABLE) - {"db"} - unsure:
         speaking = [layer for layer in LAYERS if key in said[layer] and not (layer == "project" and is_private(key))]
         if speaking:
             assert now[key] == said[speaking[-1]][key], (key, speaking)
@@ -221,12 +227,31 @@ def test_the_reflectors_model_is_the_observers_unless_it_has_its_own() -> None:
     assert (other.reflector.provider, other.reflector.model) == ("rules", None)
 
 
+def test_a_provider_that_is_named_takes_nothing_over_that_was_said_of_another() -> None:
+    """Nobody's model is asked of somebody else, and no key is sent to somebody else's address."""
+    local = (
+        '[observer]\nprovider = "ollama"\nmodel = "qwen"\nbase_url = "http://box"\nmax_output = 500\ntemperature = 1'
+    )
+    other = settled(user=local, flags={"observer.provider": "anthropic"}).observer
+    assert (other.provider, other.model, other.base_url, other.max_output) == ("anthropic", None, None, None)
+    assert other.temperature == 1
+    same = settled(user=local, flags={"observer.provider": "ollama", "observer.model": "larger"}).observer
+    assert (same.provider, same.model, same.base_url) == ("ollama", "larger", "http://box")
+    mixed = settled(user=local, variables={"OM_OBSERVER_PROVIDER": "openai", "OM_OBSERVER_MODEL": "m"}).observer
+    assert (mixed.provider, mixed.model, mixed.base_url) == ("openai", "m", None)
+    alone = settled(user='observer.model = "m"', flags={"observer.provider": "openai"}).observer
+    assert (alone.provider, alone.model) == ("openai", "m")
+    over_preset = settled(flags={"preset": "pi"}, user='observer.provider = "anthropic"')
+    assert (over_preset.observer.model, over_preset.observer.max_output) == (None, None)
+    assert (over_preset.reflector.provider, over_preset.reflector.model) == ("anthropic", None)
+
+
 @pytest.mark.parametrize(
     "line",
     [
         'db = "/tmp/theirs.db"', 'observer.base_url = "http://theirs"', 'reflector.base_url = "http://theirs"',
         'observer.command = "sh -c theirs"', 'observer.provider = "command"', 'reflector.provider = " command"',
-        'observer.model = "command/x"', 'observer.fallback_model = "command/x"',
+        'observer.provider = "Scripted"', 'observer.model = "command/x"', 'observer.fallback_model = "command/x"',
         'observer.instructions_file = "theirs"', "limits.day_cost = 1000", "provider.timeout = 1",
         'prices = { m = { input = 0, output = 0 } }',
     ],
