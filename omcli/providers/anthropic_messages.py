@@ -35,6 +35,8 @@ class AnthropicMessages:
     base_url: str | None
     key: str | None = None
     token: str | None = None
+    effort: str | None = None
+    """How hard the model should think; None leaves it to the endpoint."""
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
@@ -46,9 +48,13 @@ class AnthropicMessages:
         import anthropic  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Pictures, and more output than every model can do."""
+        """Pictures, effort, and more output than every model can do."""
         has_pictures = any(isinstance(part, Picture) for part in request.prompt.content)
-        fields = (("image", has_pictures), ("max_tokens", (request.prompt.max_output or 0) > _OUTPUT))
+        fields = (
+            ("image", has_pictures),
+            ("effort", self.effort is not None),
+            ("max_tokens", (request.prompt.max_output or 0) > _OUTPUT),
+        )
         return tuple(name for name, is_sent in fields if is_sent and name not in request.given_up)
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> Answer:
@@ -59,10 +65,10 @@ class AnthropicMessages:
         try:
             client = self._client(http, seconds)
             if request.is_streamed:
-                with client.messages.create(**_parameters(request), stream=True) as events:
+                with client.messages.create(**self._parameters(request), stream=True) as events:
                     body: object = _assembled(map(plain, events))
             else:
-                raw = client.messages.with_raw_response.create(**_parameters(request))
+                raw = client.messages.with_raw_response.create(**self._parameters(request))
                 body = failures.json_of(raw.http_response.text)
         except (
             anthropic.AnthropicError,
@@ -74,6 +80,22 @@ class AnthropicMessages:
         ) as error:
             raise translated(error) from error
         return _answer(body, request.model)
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        prompt = request.prompt
+        most = prompt.max_output or _OUTPUT
+        parameters: dict[str, Any] = {
+            "model": request.model,
+            "max_tokens": min(most, _OUTPUT) if "max_tokens" in request.given_up else most,
+            "system": system_text(prompt, request.rung),
+            "messages": [{"role": "user", "content": _content(request)}],
+        }
+        output: dict[str, object] = {}
+        if request.rung is Rung.JSON_SCHEMA:
+            output["format"] = {"type": "json_schema", "schema": dict(prompt.schema)}
+        if self.effort is not None and "effort" not in request.given_up:
+            output["effort"] = self.effort
+        return {**parameters, "output_config": output} if output else parameters
 
     def _client(self, http: httpx2.Client, seconds: float) -> anthropic.Anthropic:
         import anthropic
@@ -107,20 +129,6 @@ def translated(error: Exception) -> AttemptFailed:
         case anthropic.AnthropicError():
             return AttemptFailed(NotAllowed, f"the credentials cannot be used: {error}")
     return failures.of_http(error)
-
-
-def _parameters(request: Request) -> dict[str, Any]:
-    prompt = request.prompt
-    most = prompt.max_output or _OUTPUT
-    parameters: dict[str, Any] = {
-        "model": request.model,
-        "max_tokens": min(most, _OUTPUT) if "max_tokens" in request.given_up else most,
-        "system": system_text(prompt, request.rung),
-        "messages": [{"role": "user", "content": _content(request)}],
-    }
-    if request.rung is Rung.JSON_SCHEMA:
-        parameters["output_config"] = {"format": {"type": "json_schema", "schema": dict(prompt.schema)}}
-    return parameters
 
 
 def _content(request: Request) -> list[dict[str, object]]:

@@ -31,6 +31,8 @@ class Spec:
     """Seconds an ask may take, all attempts included."""
     images: bool | None = None
     """Whether the model takes pictures. None: as the table has it."""
+    effort: str | None = None
+    """How hard the model should think; None leaves it to the endpoint."""
 
 
 def provider(spec: Spec, *, environment: Mapping[str, str], rungs: Rungs) -> Provider:
@@ -87,6 +89,7 @@ def _remote(
             address=address if given_url or needs_key else None,
             key=(key or _NO_KEY) if needs_key else None,
             is_token=not spec.key and variable == "ANTHROPIC_AUTH_TOKEN",
+            effort=spec.effort,
         ),
         rungs=rungs,
         seconds=spec.timeout,
@@ -94,19 +97,25 @@ def _remote(
     )
 
 
-def _wire(place: Endpoint, *, address: str | None, key: str | None, is_token: bool) -> Wire:
+def _wire(place: Endpoint, *, address: str | None, key: str | None, is_token: bool, effort: str | None) -> Wire:
     if place.protocol is Protocol.ANTHROPIC:
         from omcli.providers.anthropic_messages import AnthropicMessages
 
         root = address and address.removesuffix("/v1")  # which the SDK adds
-        return AnthropicMessages(base_url=root, key=None if is_token else key, token=key if is_token else None)
+        return AnthropicMessages(
+            base_url=root, key=None if is_token else key, token=key if is_token else None, effort=effort
+        )
     from omcli.providers.openai_chat import OpenAIChat
 
     # Elsewhere the newer name is passed over in silence, and with it the limit.
     is_original = place.name == "openai" and address == place.base_url
     limits = ("max_completion_tokens", "max_tokens") if is_original else ("max_tokens", "max_completion_tokens")
     return OpenAIChat(
-        base_url=address or place.base_url, key=key or _NO_KEY, limits=limits, names_account=place.name == "openai"
+        base_url=address or place.base_url,
+        key=key or _NO_KEY,
+        limits=limits,
+        names_account=place.name == "openai",
+        effort=effort,
     )
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _STOPS = {"stop": Stop.END, "length": Stop.LENGTH, "content_filter": Stop.REFUSAL}
 
+_EFFORT = "reasoning_effort"
+
 
 @record
 class OpenAIChat:
@@ -31,6 +33,8 @@ class OpenAIChat:
     """What the field for the most tokens of output may be called, the likelier name first."""
     names_account: bool = False
     """Whether the SDK may send the organisation and project of the environment."""
+    effort: str | None = None
+    """How hard the model should think; None leaves it to the endpoint."""
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
@@ -42,10 +46,11 @@ class OpenAIChat:
         import openai  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Temperature, limits, pictures, and usage of a streamed reply."""
+        """Temperature, effort, limits, pictures, and usage of a streamed reply."""
         prompt = request.prompt
         sent = {
             "temperature": prompt.temperature is not None,
+            _EFFORT: self.effort is not None,
             "stream_options": request.is_streamed,
             "image": any(isinstance(part, Picture) for part in prompt.content),
         }
@@ -98,6 +103,8 @@ class OpenAIChat:
             parameters[limit] = prompt.max_output
         if prompt.temperature is not None and "temperature" not in request.given_up:
             parameters["temperature"] = prompt.temperature
+        if self.effort is not None and _EFFORT not in request.given_up:
+            parameters[_EFFORT] = self.effort
         if request.is_streamed and "stream_options" not in request.given_up:
             parameters["stream_options"] = {"include_usage": True}
         if request.rung is not Rung.PROMPT:

@@ -57,6 +57,8 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
         model=role.command or model if endpoint == "command" else model,
         base_url=role.base_url if of_name in (None, role.provider) or role.provider is None else None,
         timeout=settings.provider.timeout,
+        images=None if role.images else False,
+        effort=role.effort,
     )
 
 
@@ -110,7 +112,7 @@ def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
         new_token=_token,
         now=around.clock.now,
         limits=limits,
-        guidance=_guidance(role),
+        guidance=_guidance(role, observe.sentences),
         temperature=temperature(around.settings, "observer"),
     )
     return model, rules if role.fallback == RULES else None
@@ -143,7 +145,7 @@ def _ladder(role: ModelSettings, settings: Settings) -> Ladder:
         quotes_size=len(set(levels)) < len(levels),  # asked for the same again, it has to know what was wrong
         trims=len(set(levels)) < len(levels),
         headed=said.rows == 1,
-        guidance=_guidance(role) or "",
+        guidance=_guidance(role, said.sentences) or "",
     )
 
 
@@ -259,11 +261,13 @@ def _token() -> str:
     return secrets.token_hex(8)
 
 
-def _guidance(role: ModelSettings) -> str | None:
-    """What the user's own file adds to the rules. Raises NoInput where it cannot be read."""
-    if role.instructions_file is None:
-        return None
-    try:
-        return role.instructions_file.expanduser().read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise NoInput(f"{role.instructions_file} cannot be read: {error.strerror}") from error
+def _guidance(role: ModelSettings, sentences: str | None) -> str | None:
+    """What settings and the user's own file add to the rules. Raises NoInput where that cannot be read."""
+    length = f"Write {' to '.join(sentences.split('-'))} sentences altogether." if sentences else ""
+    own = ""
+    if role.instructions_file is not None:
+        try:
+            own = role.instructions_file.expanduser().read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise NoInput(f"{role.instructions_file} cannot be read: {error.strerror}") from error
+    return "\n".join(filter(None, (length, own))) or None

@@ -34,7 +34,8 @@ def test_every_preset_observes_with_a_model_that_is_named(om: Om, preset: str) -
     om.write("tide.jsonl", tide_story().text())
     run = om("observe", "--config", "config.toml", "tide.jsonl", code=None)
     assert "bug" not in run.stderr
-    assert (om.folder / "asked.txt").read_text(encoding="utf-8")
+    asked = (om.folder / "asked.txt").read_text(encoding="utf-8")
+    assert ("Write 2 to 5 sentences altogether." in asked) == (preset == "lango")
 
 
 def test_an_endpoint_that_is_named_needs_its_key_and_one_that_is_proposed_does_not(om: Om) -> None:

@@ -68,11 +68,11 @@ class Asking:
     def ask(self, prompt: Prompt = PROMPT, *, seconds: float = 20, takes_images: bool = True) -> Reply:
         return self.model(seconds=seconds, takes_images=takes_images).ask(prompt)
 
-    def model(self, *, seconds: float = 20, takes_images: bool = True) -> RemoteModel:
+    def model(self, *, seconds: float = 20, takes_images: bool = True, effort: str | None = None) -> RemoteModel:
         spoken: Wire = (
-            AnthropicMessages(base_url=self.url, key=KEY)
+            AnthropicMessages(base_url=self.url, key=KEY, effort=effort)
             if self.wire == "anthropic"
-            else OpenAIChat(base_url=self.url, key=KEY)
+            else OpenAIChat(base_url=self.url, key=KEY, effort=effort)
         )
         return RemoteModel(
             access=Access(endpoint=self.wire, address=self.url, key_from="THE_KEY", secrets=(KEY,)),
@@ -156,6 +156,21 @@ def test_a_temperature_that_is_refused_is_not_sent_again(on_chat: Asking) -> Non
         assert model.ask(replace(PROMPT, temperature=0.3)).stop is Stop.END
     assert ["temperature" in asked.body for asked in on_chat.fake.asked] == [True, False, False]
     assert not on_chat.waits
+
+
+def test_effort_is_asked_for_in_the_words_of_the_wire(asking: Asking) -> None:
+    """C21: beside the schema, and not again where it is refused."""
+    name = "effort" if asking.wire == "anthropic" else "reasoning_effort"
+    asking.fake.then(JSON, Act(status=400, error=f"This model does not support the {name} parameter."))
+    model = asking.model(effort="low")
+    for _ in range(3):
+        model.ask(PROMPT)
+    sent = [
+        asked.body.get("reasoning_effort") or asked.body.get("output_config", {}).get("effort")
+        for asked in asking.fake.asked
+    ]
+    assert sent == ["low", "low", None, None]
+    assert all(asked.rung is Rung.JSON_SCHEMA for asked in asking.fake.asked)
 
 
 @pytest.mark.parametrize("refused", [("max_tokens",), ("max_tokens", "max_completion_tokens")])
