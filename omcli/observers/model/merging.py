@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from omcli.memory.message import Role
-from omcli.memory.observation import Draft, Type
+from omcli.memory.observation import Draft, Status, Type
 from omcli.memory.record import record, replace
 from omcli.observers.model.coverage import covers
 from omcli.observers.model.standing import TOOL_EVENTS, UNVERIFIED
@@ -15,6 +15,10 @@ _HELD = frozenset({Type.BLOCKER, Type.DECISION, Type.INSTRUCTION, Type.PREFERENC
 """Types of rows that are never lost, however little they weigh."""
 _MATTERS = 7
 """The importance from which on a row is not lost either."""
+_MATTERS_UNSAID = 6
+"""The same for a message that no row of the model comes from: it says nothing of it in other words."""
+_ASKED = frozenset({Type.REQUEST, Type.QUESTION})
+"""Types of rows that are settled later, as long as they are known to be open."""
 
 
 @record
@@ -29,45 +33,50 @@ class Merged:
     """Rows of the model that only repeat what tools did."""
 
 
-def merged(by_model: Sequence[Draft], by_rules: Sequence[Draft], roles: dict[int, Role]) -> Merged:
+def merged(by_model: Sequence[Draft], by_rules: Sequence[Draft], roles: Mapping[int, Role]) -> Merged:
     """What tools did as the rules have it, what was said as the model has it, and what it left out of what matters.
 
     `roles` tells what the messages are. With a model nothing that matters is lost that rules alone would keep: a row of
     theirs goes only where the model's rows of the same messages say most of it (`covers`).
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
-    said = [draft for draft in by_model if not _only_repeats(draft, tools, roles)]
+    said = [_informed(draft, by_rules) for draft in by_model if not _only_repeats(draft, tools, roles)]
     verified = [draft for draft in said if UNVERIFIED not in draft.tags]
-    settled = {row for draft in verified for row in draft.replaces}
-    kept = [draft for draft in by_rules if draft.type in TOOL_EVENTS or _is_lost(draft, verified, settled)]
-    held = [draft for draft in by_rules if draft not in kept and _matters(draft)]
+    kept = [draft for draft in by_rules if draft.type in TOOL_EVENTS or _is_lost(draft, verified)]
     return Merged(
-        drafts=tuple(_in_order(kept, [_weighed(draft, held) for draft in said])),
+        drafts=tuple(_in_order(kept, said)),
         added_back=len(kept) - len(tools),
         recorded_by_rules=len(by_model) - len(said),
     )
 
 
-def _is_lost(draft: Draft, verified: Sequence[Draft], settled: set[str]) -> bool:
+def _is_lost(draft: Draft, verified: Sequence[Draft]) -> bool:
     """Whether a row of what was said has to be added back."""
     if draft.replaces:
+        settled = {row for other in verified for row in other.replaces}
         return not settled.issuperset(draft.replaces)
-    return _matters(draft) and not covers(verified, draft)
+    if draft.type in _ASKED and draft.status is Status.OPEN:
+        verified = [other for other in verified if other.status is Status.OPEN]
+    is_unsaid = not any(set(other.sources) & set(draft.sources) for other in verified)
+    return (_matters(draft) or (is_unsaid and draft.importance >= _MATTERS_UNSAID)) and not covers(verified, draft)
 
 
 def _matters(draft: Draft) -> bool:
     return draft.type in _HELD or draft.importance >= _MATTERS
 
 
-def _weighed(draft: Draft, held: Sequence[Draft]) -> Draft:
-    """A row with the weight of what it says in place of the rules: what they hold to matter is no detail."""
+def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
+    """A row of the model with what rules know of what it says: that it matters, that it is open still or done."""
     if UNVERIFIED in draft.tags:
         return draft
-    told = [rule.importance for rule in held if covers([draft], rule)]
-    return replace(draft, importance=max(draft.importance, *told)) if told else draft
+    told = [rule for rule in by_rules if rule.type not in TOOL_EVENTS and covers([draft], rule)]
+    importance = max([draft.importance, *(rule.importance for rule in told if _matters(rule))])
+    known = [rule.status for rule in told if rule.type is draft.type and rule.type in _ASKED]
+    status = draft.status or next((status for status in known if status), None)
+    return replace(draft, importance=importance, status=status)
 
 
-def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: dict[int, Role]) -> bool:
+def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
     """Whether a row of a model comes from tools alone, and rules have recorded it."""
     is_of_tools = all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
     return is_of_tools and not draft.replaces and covers(tools, draft)

@@ -73,7 +73,7 @@ def test_several_rows_of_a_message_cover_it_together() -> None:
 def test_what_a_model_leaves_out_comes_back_if_it_matters(kind: Type, importance: int) -> None:
     """Errors, decisions, standing rules, and whatever weighs 7 and more."""
     rule = _draft("User: I prefer oak for the tables", kind=kind, importance=importance)
-    rows = merged([_model("Something else", 2)], [rule], {})
+    rows = merged([_model("Something else", 1), _model("Something else", 2)], [rule], {})
     is_kept = importance >= 7 or kind not in (Type.REQUEST, Type.FACT)
     assert (rule in rows.drafts, rows.added_back) == (is_kept, int(is_kept))
     assert rows.drafts[-1].source is Source.MODEL
@@ -84,6 +84,28 @@ def test_what_a_model_says_in_its_own_words_does_not_come_back() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE)
     rows = merged([_model("User prefers oak tables")], [rule], {})
     assert [draft.text for draft in rows.drafts] == ["User prefers oak tables"]
+
+
+@pytest.mark.parametrize(("importance", "is_kept"), [(5, False), (6, True)])
+def test_of_a_message_the_model_passes_over_more_comes_back(importance: int, is_kept: bool) -> None:
+    rule = _draft("User: The harbour opens at eight", importance=importance)
+    assert (rule in merged([_model("Something else", 2)], [rule], {}).drafts) is is_kept
+    assert rule not in merged([_model("Something else", 1)], [rule], {}).drafts
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(Status.OPEN, False), (None, True), (Status.DONE, True)])
+def test_what_is_open_still_is_covered_by_what_says_so(status: Status | None, is_kept: bool) -> None:
+    """A request that nobody knows to be open is never done."""
+    asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=Status.OPEN)
+    rows = merged([_model("User asked to lint the harbour invoices", kind=Type.EVENT, status=status)], [asked], {})
+    assert (asked in rows.drafts) is is_kept
+
+
+@pytest.mark.parametrize("status", [Status.OPEN, Status.DONE])
+def test_a_request_has_the_status_that_the_rules_know(status: Status) -> None:
+    asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=status)
+    (row,) = merged([_model("User wants the harbour invoices linted", kind=Type.REQUEST)], [asked], {}).drafts
+    assert (row.source, row.status) == (Source.MODEL, status)
 
 
 def test_an_unverified_row_covers_nothing() -> None:
