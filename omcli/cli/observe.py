@@ -91,7 +91,7 @@ def observe(
 def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, OmError | None]:
     from omcli.memory.record import replace
 
-    workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn)
+    workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
     if later or run.settings.disabled:
         return replace(workshop, observer=None), None
     return observing(run, workshop, is_tolerant=is_tolerant)

@@ -61,7 +61,7 @@ def reflect(
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
             return
-        studio = run.wiring.studio(run.wiring.workshop(run.counter, warn=run.talk.warn))
+        studio = run.wiring.studio(run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress))
         reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
     except OF_MODELS as error:
         tell(run, error, is_tolerant=tolerant)
@@ -90,7 +90,7 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     from omcli.operations.reflect_globally import reflect_globally
 
     said = run.settings.reflect
-    workshop = run.wiring.workshop(run.counter, warn=run.talk.warn)
+    workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
     found = reflect_globally(
         run.wiring.studio_of_rules(workshop) if dry_run else run.wiring.studio(workshop),
         min_age=said.min_age if min_age is None else days(min_age),

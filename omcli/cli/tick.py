@@ -53,7 +53,7 @@ def tick(
             studio = run.wiring.studio_of_rules(run.wiring.workshop(run.counter))
             done += tick.due(studio, when, session=session)
         else:
-            workshop = run.wiring.workshop(run.counter, warn=run.talk.warn)
+            workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
             studio = run.wiring.studio(run.wiring.observing(workshop))
             for ticked in tick.tick(studio, when, session=session):
                 _tell(run, ticked)

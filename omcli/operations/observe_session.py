@@ -46,6 +46,7 @@ def observe_session(session_id: str, workshop: Workshop, *, batches: int | None 
         done = 0
         while (batches is None or done < batches) and (batch := reading.next_batch()):
             extend()
+            reading.tell(batch)
             batch, observed = reading.observed(batch)
             yield _write(batch, observed, project, workshop)
             done += 1
@@ -66,6 +67,13 @@ class _Reading:
             self._session_id, max_tokens=self._tokens, max_messages=self._messages, standing=STANDING_ROWS
         )
         return None if batch is None or batch.deferred_through >= batch.through else batch
+
+    def tell(self, batch: Batch) -> None:
+        """Says what is waited for, where a model is asked."""
+        work = self._workshop
+        if work.is_model:
+            waiting = work.store.pending(self._session_id).messages
+            work.busy(f"{self._session_id}: observing {len(batch.messages)} of {waiting} messages that wait")
 
     def observed(self, batch: Batch) -> tuple[Batch, Observed]:
         """What the observer makes of a batch, or of as much of it as it can take."""

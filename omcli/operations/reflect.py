@@ -186,6 +186,8 @@ def _tokens(rows: Sequence[Observation], workshop: Workshop) -> int:
 def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: str) -> Reflected:
     """What the reflector makes of rows, or who stands in for it; a failure is noted, and raised."""
     work = studio.workshop
+    if studio.is_model:
+        work.busy(f"{scope.session or material.project or 'all projects'}: reflecting on {len(material.rows)} rows")
     try:
         return studio.reflector.reflect(material)
     except (ProviderFailed, NotAllowed, BadConfiguration) as error:

@@ -12,8 +12,8 @@ from omcli.operations.tally import Tally
 BATCH_TOKENS = 35_000
 
 
-def _unheard(warning: str) -> None:
-    """Nobody is warned."""
+def _unheard(said: str) -> None:
+    """Nobody is told."""
 
 
 def _silent(name: str, tally: Tally) -> None:
@@ -45,6 +45,8 @@ class Workshop:
     """Who observes where the observer fails; None: nobody does, and the failure is raised."""
     warn: Callable[[str], None] = _unheard
     """Told what people should know and nothing ends for."""
+    busy: Callable[[str], None] = _unheard
+    """Told what is being waited for, where that takes long."""
     progress: Callable[[str, Tally], None] = _silent
     """Told an input's name and its counts from time to time."""
 

@@ -37,8 +37,8 @@ def _silent(name: str, tally: Tally) -> None:
     """Nobody is shown any progress."""
 
 
-def _unheard(warning: str) -> None:
-    """Nobody is warned."""
+def _unheard(said: str) -> None:
+    """Nobody is told."""
 
 
 class _Rules:
@@ -155,6 +155,7 @@ class Wiring:
         progress: Callable[[str, Tally], None] = _silent,
         *,
         warn: Callable[[str], None] = _unheard,
+        busy: Callable[[str], None] = _unheard,
     ) -> Workshop:
         """What taking transcripts in works with, rules as observer."""
         from omcli.operations.workshop import Workshop
@@ -164,6 +165,7 @@ class Wiring:
             counter=counter,
             observer=_Rules(),
             warn=warn,
+            busy=busy,
             clock=self.clock,
             new_id=self.new_id,
             owner=self.owner,
