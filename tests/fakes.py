@@ -57,6 +57,7 @@ class MemoryStore:
         self._cursors: Counter[str] = Counter()
         self._deferred: dict[tuple[str, int], int] = {}
         self._attempts: list[Attempt] = []
+        self._pictures: dict[str, bytes] = {}
         self._snapshots = 0
         self._failures: dict[str, LaneError] = {}
         self._bookmarks: dict[str, tuple[str, tuple[Bookmark, ...]]] = {}
@@ -82,11 +83,14 @@ class MemoryStore:
     def _keep(self, incoming: Incoming, *, session: str, counter: str) -> bool:
         if incoming.identity in self._identities:
             return False
+        for image in incoming.message.images:
+            if image.content:
+                self._pictures.setdefault(image.sha256, image.content)
         kept = KeptMessage(
             seq=len(self._messages) + 1,
             session=session,
             key=_well_formed(incoming.key),
-            message=_storable(incoming.message),
+            message=_storable(_without_pictures(incoming.message)),
             tokens=incoming.tokens,
             counter=counter,
         )
@@ -216,6 +220,9 @@ class MemoryStore:
             self._cursors[batch.session] = batch.through
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
             self._batches.append((batch, range(len(self._log) + 1, len(self._log) + 1 + len(observations))))
+        if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+            for image in (image for kept in batch.messages for image in kept.message.images):
+                self._pictures.pop(image.sha256, None)
         for row in observations:
             self.add(row)
         for replacement in replaced:
@@ -245,6 +252,9 @@ class MemoryStore:
             self._log = [_hidden(logged, replacement) for logged in self._log]
         for dropped in folding.dropped:
             self._log = [_dropped(logged, dropped, now) for logged in self._log]
+
+    def picture(self, sha256: str) -> bytes | None:
+        return self._pictures.get(sha256)
 
     def last_attempt(self, scope: Scope) -> Attempt | None:
         return next((attempt for attempt in reversed(self._attempts) if attempt.scope == scope), None)
@@ -441,6 +451,10 @@ class WordCounter:
 
     def remembering(self) -> WordCounter:
         return self
+
+
+def _without_pictures(message: Message) -> Message:
+    return replace(message, images=tuple(replace(image, content=None) for image in message.images))
 
 
 def _hidden(logged: Logged, replacement: Replacement) -> Logged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,6 +94,8 @@ def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, Om
 
     workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
     if later or run.settings.disabled:
+        with suppress(*OF_MODELS):  # who observes it later tells what is wrong; images are kept where they will be seen
+            workshop = run.wiring.observing(workshop)
         return replace(workshop, observer=None), None
     return observing(run, workshop, is_tolerant=is_tolerant)
 

@@ -1,4 +1,4 @@
-"""Attachments inside messages: noted with their kind, size and digest, never kept."""
+"""Attachments inside messages: noted with their kind, size and digest; the bytes of images go along with them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,24 @@ import re
 from omcli.memory.message import Image
 from omcli.memory.patterns import lazily
 
+_LARGEST = 5 << 20
+"""Bytes of an image that goes along: models take none that is larger."""
 _DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
 def image_of_base64(encoded: str, media_type: str) -> Image:
     """An image from its base64 text. Text that is no base64 (it was cut off, or masked) is measured as it stands."""
+    is_whole = True
     try:
         content = base64.b64decode(encoded)
     except (binascii.Error, ValueError):
-        content = encoded.encode("utf-8", "surrogatepass")
-    return Image(media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
+        content, is_whole = encoded.encode("utf-8", "surrogatepass"), False
+    return Image(
+        media_type=media_type,
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        content=content if is_whole and len(content) <= _LARGEST else None,
+    )
 
 
 def image_of_url(url: str) -> Image | None:

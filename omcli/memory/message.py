@@ -52,12 +52,15 @@ class Aside(StrEnum):
 
 @record
 class Image:
-    """An image that was part of a message; its bytes are not kept."""
+    """An image that was part of a message."""
 
     media_type: str
     size: int
     """Bytes."""
     sha256: str
+    content: bytes | None = None
+    """Its bytes, on the way into the store: there they wait for a model that takes images, and go when it has seen
+    them. None where nobody wants them, and always in what is read from the store."""
 
 
 @record

@@ -300,6 +300,9 @@ class Store(Protocol):
     def covered(self, session: str) -> tuple[Covered, ...]:
         """What the batches of a session covered, in order; a batch whose messages are gone is left out."""
 
+    def picture(self, sha256: str) -> bytes | None:
+        """The bytes of an image that came with a message, until a batch covers that; None where they are not kept."""
+
     def add(self, *observations: Observation) -> None:
         """Keeps rows that come from no batch: a note, what was imported. Their sessions need not exist."""
 

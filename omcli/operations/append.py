@@ -21,6 +21,8 @@ from omcli.operations.workshop import Workshop
 
 CHUNK = 500
 """Messages per transaction."""
+_PICTURES = 16 << 20
+"""Bytes of images after which a chunk is written in any case."""
 
 
 class Intake:
@@ -52,20 +54,22 @@ class Intake:
 
     def append(self, name: str) -> None:
         """Keeps everything, one transaction per chunk. Raises StoreLocked, InputOutput; earlier chunks stay kept."""
-        session, chunk = "", list[tuple[Incoming, Message]]()
+        session, chunk, pictures = "", list[tuple[Incoming, Message]](), 0
         for step in self.conversations:
             goes_on = not isinstance(step, Pause) and step[0] == session
-            if chunk and (not goes_on or len(chunk) == CHUNK):
+            if chunk and (not goes_on or len(chunk) == CHUNK or pictures > _PICTURES):
                 session = self._keep(session, chunk)
                 self._workshop.progress(name, self.conversations.tally)
-                chunk = []
+                chunk, pictures = [], 0
             if isinstance(step, Pause):
                 self._mark(step)
             else:
                 session_id, message = step
                 if not goes_on:
                     session = session_id
-                chunk.append((self._incoming(session, message), message))
+                incoming = self._incoming(session, message)
+                pictures += sum(image.size for image in incoming.message.images if image.content)
+                chunk.append((incoming, message))
         if chunk:
             self._keep(session, chunk)
         for session_id in self.sessions:  # what the transcript said of them after their last message
@@ -132,7 +136,10 @@ class Intake:
     def _redacted(self, message: Message) -> Message:
         redacted = redact(clean(message.text))
         self.redactions.update(redacted.counts)
-        return message if redacted.text == message.text else replace(message, text=redacted.text)
+        kept = message if redacted.text == message.text else replace(message, text=redacted.text)
+        if kept.images and not self._workshop.keeps_pictures:
+            kept = replace(kept, images=tuple(replace(image, content=None) for image in kept.images))
+        return kept
 
 
 def _may_be_kept(notes: Notes) -> bool:

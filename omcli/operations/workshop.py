@@ -38,6 +38,8 @@ class Workshop:
     """Seconds to wait for a lane that somebody else works on."""
     is_model: bool = False
     """Whether the observer is a model, whose calls take time and money."""
+    keeps_pictures: bool = False
+    """Whether images are kept until they are observed: for a model that takes some."""
     batch_tokens: int = BATCH_TOKENS
     """What an observer is shown at once, at most."""
     batch_messages: int | None = None

@@ -30,7 +30,7 @@ from omcli.memory.ports import (
 from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import bookmarks as bookmark_table
-from omcli.sqlite import lanes, owner, transaction
+from omcli.sqlite import lanes, owner, pictures, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
 from omcli.sqlite import sessions as session_table
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.folding import Attempt, Folding, Scope
     from omcli.memory.model import Call, Rung, Spent
+
+
+def _some(messages: Iterable[Incoming], chosen: Iterable[bool]) -> Iterator[Incoming]:
+    return (incoming for incoming, is_chosen in zip(messages, chosen, strict=True) if is_chosen)
+
 
 _PAGE = 500
 """Rows read at once by what may read all of them."""
@@ -113,7 +118,8 @@ class SqliteStore:
                 raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
             new = message_table.append(connection, messages, session=number, counter=counter)
             if any(new):
-                added = (incoming.message.at for incoming, is_new in zip(messages, new, strict=True) if is_new)
+                pictures.keep(connection, [incoming.message for incoming in _some(messages, new)])
+                added = (incoming.message.at for incoming in _some(messages, new))
                 session_table.note_new(connection, number, instants=[at for at in added if at], now=now)
         return Appended(new=new)
 
@@ -154,6 +160,8 @@ class SqliteStore:
             for replacement in replaced:
                 observation_table.replace(connection, replacement)
             observation_table.use(connection, used, now=now)
+            if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+                pictures.let_go(connection, [kept.message for kept in batch.messages])
             if title is not None:
                 session_table.entitle(connection, session, title)
 
@@ -163,6 +171,11 @@ class SqliteStore:
 
         with self._writing() as connection:
             foldings.fold(connection, folding, now=now)
+
+    def picture(self, sha256: str) -> bytes | None:
+        """The bytes of an image that waits to be seen."""
+        with self._reading() as connection:
+            return pictures.content(connection, sha256)
 
     def add(self, *observations: Observation) -> None:
         """Keeps rows that come from no batch."""

@@ -185,11 +185,16 @@ class Wiring:
             return workshop
         from omcli.memory.record import replace
 
-        observer, stand_in = chosen
         tokens = min(self.settings.observe.batch_tokens, self.settings.observe.max_transcript or workshop.batch_tokens)
         most = self.settings.observe.chunk_messages or None
         return replace(
-            workshop, observer=observer, stand_in=stand_in, batch_tokens=tokens, batch_messages=most, is_model=True
+            workshop,
+            observer=chosen.observer,
+            stand_in=chosen.stand_in,
+            keeps_pictures=chosen.takes_images,
+            batch_tokens=tokens,
+            batch_messages=most,
+            is_model=True,
         )
 
     def due(self) -> Due:
@@ -238,7 +243,11 @@ class Wiring:
             clock=self.clock,
             counter=workshop.counter,
             warn=workshop.warn,
+            picture=self._picture,
         )
+
+    def _picture(self, sha256: str) -> bytes | None:
+        return self.store.picture(sha256)
 
     def new_id(self) -> str:
         """A UUIDv7."""

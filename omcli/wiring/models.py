@@ -33,6 +33,8 @@ class Surroundings:
     clock: Clock
     counter: TokenCounter
     warn: Callable[[str], None]
+    picture: Callable[[str], bytes | None]
+    """The bytes of an image that waits to be seen, by its digest."""
 
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> Spec | None:
@@ -81,8 +83,18 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
     return replace(role, **by_preset) if "provider" in by_preset else role
 
 
-def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
-    """The observer, and who stands in for it; None where rules observe.
+@record
+class ChosenObserver:
+    """A model that observes."""
+
+    observer: Observer
+    stand_in: Observer | None
+    """Who observes where it fails."""
+    takes_images: bool
+
+
+def observer(around: Surroundings) -> ChosenObserver | None:
+    """The model that observes; None where rules do.
 
     Raises NotAllowed, BadConfiguration, NoInput, all of them before anybody is asked anything.
     """
@@ -112,10 +124,12 @@ def observer(around: Surroundings) -> tuple[Observer, Observer | None] | None:
         new_token=_token,
         now=around.clock.now,
         limits=limits,
+        images=around.picture,
         guidance=_guidance(role, observe.sentences),
         temperature=temperature(around.settings, "observer"),
     )
-    return model, rules if role.fallback == RULES else None
+    stand_in = rules if role.fallback == RULES else None
+    return ChosenObserver(observer=model, stand_in=stand_in, takes_images=provider.takes_images)
 
 
 def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] | None:

@@ -38,6 +38,13 @@ CREATE TABLE observation_supports (
 
 CREATE INDEX observation_supports_of ON observation_supports (supported);
 
+-- Images that wait to be shown to a model that takes some; they go with the batch that their messages are covered by.
+-- Where no such model observes there are none.
+CREATE TABLE pictures (
+    sha256 BLOB NOT NULL PRIMARY KEY CHECK (length(sha256) = 32),
+    content BLOB NOT NULL
+) STRICT;
+
 -- Every call of a model: what it was for, what it cost, and how it ended.
 CREATE TABLE calls (
     number        INTEGER PRIMARY KEY,
