@@ -30,11 +30,12 @@ _STOPS = {
 
 @record
 class AnthropicMessages:
-    """`POST /v1/messages` at a base URL. Without key and token, the SDK looks for credentials of its own."""
+    """`POST /v1/messages` at a base URL."""
 
     base_url: str | None
+    """None: that of the profile, where one gives the credentials."""
     key: str | None = None
-    token: str | None = None
+    """A key or a token, which go over the wire alike. None: the SDK looks for credentials of its own."""
     effort: str | None = None
     """How hard the model should think; None leaves it to the endpoint."""
 
@@ -102,13 +103,12 @@ class AnthropicMessages:
 
         client = anthropic.Anthropic(
             api_key=self.key,
-            auth_token=self.token,
             base_url=self.base_url,
             timeout=seconds,
             max_retries=0,
             http_client=http,
         )
-        if not (client.api_key or client.auth_token or client.credentials):
+        if not (client.api_key or client.auth_token or client.credentials):  # it fails with a TypeError then
             raise AttemptFailed(NotAllowed, "the profile gives no credentials")
         return client
 

@@ -88,7 +88,6 @@ def _remote(
             place,
             address=address if given_url or needs_key else None,
             key=(key or _NO_KEY) if needs_key else None,
-            is_token=not spec.key and variable == "ANTHROPIC_AUTH_TOKEN",
             effort=spec.effort,
         ),
         rungs=rungs,
@@ -97,14 +96,12 @@ def _remote(
     )
 
 
-def _wire(place: Endpoint, *, address: str | None, key: str | None, is_token: bool, effort: str | None) -> Wire:
+def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str | None) -> Wire:
     if place.protocol is Protocol.ANTHROPIC:
         from omcli.providers.anthropic_messages import AnthropicMessages
 
         root = address and address.removesuffix("/v1")  # which the SDK adds
-        return AnthropicMessages(
-            base_url=root, key=None if is_token else key, token=key if is_token else None, effort=effort
-        )
+        return AnthropicMessages(base_url=root, key=key, effort=effort)
     from omcli.providers.openai_chat import OpenAIChat
 
     # Elsewhere the newer name is passed over in silence, and with it the limit.

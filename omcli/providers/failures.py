@@ -21,7 +21,7 @@ from omcli.memory.errors import (
 from omcli.providers.attempt import AttemptFailed
 
 UNREADABLE = (OSError, ValueError, RecursionError)
-"""What comes through the libraries as it is: of sockets, of text that is no UTF-8 or JSON, of JSON too deep."""
+"""What comes through the libraries as it is: of a socket, of text that is no UTF-8 or JSON, of JSON too deep."""
 _TRIES = 3
 _REACH = "check the network and the base URL; nothing is lost"
 _LATER = "try again later; nothing is lost"

@@ -166,14 +166,16 @@ def test_a_profile_of_the_sdk_is_as_good_as_a_key(
     assert fake_model.asked[0].key == "of-the-profile"
 
 
+@pytest.mark.parametrize("variable", ["ANTHROPIC_CONFIG_DIR", "HOME"])
 def test_a_profile_that_gives_nothing_is_told(
-    fake_model: FakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake_model: FakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    """F75: no TypeError at the request."""
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "default.json").write_text("{")
-    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
-    model = chosen(Spec(endpoint="anthropic", base_url=fake_model.root), {"ANTHROPIC_CONFIG_DIR": str(tmp_path)})
+    """F75: the SDK passes over a broken profile that nobody named, and fails with a TypeError at the request."""
+    folder = tmp_path if variable == "ANTHROPIC_CONFIG_DIR" else tmp_path / ".config" / "anthropic"
+    (folder / "configs").mkdir(parents=True)
+    (folder / "configs" / "default.json").write_text("{")
+    monkeypatch.setenv(variable, str(tmp_path))
+    model = chosen(Spec(endpoint="anthropic", base_url=fake_model.root), {variable: str(tmp_path)})
     with pytest.raises(NotAllowed):
         model.ask(PROMPT)
     assert not fake_model.asked
