@@ -123,7 +123,7 @@ def of_http(error: Exception) -> AttemptFailed:
         return AttemptFailed(Unreachable, f"the connection broke: {_told(inner)}", hint=_LATER, tries=_TRIES)
     if any(isinstance(one, httpx2.DecodingError | httpx2.TooManyRedirects | ValueError) for one in chain):
         return not_a_model(f"what it sent cannot be read ({type(inner).__name__})")
-    if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+    if any(isinstance(one, httpx2.ReadTimeout | httpx2.WriteTimeout | httpx2.PoolTimeout) for one in chain):
         return AttemptFailed(Unreachable, "no answer in time", hint=_LATER)
     return AttemptFailed(
         Unreachable,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
-from omcli.memory.json_text import json_in
 from omcli.memory.model import Prompt, Reply, Rung, Rungs, Stop
 from omcli.memory.record import record, replace
 from omcli.memory.redaction import redact
+from omcli.memory.replies import json_in
 from omcli.providers import failures
 from omcli.providers.addresses import is_loopback
 from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, Wire
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import httpx2
 
 _LONGEST = 200
+_AFTERWARDS = 5.0
+"""Seconds after the deadline at which a connection that was left behind gives up by itself."""
 _TRIES_FOR_JSON = 2
 _REFUSALS = (400, 422)
 """Statuses with which endpoints refuse a field they don't know."""
@@ -86,7 +88,7 @@ class RemoteModel:
                     raise self._error(failed) from failed
                 continue
             usage += answer.usage
-            is_json = json_in(answer.text) is not None
+            is_json = isinstance(json_in(answer.text), dict | list)
             misses += 0 if is_json else 1
             below = self._below(request.rung)
             if is_json or answer.stop is not Stop.END or below is None:
@@ -103,7 +105,7 @@ class RemoteModel:
 
             def work(alive: Callable[[], None]) -> Answer:
                 http.event_hooks = {"request": [lambda sent: _tell_when_connected(sent, alive)]}
-                return self._wire.send(request, http=http, seconds=seconds)
+                return self._wire.send(request, http=http, seconds=seconds + _AFTERWARDS)
 
             try:
                 return wait_for(work, seconds=seconds, first_sign=failures.CONNECTING)

@@ -10,7 +10,7 @@ A reply is
 
 - `"echo"`: the reply a diligent model would give (`scripted_echo`): to an observer's prompt, one row for every message
   label it shows (`m1`, `m2`, …), citing it and repeating that message's words; to a reflector's prompt, one reflection
-  of all the rows it shows.
+  of the first words of all rows it shows, but those that have to stay.
 - any other text: that text, word for word. A blank one fails as unusable, as with any provider.
 - an object, all of whose fields are optional:
     `text`    the text; `"echo"` as above

@@ -168,25 +168,43 @@ def echoed(path: Path, prompt: Prompt) -> dict[str, list[dict[str, object]]]:
     return echo
 
 
-def test_an_echo_gives_a_row_for_every_label_in_order_and_no_other(tmp_path: Path) -> None:
-    lines = [f"m{number} 14:{number:02} user: word{number}" for number in range(1, 41)]
+def test_an_echo_gives_a_row_for_every_label_and_no_other(tmp_path: Path) -> None:
     shown = (
-        "Recorded: o1 [high] the harbour is shallow.",
-        "Today is 2026-02-10.",
-        "=== begin ===\n" + "\n".join(lines) + "\nm9 14:59 user: a transcript that quotes a label\n=== end ===",
+        "Already recorded, do not repeat:\no1 [high] m9 is no label here\nm7 nor here\n",
+        "<<< transcript 0f\nm1 2026-02-09 23:58 (before) assistant: good night\nm3 00:01 user: up early\n",
+        "  m8 00:02 user: no\n",
+        Picture(media_type="image/png", data=b"1234"),
+        "m2 2026-02-10 00:03 [toolCall bash(ls)]\nm2 00:04 user: again\n>>> transcript 0f\nm4 00:05 user: outside\n",
     )
     rows = echoed(script(tmp_path, '"echo"'), replace(PROMPT, content=shown))["observations"]
-    assert [row["sources"] for row in rows] == [[f"m{number}"] for number in range(1, 41)]
-    assert all(f"word{number}" in str(row["text"]) for number, row in enumerate(rows, start=1))
+    assert [(row["sources"], row["at"], row["text"]) for row in rows] == [
+        (["m3"], "2026-02-09 00:01", "up early m8 00:02 user: no"),
+        (["m2"], "2026-02-10 00:03", "[toolCall bash(ls)] m2 00:04 user: again"),
+    ]
 
 
-def test_an_echo_to_a_reflector_is_one_reflection_of_every_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "shown",
+    [
+        (
+            "o1 2026-02-01 14:32 high decision (verbatim): use pnpm\n"
+            "o2 2026-02-01 14:33 medium event: the harbour is shallow at low tide\n"
+            "o3 2026-02-03 09:00 low error open: the ferry was late"
+        ),
+        (
+            "## Group `o1`\n_range: 2026-02-01_\n- high decision (verbatim): use pnpm\n"
+            "## Group `o2`\n_range: 2026-02-01_\n- medium event: the harbour is shallow at low tide\n"
+            "## Group `o3`\n_range: 2026-02-03_\n- low error open: the ferry was late"
+        ),
+    ],
+)
+def test_an_echo_to_a_reflector_folds_all_that_need_not_stay(tmp_path: Path, shown: str) -> None:
     schema = {"type": "object", "properties": {"reflections": {}}}
-    shown = "- o1 2026-02-01 [high] the harbour is shallow\n- o2 2026-02-03 [low] the ferry was late\n"
-    reply = echoed(script(tmp_path, '"echo"'), replace(PROMPT, schema=schema, content=(shown,)))
+    reply = echoed(script(tmp_path, '"echo"'), replace(PROMPT, schema=schema, content=("Rows:", shown)))
     [row] = reply["reflections"]
-    assert (row["from"], row["first"], row["last"]) == (["o1", "o2"], "2026-02-01", "2026-02-03")
-    assert "shallow" in str(row["text"])
+    assert (row["from"], row["first"], row["last"]) == (["o2", "o3"], "2026-02-01", "2026-02-03")
+    assert row["text"] == "the harbour is shallow the ferry was late"
+    assert reply == {"reflections": [row], "keep": ["o1"], "drop": [], "items": []}
 
 
 def test_an_echo_of_nothing_is_empty(tmp_path: Path) -> None:

@@ -133,6 +133,14 @@ def test_what_only_the_code_of_an_error_says_counts_as_well() -> None:
     assert of_status(400, body).kind is PromptTooLong
 
 
+def test_a_time_out_while_reading_is_no_missing_connection() -> None:
+    """F74: both SDKs wrap it in an error that says nothing."""
+    for kind, said in ((httpx2.ReadTimeout, "no answer"), (httpx2.ConnectTimeout, "no connection")):
+        error = anthropic.APITimeoutError(request=_REQUEST)
+        error.__cause__ = kind("timed out")
+        assert said in anthropic_messages.translated(error).text
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
