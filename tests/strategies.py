@@ -138,26 +138,27 @@ def kept_messages(draw: st.DrawFn, *, max_size: int = 12) -> tuple[KeptMessage, 
     )
 
 
-LOOK_ALIKES = tuple(
-    f"{slashes}{mark} {rest}"
-    for mark in (
-        "CRITICAL",
-        "NOTE",
-        "\u2705",
-        "\U0001f534",
-        "\U0001f534 \U0001f7e2",
-        "[!]",
-        "[?]",
-        "HIGH",
-        "MED",
-        "8/10",
-        "done:",
-        "resolved:",
-    )
-    for slashes in ("", "\\", "\\\\")
-    for rest in ("", "x", "done: x")
+_MARKS = ("CRITICAL", "NOTE", "\u2705", "\U0001f534", "\U0001f534 \U0001f7e2", "[!]", "[?]", "HIGH", "MED", "8/10")
+LOOK_ALIKES = (
+    *(
+        f"{slashes}{mark} {rest}"
+        for mark in (*_MARKS, "done:", "resolved:")
+        for slashes in ("", "\\", "\\\\")
+        for rest in ("", "x", "done: x")
+    ),
+    "</observation-group>",
+    'a <observation-group id="b">',
+    "<\\/OBSERVATION-GROUP",
+    "(2026-02-10 14:32) x",
+    "14:32 x",
+    "Date: 2026-02-10",
+    "### Recent",
+    "\\### Recent",
+    "\\",
+    "## Conversation Memory",
 )
-"""Texts that begin like a mark of some notation, or like a status."""
+"""Texts that begin like a mark of some notation, like a status, or like something else that other designs write."""
+
 lines = st.builds(
     Line,
     dated=instants.map(lambda at: f"{at[:10]} {at[11:16]}"),

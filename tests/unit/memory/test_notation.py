@@ -157,10 +157,10 @@ def test_a_megabyte_on_one_line_reads_back(notation: Notation) -> None:
         "\U0001f534 " * 300_000,
         "CRITICAL " * 100_000,
     ):
-        began = time.perf_counter()
+        began = time.process_time()
         line = said(text)
         assert notation.parse(notation.render(line), "") == as_read(line, notation)
-        assert time.perf_counter() - began < 2, "reading a line must not take its square"
+        assert time.process_time() - began < 2, "reading a line must not take its square"
 
 
 @pytest.mark.parametrize("text", ["", "2026-02-10", "14:32 CRITICAL no day", "[2026-02-10 14:32] URGENT x", *NASTY[:4]])
