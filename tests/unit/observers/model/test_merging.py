@@ -126,6 +126,19 @@ def test_rows_that_settle_come_back_unless_the_model_settles_the_same() -> None:
     assert settled not in merged([_model("Linted it", 1, 4, replaces=(row_id(1),))], [settled], {}).drafts
 
 
+def test_a_request_in_the_words_of_a_model_is_settled_later_by_the_rules() -> None:
+    """What it says stays the model's."""
+    talk = Talk().user("Please lint the invoices.").agent("Done: linted all invoices.").user("Now deploy.")
+    asked = replace(
+        row(1, text="User wants the invoices linted", type=Type.REQUEST, status=Status.OPEN, sources=(1,)),
+        source=Source.MODEL,
+    )
+    batch = replace(batch_of(talk, asked), messages=talk.batch().messages[1:], after=1)
+    settled = RuleObserver().observe(batch).drafts[0]
+    assert (settled.text, settled.status, settled.replaces) == (asked.text, Status.DONE, (row_id(1),))
+    assert settled.source is Source.MODEL
+
+
 # ---- tools
 
 
