@@ -19,13 +19,13 @@ _RECENT = 4
 def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
     """Rows that may leave sight, the least needed first.
 
-    Low ones older than two days; medium ones that are settled and older than three; then low ones, and settled ones,
-    of any age: each the oldest first. Then medium ones, what says least that no other row says first, the most recent
-    ones last. What is high, open or in force stays.
+    Low ones, and what leads in to what was done, older than two days; medium ones that are settled and older than
+    three; then such low ones, and settled ones, of any age: each the oldest first. Then medium ones, what says least
+    that no other row says first, the most recent ones last. What is high, open or in force stays.
     """
     rows = list(sight.rows.values())
     free = [row for row in rows if not (row.id in sight.protected or is_untouchable(row) or is_in_force(row))]
-    low = [row for row in free if row.priority is Priority.LOW]
+    low = [row for row in free if row.priority is Priority.LOW or _leads_in(row)]
     medium = [row for row in free if row.priority is Priority.MEDIUM]
     settled = [row for row in medium if row.status in SETTLED]
     old_low = [row for row in low if days(now) - days(row.dated) > _LOW_DAYS]
@@ -35,6 +35,11 @@ def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
         if row.id not in gone:
             gone.add(row.id)
             yield Dropped(row=row.id, reason="resolved" if row.status in SETTLED else "trivial")
+
+
+def _leads_in(row: Observation) -> bool:
+    """Whether a row only says what an agent was about to do: "Now the types after the options:"."""
+    return row.priority is Priority.MEDIUM and row.text.startswith("Agent: ") and row.text.endswith(":")
 
 
 def _by_worth(rows: list[Observation], among: list[Observation]) -> Iterator[Observation]:

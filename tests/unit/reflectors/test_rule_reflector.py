@@ -281,6 +281,11 @@ def test_rows_leave_sight_in_the_order_of_loss() -> None:
     assert folded(*rows, target=0) == [rows[6].text]
 
 
+def test_what_leads_in_to_something_goes_with_the_low_rows() -> None:
+    rows = (row(1, "Agent: The berth list comes from the ledger"), row(2, "Agent: Now the types after the options:"))
+    assert folded(*rows) == [rows[0].text]
+
+
 def test_no_more_is_lost_than_the_target_asks_for() -> None:
     rows = tuple(lossy(number, LOW, None, 3) for number in range(1, 11))
     assert len(folded(*rows, target=tokens(rows) - 1)) == 9
