@@ -24,8 +24,8 @@ from omcli.observers.model.repeats import each_once
 from omcli.observers.model.replacing import replaceable, with_earlier
 from omcli.observers.model.standing import CURRENT, UNVERIFIED
 
-IMPORTANCE = MappingProxyType({"high": 8, "medium": 5, "low": 2})
-TYPES = MappingProxyType({
+_IMPORTANCE = MappingProxyType({"high": 8, "medium": 5, "low": 2})
+_TYPES = MappingProxyType({
     "decision": Type.DECISION, "fact": Type.FACT, "preference": Type.PREFERENCE, "task": Type.REQUEST,
     "outcome": Type.OUTCOME, "error": Type.BLOCKER, "event": Type.EVENT, "question": Type.QUESTION,
     "identity": Type.FACT,
@@ -115,7 +115,7 @@ class _Trial:
         draft = Draft(
             text=with_earlier(text, replaced),
             type=kind,
-            importance=IMPORTANCE.get(row.priority, IMPORTANCE["medium"]),
+            importance=_IMPORTANCE.get(row.priority, _IMPORTANCE["medium"]),
             sources=tuple(kept.seq for kept in self.evidence.messages(bearing)),
             status=status,
             event_at=self._event_at(row.at, sources),
@@ -167,7 +167,7 @@ class _Trial:
         return Draft(
             text=text,
             type=Type.TASK,
-            importance=IMPORTANCE["medium"],
+            importance=_IMPORTANCE["medium"],
             sources=(kept.seq,),
             status=Status.OPEN,
             event_at=kept.message.at,
@@ -199,7 +199,7 @@ class _Trial:
     def _type(self, row: Row, sources: Sequence[str]) -> Type:
         if row.kind == "" and row.status == "done":
             return Type.OUTCOME
-        kind = TYPES.get(row.kind, Type.FACT)
+        kind = _TYPES.get(row.kind, Type.FACT)
         is_asked = any(kept.message.role is Role.USER for kept in self.evidence.messages(sources))
         return Type.PLAN if kind is Type.REQUEST and not is_asked else kind
 
@@ -238,7 +238,7 @@ class _Trial:
             return None
         return replace(
             draft,
-            importance=IMPORTANCE["low"],
+            importance=_IMPORTANCE["low"],
             status=None,
             tags=(*draft.tags, UNVERIFIED),
             metadata={**draft.metadata, UNVERIFIED: list(missing)},
