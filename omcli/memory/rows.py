@@ -46,8 +46,13 @@ def row(observation: Observation) -> dict[str, object]:
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """A row with the ids of those it was made of, as `supports`, and with what its observer noted, as `metadata`."""
-    more = {"supports": list(observation.supports), "metadata": dict(observation.metadata)}
+    """A row with the ids of those it was made of, as `supports`, with what its observer noted, as `metadata`, and with
+    the instant at which a model last said that it had used it."""
+    more = {
+        "last_used_at": observation.last_used_at,
+        "supports": list(observation.supports),
+        "metadata": dict(observation.metadata),
+    }
     return row(observation) | {name: value for name, value in more.items() if value}
 
 
