@@ -9,7 +9,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
+from collections.abc import Callable
+from types import FrameType
 from typing import IO
 
 from omcli.memory.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
@@ -65,13 +68,16 @@ class Command:
     def _run(self, stdin: IO[bytes], stderr: IO[bytes]) -> tuple[int, bytes]:
         """Its exit code and its output."""
         deadline = time.monotonic() + self.seconds
+        held = _Held()
         try:
             process = subprocess.Popen(
                 self.arguments, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
             )
         except OSError as error:
+            held.let_go()
             raise BadConfiguration(f"{self.model} cannot be started: {error.strerror}") from error
         try:
+            held.let_go()
             said = self._output(process, deadline)
             return process.wait(timeout=max(0.0, deadline - time.monotonic())), said
         except subprocess.TimeoutExpired:
@@ -116,6 +122,28 @@ def command(line: str, *, seconds: float) -> Command:
         found = repr(arguments[0][:80]) if arguments else "no name"
         raise BadConfiguration(f"the command names no program that can be run: {found}")
     return Command(arguments=arguments, seconds=seconds)
+
+
+class _Held:
+    """Ctrl-C and SIGTERM, put off while a program is started: one that nobody knows of yet would be left behind."""
+
+    def __init__(self) -> None:
+        self._came: list[signal.Signals] = []
+        self._handlers: dict[signal.Signals, Callable[[int, FrameType | None], object]] = {}
+        if threading.current_thread() is not threading.main_thread():
+            return  # which alone is told of signals
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                self._handlers[number] = handler
+                signal.signal(number, lambda came, _frame: self._came.append(signal.Signals(came)))
+
+    def let_go(self) -> None:
+        """From here on signals do what they did, the ones that came meanwhile first."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        for number in self._came:
+            self._handlers[number](number, None)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
