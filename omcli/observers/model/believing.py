@@ -32,7 +32,7 @@ _TYPES = MappingProxyType({
 })  # fmt: skip
 _STATUSES = MappingProxyType({status.value: status for status in Status})
 _WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})
-_MOST_READ, _MOST_SOURCES, _MOST_REPLACED, _MOST_USED = 500, 20, 10, 50
+_MOST_READ, _MOST_SOURCES, _MOST_REPLACED, _MOST_USED = 200, 20, 10, 50
 _LONGEST_TASK, _LONGEST_PARENT = 400, 80
 _TITLE = (3, 60)
 _MINUTE = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")

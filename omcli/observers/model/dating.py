@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from omcli.memory import calendar
 from omcli.memory.message import Message, Role
@@ -13,6 +14,8 @@ from omcli.memory.spoken_dates import spoken_date
 _DAY = lazily(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = lazily(r"([0-9]{4})-(0[1-9]|1[0-2])")
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
+_REMEMBERED = 512
+"""Messages whose dates are remembered: the rows of a reply cite the same ones."""
 
 
 @record
@@ -30,13 +33,19 @@ class Spoken:
 def spoken_of(text: str, given: str, messages: Sequence[Message]) -> Spoken:
     """The date a row speaks of. The model's counts where it gave one, else what the grammar reads in the row itself."""
     date = _real(given)
-    of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in messages}
+    # Of one day the reading is one.
+    days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}
+    of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
     if date is None:
         return Spoken(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
-    said = [message for message in messages if message.role in _SAID]
-    of_sources = {spoken_date(message.text, at=message.at, utc_offset=message.utc_offset) for message in said}
-    readings = (of_row | of_sources) - {None}
+    said = (message for message in messages if message.role in _SAID)
+    readings = (of_row | {_of_message(message) for message in said}) - {None}
     return Spoken(date=date, is_other=bool(readings) and not any(_agree(date, reading or "") for reading in readings))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_message(message: Message) -> str | None:
+    return spoken_date(message.text, at=message.at, utc_offset=message.utc_offset)
 
 
 def _real(given: str) -> str | None:

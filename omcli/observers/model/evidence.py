@@ -46,19 +46,21 @@ class Evidence:
         the row may name things of as well.
         """
         missing = self._missing(text, labels, also)
-        places = {label: place for place, label in enumerate(self.shown.labels)}
-        cited = [places[label] for label in labels]
-        near = [label for label, at in places.items() if any(abs(at - place) <= _NEAR for place in cited)]
         bearing = list(labels)
-        for label in near:
-            if (
-                missing
-                and label not in bearing
-                and len(left := self._missing(text, [*bearing, label], also)) < len(missing)
-            ):
+        for label in self._near(labels) if missing else ():
+            left = tuple(name for name in missing if not self._names(label, name))
+            if len(left) < len(missing):
                 bearing.append(label)
                 missing = left
         return self.in_order(bearing), missing
+
+    def _near(self, labels: Sequence[str]) -> list[str]:
+        """Labels around some, without those."""
+        order = list(self.shown.labels)
+        places = {label: place for place, label in enumerate(order)}
+        cited = [places[label] for label in labels]
+        near = {at for place in cited for at in range(place - _NEAR, place + _NEAR + 1) if 0 <= at < len(order)}
+        return [order[at] for at in sorted(near.difference(cited))]
 
     def like(self, text: str, at: str) -> tuple[str, ...]:
         """The message of the batch that a row without sources is about: the one said then, or with most of its words.
@@ -79,12 +81,14 @@ class Evidence:
         return tuple(self.recorded.labels[label] for label in labels)
 
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
-        haystack = [*(self._search(label) for label in labels), *map(searchable, also)]
-        return tuple(
-            name
-            for name in unsupported(text, haystack)
-            if (local := below(self.cwd, name)) == name or not any(local in text for text in haystack)
-        )
+        """The names in a text that stand neither in these messages nor in `also`."""
+        labels = tuple(labels)
+        names = unsupported(text, [*(self._search(label) for label in labels), *map(searchable, also)])
+        return tuple(name for name in names if not any(self._names(label, name) for label in labels))
+
+    def _names(self, label: str, name: str) -> bool:
+        """Whether a message has a name, or a path without the working directory."""
+        return " ".join(below(self.cwd, name).split()) in self._search(label)
 
     def _search(self, label: str) -> str:
         if label not in self.searched:

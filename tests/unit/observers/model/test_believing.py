@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -433,3 +434,15 @@ def test_an_empty_list_is_no_failure_and_says_wait() -> None:
     batch = batch_of(_TALK, row(1, text="Uses pnpm"))
     result = observed(batch, answer(used=["o1"], current_task="Waiting", title="A title"))
     assert (result.drafts, result.is_final, result.used, result.title) == ((), False, (row_id(1),), None)
+
+
+def test_the_longest_reply_is_weighed_in_no_time() -> None:
+    """Two hundred long rows of twenty messages each, which name what nobody said."""
+    talk = Talk()
+    for number in range(100):
+        talk.user(f"The harbour opens gate {number} of `berth_{number}` by Friday. " * 8)
+    labels = [f"m{number}" for number in range(1, 21)]
+    rows = [said(f"Gate {number} by Friday: /made/up/{number}.py. " * 50, *labels) for number in range(300)]
+    began = time.process_time()
+    observed(talk, answer(*rows))
+    assert time.process_time() - began < 10
