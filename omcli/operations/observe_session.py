@@ -62,11 +62,13 @@ class _Reading:
         self._messages = workshop.batch_messages
 
     def next_batch(self) -> Batch | None:
-        """What is to be observed next; None where nothing is left that was not offered before."""
+        """What is to be observed next; None where all that is left was offered before, and nothing has followed it."""
         batch = self._workshop.store.unobserved(
             self._session_id, max_tokens=self._tokens, max_messages=self._messages, standing=STANDING_ROWS
         )
-        return None if batch is None or batch.deferred_through >= batch.through else batch
+        if batch is None or (batch.deferred_through >= batch.through and _is_end(batch, self._workshop)):
+            return None
+        return batch
 
     def tell(self, batch: Batch) -> None:
         """Says what is waited for, where a model is asked."""

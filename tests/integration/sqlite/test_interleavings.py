@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.integration.sqlite.running import start
+from tests.integration.sqlite.watching import SetClock, Watcher
 from tests.material import COUNTER, NOW, said, session
 
 SEEDS, STEPS, DEEPEST = 400, 25, 4
@@ -40,15 +41,6 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-class SetClock(Clock):
-    """Stands where it was put, also back."""
-
-    moment = datetime(2026, 3, 2, 10, tzinfo=UTC)
-
-    def _moment(self) -> datetime:
-        return self.moment
-
-
 @dataclass(slots=True)
 class ThinkingObserver:
     """Writes every message down; while it thinks, something else happens."""
@@ -61,44 +53,6 @@ class ThinkingObserver:
             Draft(text=kept.message.text, type=Type.FACT, importance=5, sources=(kept.seq,)) for kept in batch.messages
         )
         return Observed(drafts=drafts)
-
-
-class Watcher:
-    """Looks at the store after each step, through a connection of its own."""
-
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._cursors: dict[int, int] = {}
-        self.covered = 0
-        """Messages, when last looked."""
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def look(self) -> None:
-        """Fails where a cursor went back, or where what it covers does not have its row, once."""
-        self._connection.execute("BEGIN")  # everything is of one moment
-        cursors = dict(self._connection.execute("SELECT session, covers_up_to FROM cursors"))
-        batches = self._connection.execute(
-            "SELECT session, after, through FROM batches WHERE outcome <> 'failed' ORDER BY number"
-        ).fetchall()
-        covered = self._connection.execute(
-            "SELECT m.seq FROM messages AS m JOIN cursors AS c ON c.session = m.session AND m.seq <= c.covers_up_to"
-            " ORDER BY m.seq"
-        ).fetchall()
-        noted = self._connection.execute("SELECT message FROM observation_sources ORDER BY message").fetchall()
-        self._connection.execute("COMMIT")
-        assert all(cursors[name] >= before for name, before in self._cursors.items()), "a cursor went back"
-        self._cursors, reached = cursors, dict.fromkeys(cursors, 0)
-        for name, after, through in batches:
-            assert reached[name] == after, "batches leave a gap, or overlap"
-            reached[name] = through
-        assert reached == cursors
-        self.covered = len(covered)
-        assert noted == covered, "each covered message has its row, and no other has one"
-
-    def texts(self) -> list[str]:
-        return [text for (text,) in self._connection.execute("SELECT text FROM messages ORDER BY seq")]
 
 
 @dataclass(slots=True)

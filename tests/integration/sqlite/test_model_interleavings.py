@@ -1,0 +1,419 @@
+"""Models at work on one store, in every order that chance brings, and dying anywhere: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from omcli.memory.errors import LaneTaken, ProviderFailed, Refused, StaleBatch, Unreachable, Unusable
+from omcli.memory.message import Role
+from omcli.memory.model import Prompt, Reply, Stop
+from omcli.memory.ports import Lane, Store
+from omcli.observers.model import ModelObserver
+from omcli.observers.rules import RuleObserver
+from omcli.operations.model_calls import Metered
+from omcli.operations.observe_session import observe_session
+from omcli.operations.reflect import Meta, Policy, Studio, reflect_session
+from omcli.operations.tick import Due, tick
+from omcli.operations.workshop import Workshop
+from omcli.providers.scripted_echo import echo
+from omcli.reflectors.asking import Ladder
+from omcli.reflectors.model import ModelReflector
+from omcli.reflectors.rules import RuleReflector
+from omcli.sqlite.store import SqliteStore
+from omcli.tokenizers.table import counter
+from omcli.wiring import uuid7
+from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
+from tests.material import COUNTER, said, session
+
+SEEDS, GROUPS, STEPS, DEEPEST = 160, 4, 24, 3
+LONGEST_LIFE = 14
+"""Calls of the store after which somebody dies, at most."""
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+COUNTS = counter("chars-4")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as name:
+        yield Path(name)
+
+
+class Died(BaseException):
+    """A process is no more: nothing of it runs after this, no matter what it meant to tidy up."""
+
+
+class Mortal:
+    """A store whose user dies at one of its calls: before it, or when all is written and nobody has been told yet."""
+
+    def __init__(self, store: SqliteStore, *, calls: int | None, is_told: bool = False) -> None:
+        """`calls` are those that go well; None: all of them. `is_told` says that the last one was still done."""
+        self._store = store
+        self._left = calls
+        self._is_told = is_told
+        self.made = 0
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        method: Callable[..., object] = getattr(self._store, name)
+
+        def call(*arguments: object, **options: object) -> object:
+            self.made += 1
+            if self._left is None:
+                return method(*arguments, **options)
+            self._left -= 1
+            if self._left < 0:
+                if self._left == -1 and self._is_told:
+                    method(*arguments, **options)
+                raise Died
+            return method(*arguments, **options)
+
+        return call
+
+
+@dataclass(slots=True)
+class Thinking:
+    """A model that repeats what it is shown; while it thinks, something else happens."""
+
+    meanwhile: Callable[[], None]
+    mood: Callable[[], str]
+    """How it answers: `echo`, `nothing`, `half`, `prose`, `refusal` or `down`."""
+    name: str = "thinking"
+    model: str = "echo"
+    takes_images: bool = False
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def ask(self, prompt: Prompt) -> Reply:
+        self.meanwhile()
+        mood = self.mood()
+        self.asked[mood] += 1
+        if mood == "down":
+            raise Unreachable("nobody there")
+        if mood == "refusal":
+            raise Refused("no")
+        text = {"nothing": '{"observations": [], "reflections": []}', "prose": "I would say: it depends."}
+        stop = Stop.LENGTH if mood == "half" else Stop.END
+        return Reply(text=text.get(mood, echo(prompt)), stop=stop, model=self.model)
+
+
+@dataclass(slots=True, kw_only=True)
+class Actor:
+    """Somebody who observes and reflects, by what the program is made of."""
+
+    store: Store
+    owner: str
+    clock: SetClock
+    new_id: Callable[[], str]
+    model: Thinking
+    by_rules: bool = False
+    """Whether rules reflect."""
+    meta: Meta = Meta.NEVER
+
+    @property
+    def workshop(self) -> Workshop:
+        observer = ModelObserver(
+            self._metered(Lane.OBSERVE), rules=RuleObserver(), counter=COUNTS, new_token=lambda: "5f0e8d31",
+            now=self.clock.now,
+        )  # fmt: skip
+        return Workshop(
+            open_store=lambda: self.store, counter=COUNTS, observer=observer, clock=self.clock, new_id=self.new_id,
+            owner=self.owner, wait=0, is_model=True, batch_tokens=40,
+        )  # fmt: skip
+
+    @property
+    def studio(self) -> Studio:
+        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, ladder=Ladder())
+        policy = Policy(tokens=20, meta=self.meta, meta_at=2)
+        reflector = RuleReflector(COUNTS) if self.by_rules else by_model
+        return Studio(workshop=self.workshop, reflector=reflector, policy=policy, is_model=not self.by_rules)
+
+    def append(self, name: str, texts: list[str]) -> None:
+        """Rules keep what `a`, a person, asks for, also where a model leaves it out; they keep nothing of `b`."""
+        now = self.clock.now()
+        role = Role.USER if name == "a" else Role.ASSISTANT
+        self.store.append(session(name), [said(text, role=role, at=now) for text in texts], counter=COUNTER, now=now)
+
+    def observe(self, name: str, batches: int | None = None) -> None:
+        for _ in observe_session(name, self.workshop, batches=batches):
+            pass
+
+    def reflect(self, name: str) -> None:
+        reflect_session(name, self.studio)
+
+    def tick(self) -> None:
+        for _ in tick(self.studio, Due(tokens=30)):
+            pass
+
+    def _metered(self, lane: Lane) -> Metered:
+        ledger = cast("SqliteStore", self.store)
+        return Metered(
+            self.model, lane=lane, ledger=lambda: ledger, limits=(), cost=lambda _: None, clock=self.clock,
+            warn=lambda _: None,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Play:
+    """One seed: whoever works, through one of two connections, and what is done in turn and while others think."""
+
+    chance: random.Random
+    stores: tuple[SqliteStore, ...]
+    watcher: Watcher
+    gone: set[str]
+    clock: SetClock = field(default_factory=SetClock)
+    said: list[str] = field(default_factory=list)
+    happened: Counter[str] = field(default_factory=Counter)
+    owners: Iterator[int] = field(default_factory=count)
+    depth: int = 0
+    meta: Meta = Meta.NEVER
+    is_over: bool = False
+
+    def step(self) -> None:
+        """Anything, by anybody, who may die of it."""
+        acts = [self.append, self.append, self.observe, self.observe, self.reflect, self.tick, self.turn_clock]
+        act = self.chance.choice(acts)
+        self.happened[act.__name__] += 1
+        actor = self.actor()
+        try:
+            act(actor, self.chance.choice("ab"))
+        except (LaneTaken, StaleBatch, ProviderFailed) as error:
+            self.happened[f"{act.__name__} {type(error).__name__}"] += 1
+        except Died:
+            self.happened[f"{act.__name__} Died"] += 1
+            if self.chance.random() < 0.7:  # the others are on another host, and nobody knows
+                self.gone.add(actor.owner)
+        self.watcher.look()
+
+    def append(self, actor: Actor, name: str) -> None:
+        """New messages, and some that came before."""
+        texts = [f"{name} said number {len(self.said) + number}" for number in range(self.chance.randint(1, 4))]
+        known = [text for text in self.said if text.startswith(name)]
+        again = self.chance.sample(known, min(2, len(known)))
+        try:
+            actor.append(name, [*again, *texts])
+        finally:
+            kept = self.watcher.texts()
+            assert kept in (self.said, [*self.said, *texts]), "all of them are kept, or none"
+            self.said = kept
+
+    def observe(self, actor: Actor, name: str) -> None:
+        actor.observe(name, self.chance.choice([1, 2, None]))
+
+    def reflect(self, actor: Actor, name: str) -> None:
+        actor.reflect(name)
+
+    def tick(self, actor: Actor, _name: str) -> None:
+        actor.tick()
+
+    def turn_clock(self, _actor: Actor, _name: str) -> None:
+        self.clock.moment += timedelta(seconds=self.chance.choice([1, 601, 601, 601, -300, -86_400]))
+
+    def actor(self) -> Actor:
+        """Somebody new, who may have only so many calls of the store to live."""
+        store = self.chance.choice(self.stores)
+        is_mortal = not self.is_over and self.chance.random() < 0.4
+        life = self.chance.randrange(LONGEST_LIFE) if is_mortal else None
+        mortal = Mortal(store, calls=life, is_told=self.chance.random() < 0.5)
+        return Actor(
+            store=cast("Store", mortal),
+            owner=f"owner {next(self.owners)}",
+            clock=self.clock,
+            new_id=lambda: uuid7(0, self.chance.getrandbits(80)),
+            model=Thinking(self.think, self.mood),
+            by_rules=self.chance.random() < 0.3,
+            meta=self.meta,
+        )
+
+    def mood(self) -> str:
+        moods = ["echo"] * 10 + ["nothing", "half", "prose", "refusal", "down"]
+        mood = "echo" if self.is_over else self.chance.choice(moods)
+        self.happened[mood] += 1
+        return mood
+
+    def think(self) -> None:
+        self.depth += 1
+        while not self.is_over and self.depth < DEEPEST and self.chance.random() < 0.6:
+            self.happened["meanwhile"] += 1
+            self.step()
+        self.depth -= 1
+
+    def finish(self) -> None:
+        """Whatever happened, the next runs do the rest; at the latest when the leases of the lost have ended."""
+        self.is_over = True
+        for _ in range(3):
+            for name in "ab":
+                self.append(self.actor(), name)  # what was given no meaning so far is offered again with what follows
+                for work in (self.actor().observe, self.actor().reflect):
+                    with suppress(LaneTaken, Unusable):  # one short row cannot be made shorter
+                        work(name)
+                    self.watcher.look()
+            self.clock.moment += timedelta(seconds=601)
+        assert self.watcher.texts() == self.said
+        assert self.watcher.untold() == []
+        assert self.stores[0].status().pending == 0
+        now, later = self.clock.now(), self.clock.later(1)
+        for name in "ab":
+            for lane in (Lane.OBSERVE, Lane.REFLECT):
+                self.stores[0].claim(name, lane, owner="anybody", now=now, expires_at=later)
+
+
+@contextmanager
+def play(path: Path, seed: int) -> Iterator[Play]:
+    gone, chance = set[str](), random.Random(f"models {seed}")
+    with ExitStack() as opened:
+        stores = tuple(
+            opened.enter_context(SqliteStore.open(path, wait=0, is_gone=gone.__contains__)) for _ in range(2)
+        )
+        watcher = opened.enter_context(closing(Watcher(path)))
+        yield Play(chance, stores, watcher, gone, meta=chance.choice(list(Meta)))
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_whatever_happens_while_models_think_nothing_is_lost_or_doubled(folder: Path, group: int) -> None:
+    """F25, F1, F21, F24, F28, T75: appends, observers, reflectors, ticks, failures, deaths and a clock that jumps."""
+    happened: Counter[str] = Counter()
+    for seed in range(group, SEEDS, GROUPS):
+        with play(folder / f"{seed}.db", seed) as acting:
+            for _ in range(STEPS):
+                acting.step()
+            acting.finish()
+            happened += acting.happened + acting.watcher.outcomes()
+    often = (
+        "append observe reflect tick turn_clock meanwhile echo nothing half prose refusal down".split(),
+        ["append Died", "observe Died", "reflect Died", "tick Died"],
+        ["observe LaneTaken", "observe StaleBatch", "reflect LaneTaken", "observe Unreachable"],
+        ["observe observed", "observe empty", "observe deferred", "observe failed", "reflect done", "reflect failed"],
+    )
+    happened_often(happened, [what for each in often for what in each], times=1)
+
+
+class Life:
+    """What an undisturbed process does from its beginning to its end; the next one does the same, and finds it done."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = SqliteStore.open(path, wait=0, is_gone=lambda _: True)
+        self._clock = SetClock()
+        self._numbers = count()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def live(self, *, by_rules: bool, calls: int | None = None, is_told: bool = False) -> int:
+        """Lives, at most for so many calls of the store; how many they were. Raises Died."""
+        mortal = Mortal(self._store, calls=calls, is_told=is_told)
+        actor = Actor(
+            store=cast("Store", mortal),
+            owner=f"owner {next(self._numbers)}",
+            clock=self._clock,
+            new_id=lambda: uuid7(0, next(self._numbers) << 62),
+            model=Thinking(lambda: None, lambda: "echo"),
+            by_rules=by_rules,
+        )
+        actor.append("a", [f"a said number {number}" for number in range(6)])
+        actor.observe("a")
+        actor.reflect("a")
+        actor.append("a", [f"a said number {number}" for number in range(6, 14)])
+        actor.tick()
+        return mortal.made
+
+
+@pytest.mark.parametrize("by_rules", [False, True])
+@pytest.mark.parametrize("is_told", [False, True])
+def test_who_dies_at_any_call_of_the_store_and_begins_again_comes_to_the_same(
+    folder: Path, *, is_told: bool, by_rules: bool
+) -> None:
+    """F22, F24: before the call, and when it was done; the lane is free at once, and nothing is written twice."""
+    with closing(Life(folder / "undisturbed.db")) as life, closing(Watcher(folder / "undisturbed.db")) as watcher:
+        calls = life.live(by_rules=by_rules)
+        watcher.look()
+        expected = watcher.texts(), watcher.observed()
+    assert calls > 30
+    for call in range(calls):
+        path = folder / f"{call}.db"
+        with closing(Life(path)) as life, closing(Watcher(path)) as watcher:
+            with pytest.raises(Died):
+                life.live(by_rules=by_rules, calls=call, is_told=is_told)
+            watcher.look()
+            life.live(by_rules=by_rules)
+            watcher.look()
+            assert (watcher.texts(), watcher.observed()) == expected, call
+
+
+@pytest.fixture
+def two(folder: Path) -> Iterator[Callable[..., Actor]]:
+    """Makes people at work on one store, each through a connection of their own."""
+    clock, numbers = SetClock(), count()
+    with ExitStack() as opened:
+
+        def make(meanwhile: Callable[[], None] = lambda: None) -> Actor:
+            return Actor(
+                store=opened.enter_context(SqliteStore.open(folder / "om.db", wait=0, is_gone=lambda _: False)),
+                owner=f"owner {next(numbers)}",
+                clock=clock,
+                new_id=lambda: uuid7(0, next(numbers) << 62),
+                model=Thinking(meanwhile, lambda: "echo"),
+            )
+
+        yield make
+
+
+def test_what_is_said_while_a_model_thinks_is_observed_next_time(two: Callable[..., Actor]) -> None:
+    """F1, T75: exactly what was shown is covered, and the one who comes meanwhile keeps the messages all the same."""
+    other, thoughts = two(), count()
+
+    def meanwhile() -> None:
+        if next(thoughts) == 0:
+            other.append("a", ["a said number 2", "a said number 3"])
+            with pytest.raises(LaneTaken):
+                other.observe("a")
+
+    me = two(meanwhile)
+    me.append("a", ["a said number 0", "a said number 1"])
+    steps = [[row.sources for row in step.rows] for step in observe_session("a", me.workshop)]
+    assert steps == [[(1,), (2,)], [(3,), (4,)]]
+
+
+def test_a_reflection_that_comes_too_late_changes_nothing(two: Callable[..., Actor], folder: Path) -> None:
+    """F28: while a model thought its lease ended, and another folded the rows."""
+    other = two()
+
+    def meanwhile() -> None:
+        me.clock.moment += timedelta(seconds=601)
+        other.reflect("a")
+
+    me = two(meanwhile)
+    other.append("a", [f"a said number {number}" for number in range(12)])
+    other.observe("a")
+    with pytest.raises(StaleBatch):
+        me.reflect("a")
+    with closing(Watcher(folder / "om.db")) as watcher:
+        watcher.look()
+        assert watcher.outcomes()["reflect done"] == 1
+
+
+def test_what_gave_nothing_yet_is_offered_again_with_what_follows_also_where_it_fills_a_batch(folder: Path) -> None:
+    """T13, F17: it had the size of a whole batch when nothing followed, and stays one when something does."""
+    moods = iter(["nothing", "nothing", "echo"])
+    with SqliteStore.open(folder / "om.db", wait=0) as store:
+        thinking = Thinking(lambda: None, lambda: next(moods))
+        actor = Actor(
+            store=store, owner="me", clock=SetClock(), new_id=lambda: uuid7(0, 7 << 62), model=thinking,
+        )  # fmt: skip
+        actor.append("b", [f"b said number {number}" for number in range(4)])
+        actor.observe("b")
+        assert store.pending("b").messages == 4
+        actor.observe("b")
+        assert thinking.asked.total() == 1, "not before something follows"
+        actor.append("b", ["b said number 4"])
+        actor.observe("b")
+        assert store.pending("b").messages == 0
+        assert store.status().observations == 1
