@@ -19,6 +19,8 @@ _MATTERS_UNSAID = 6
 """The same for a message that no row of the model comes from: it says nothing of it in other words."""
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are settled later, as long as they are known to be open."""
+_VAGUE = frozenset({Type.EVENT, Type.FACT})
+"""Types that a model gives a row when it tells no more of it; rules know whether it is a request or a question."""
 
 
 @record
@@ -71,7 +73,11 @@ def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
         return draft
     told = [rule for rule in by_rules if rule.type not in TOOL_EVENTS and covers([draft], rule)]
     importance = max([draft.importance, *(rule.importance for rule in told if _matters(rule))])
-    known = [rule.status for rule in told if rule.type is draft.type and rule.type in _ASKED]
+    asked = [rule for rule in told if rule.type in _ASKED]
+    if draft.type in _VAGUE:
+        same = next((rule.type for rule in asked if rule.sources == draft.sources), draft.type)
+        draft = replace(draft, type=same)
+    known = [rule.status for rule in asked if rule.type is draft.type]
     status = draft.status or next((status for status in known if status), None)
     return replace(draft, importance=importance, status=status)
 

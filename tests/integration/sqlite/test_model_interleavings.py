@@ -195,7 +195,7 @@ class Play:
 
     def append(self, actor: Actor, name: str) -> None:
         """New messages, and some that came before."""
-        texts = [f"{name} said number {len(self.said) + number}" for number in range(self.chance.randint(1, 4))]
+        texts = [f"{name} said number {len(self.said) + number} of what there is to say" for number in range(self.chance.randint(1, 4))]
         known = [text for text in self.said if text.startswith(name)]
         again = self.chance.sample(known, min(2, len(known)))
         try:
@@ -318,10 +318,10 @@ class Life:
             model=Thinking(lambda: None, lambda: "echo"),
             by_rules=by_rules,
         )
-        actor.append("a", [f"a said number {number}" for number in range(6)])
+        actor.append("a", [f"a said number {number} of what there is to say" for number in range(6)])
         actor.observe("a")
         actor.reflect("a")
-        actor.append("a", [f"a said number {number}" for number in range(6, 14)])
+        actor.append("a", [f"a said number {number} of what there is to say" for number in range(6, 14)])
         actor.tick()
         return mortal.made
 
@@ -391,7 +391,7 @@ def test_a_reflection_that_comes_too_late_changes_nothing(two: Callable[..., Act
         other.reflect("a")
 
     me = two(meanwhile)
-    other.append("a", [f"a said number {number}" for number in range(12)])
+    other.append("a", [f"a said number {number} of what there is to say" for number in range(12)])
     other.observe("a")
     with pytest.raises(StaleBatch):
         me.reflect("a")

@@ -97,8 +97,14 @@ def test_of_a_message_the_model_passes_over_more_comes_back(importance: int, is_
 def test_what_is_open_still_is_covered_by_what_says_so(status: Status | None, is_kept: bool) -> None:
     """A request that nobody knows to be open is never done."""
     asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=Status.OPEN)
-    rows = merged([_model("User asked to lint the harbour invoices", kind=Type.EVENT, status=status)], [asked], {})
+    rows = merged([_model("User asked to lint the harbour invoices", kind=Type.DECISION, status=status)], [asked], {})
     assert (asked in rows.drafts) is is_kept
+
+
+def test_a_row_that_a_model_calls_an_event_is_the_request_that_rules_know_it_for() -> None:
+    asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=Status.OPEN)
+    (row,) = merged([_model("User asked to lint the harbour invoices", kind=Type.EVENT)], [asked], {}).drafts
+    assert (row.type, row.status, row.source) == (Type.REQUEST, Status.OPEN, Source.MODEL)
 
 
 @pytest.mark.parametrize("status", [Status.OPEN, Status.DONE])
