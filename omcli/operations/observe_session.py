@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from omcli.memory.errors import BadConfiguration, CutOff, NotAllowed, OmError, PromptTooLong, ProviderFailed
+from omcli.memory.errors import BadConfiguration, CutOff, Looped, NotAllowed, OmError, PromptTooLong, ProviderFailed
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Batch, Lane, Observed, Observer, Outcome
 from omcli.memory.record import field, record
@@ -79,11 +79,13 @@ class _Reading:
 
     def observed(self, batch: Batch) -> tuple[Batch, Observed]:
         """What the observer makes of a batch, or of as much of it as it can take."""
-        halvings = 0
+        halvings, observer = 0, _observer(self._workshop)
         while True:
             try:
-                return batch, _observer(self._workshop).observe(batch)
+                return batch, observer.observe(batch)
             except (CutOff, PromptTooLong) as error:
+                if isinstance(error, Looped):
+                    observer = self._workshop.after_loop or observer
                 halvings += isinstance(error, PromptTooLong)
                 smaller = self._half(batch) if halvings <= _MOST_HALVINGS else None
                 if smaller is None:

@@ -43,6 +43,8 @@ class Workshop:
     batch_tokens: int = BATCH_TOKENS
     """What an observer is shown at once, at most."""
     batch_messages: int | None = None
+    after_loop: Observer | None = None
+    """Who is asked again, with less, where the observer got caught in a loop."""
     stand_in: Observer | None = None
     """Who observes where the observer fails; None: nobody does, and the failure is raised."""
     warn: Callable[[str], None] = _unheard

@@ -190,6 +190,7 @@ class Wiring:
         return replace(
             workshop,
             observer=chosen.observer,
+            after_loop=chosen.after_loop,
             stand_in=chosen.stand_in,
             keeps_pictures=chosen.takes_images,
             batch_tokens=tokens,

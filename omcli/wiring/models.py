@@ -88,6 +88,8 @@ class ChosenObserver:
     """A model that observes."""
 
     observer: Observer
+    after_loop: Observer
+    """The same, for another try after a loop."""
     stand_in: Observer | None
     """Who observes where it fails."""
     takes_images: bool
@@ -129,7 +131,9 @@ def observer(around: Surroundings) -> ChosenObserver | None:
         temperature=temperature(around.settings, "observer"),
     )
     stand_in = rules if role.fallback == RULES else None
-    return ChosenObserver(observer=model, stand_in=stand_in, takes_images=provider.takes_images)
+    return ChosenObserver(
+        observer=model, after_loop=model.warmer(), stand_in=stand_in, takes_images=provider.takes_images
+    )
 
 
 def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] | None:

@@ -195,7 +195,10 @@ class Play:
 
     def append(self, actor: Actor, name: str) -> None:
         """New messages, and some that came before."""
-        texts = [f"{name} said number {len(self.said) + number} of what there is to say" for number in range(self.chance.randint(1, 4))]
+        texts = [
+            f"{name} said number {len(self.said) + number} of what there is to say"
+            for number in range(self.chance.randint(1, 4))
+        ]
         known = [text for text in self.said if text.startswith(name)]
         again = self.chance.sample(known, min(2, len(known)))
         try:
