@@ -24,6 +24,8 @@ class Spec:
     """One of `table.ENDPOINTS`."""
     model: str | None = None
     """None: the endpoint's own choice. Of `command` it is the command line, of `scripted` the file of replies."""
+    model_from: str = ""
+    """Who names it, in words."""
     base_url: str | None = None
     key: str | None = None
     """None: from the environment."""
@@ -81,6 +83,7 @@ def _remote(
             endpoint=place.name,
             address=address,
             key_from=key_from or ("a profile of Anthropic's SDK" if has_profile else ""),
+            model_from=spec.model_from,
             secrets=(key,) if key else (),
         ),
         model=model,

@@ -44,6 +44,8 @@ class Access:
     """Its base URL, for remembering what works there."""
     key_from: str
     """Where the key comes from, in words; empty where none is needed."""
+    model_from: str = ""
+    """Who names the model, in words; empty where that need not be told."""
     secrets: tuple[str, ...] = ()
 
 
@@ -159,6 +161,8 @@ class RemoteModel:
         hint = failed.hint
         if failed.kind is NotAllowed and self._access.key_from:
             hint = f"the key comes from {self._access.key_from}"
+        if failed.kind is UnknownModel and self._access.model_from:
+            hint = f"the model comes from {self._access.model_from}; {hint}"
         return failed.kind(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…", hint=hint)
 
     def _subject(self, failed: AttemptFailed) -> str:

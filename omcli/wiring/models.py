@@ -174,12 +174,19 @@ def _provider(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider
         return None
     from omcli.operations.model_calls import WithFallback
 
-    first = _metered(spec, lane, around)
+    first = _metered(replace(spec, model_from=_who_says("model", lane, around)), lane, around)
     if role.fallback_model is None:
         return first
     second = spec_of(replace(role, model=role.fallback_model), around.settings, os.environ)
     assert second is not None, "a model is named"
-    return WithFallback(first, _metered(second, lane, around), warn=around.warn)
+    named = replace(second, model_from=_who_says("fallback_model", lane, around))
+    return WithFallback(first, _metered(named, lane, around), warn=around.warn)
+
+
+def _who_says(key: str, lane: Lane, around: Surroundings) -> str:
+    """The variable, file or preset that says what a role's key is; nothing where the command line does, or nobody."""
+    origin = around.settings.origin(f"{'observer' if lane is Lane.OBSERVE else 'reflector'}.{key}")
+    return "" if origin in ("flag", "default") else origin
 
 
 def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
