@@ -313,12 +313,14 @@ def test_forty_times_the_same_is_one_row_with_a_count(om: Om) -> None:
 
 
 def test_a_loop_that_was_cut_off_is_recognised_and_asked_smaller(om: Om) -> None:
-    """F34: 400 rows that differ in a number; nothing of it is written."""
+    """F34, V8: 400 rows that differ in a number; nothing of it is written, and the next try is a little warmer."""
     loop = answer(*(said(f"Checked the harbour gauge number {number} again", "m1") for number in range(400)))
     cut = {"text": loop[:-500], "stop": "length"}
     model = script(om, cut, "echo", "echo")
-    om("observe", om.write("t.jsonl", facts(4).text()), "--model", model.model)
+    env = {"OM_OBSERVER_TEMPERATURE": "0.5"}
+    om("observe", om.write("t.jsonl", facts(4).text()), "--model", model.model, env=env)
     assert [len(re.findall("gauge", shown)) for shown in model.transcripts] == [4, 2, 2]
+    assert [asked["temperature"] for asked in model.asked] == [0.5, 0.6, 0.5]
     assert not [text for text in said_by_model(om) if text.startswith("Checked")]
     assert om("usage", "--json").document["total"]["calls"] == 3
 
