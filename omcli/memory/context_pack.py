@@ -93,8 +93,9 @@ def pack(
         order=choice.order,
     )
     scales = Scales(layout=LAYOUTS[to](head), counter=counter.remembering())
-    shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
     own = _within(choice, _in_order(observations))
+    shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
+    shared = ranking.each_once(shared, besides=own)
     order = _newest(own) if choice.is_recent else most_telling(own)
     draft = _Draft(
         budgets=budgets,

@@ -36,6 +36,17 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
     return row.type in _LASTING_IF_HIGH and row.priority is Priority.HIGH
 
 
+def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
+    """Rows without those that say what another says: an item has the words of the row it was made of, and goes before
+    it. What is said `besides` is left out as well."""
+    said = {row.text for row in besides}
+    chosen: dict[str, Observation] = {}
+    for row in rows:
+        if row.text not in said and (row.text not in chosen or row.kind is not Kind.OBSERVATION):
+            chosen[row.text] = row
+    return [row for row in rows if chosen.get(row.text) is row]
+
+
 def score(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:
     """`weight x bias x 2^(-age / 7 days)`: the worth of a row halves every week it was neither written nor used."""
     age = max(0.0, days(now) - days(row.last_used_at or row.dated))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ranking import TIME_CONSTANT, is_shared, ranked, score
+from omcli.memory.ranking import TIME_CONSTANT, each_once, is_shared, ranked, score
 from tests.strategies import instants, observations
 
 NOW = "2026-02-10T12:00:00.000Z"
@@ -126,3 +126,12 @@ def test_what_was_written_to_last_is_shared_whatever_it_is_about(kind: Kind) -> 
 def test_a_hidden_row_is_shared_with_nobody() -> None:
     assert not is_shared(replace(ROW, superseded_by="x"), session="mine")
     assert not is_shared(replace(ROW, dropped_at=NOW), session="mine")
+
+
+def test_an_item_stands_for_the_row_it_was_made_of() -> None:
+    """S0.32: a lasting fact is told once, whoever tells it."""
+    item = replace(ROW, id="0198c0de-0000-7000-8000-000000000002", kind=Kind.ITEM, session=None)
+    other = replace(ROW, id="0198c0de-0000-7000-8000-000000000003", text="another decision")
+    assert each_once([ROW, other, item]) == [other, item]
+    assert each_once([item, ROW]) == [item]
+    assert each_once([ROW, other, item], besides=[replace(ROW, session="mine")]) == [other]
