@@ -1,9 +1,9 @@
 """Whether what a model is asked grows with the transcript, and no faster.
 
-Run as `python -m tests.benchmarks.model_prompts [MESSAGES]`. A conversation is observed in batches of 6,000 tokens by a
-model that answers with as many rows as it is asked for; printed are the tokens of all its prompts over those of the
-transcript, for work of an agent and for talk in short messages, at a tenth of the length and at the whole. Nothing is
-sent anywhere. Ends with 1 where a ratio is above 1.6.
+Run as `python -m tests.benchmarks.model_prompts [MESSAGES]`. A conversation is observed as `om observe` does it where
+nothing is configured but a model, which answers with as many rows as it is asked for; printed are the tokens of all its
+prompts, schemas included, over those of the transcript, for work of an agent and for talk in short messages, at several
+lengths up to the whole. Nothing is sent anywhere. Ends with 1 where a ratio is above 1.6.
 """
 
 from __future__ import annotations
@@ -14,23 +14,19 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from omcli.memory.message import Message, Role, digest
 from omcli.memory.model import Prompt, Reply, Stop
-from omcli.memory.observation import Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch, Incoming, Outcome, Replacement, TokenCounter
+from omcli.memory.ports import Incoming, TokenCounter
+from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.observers.model import ModelObserver
-from omcli.observers.rules import RuleObserver
-from omcli.sqlite.store import SqliteStore
-from omcli.tokenizers.table import counter
-from tests.material import row_id
+from omcli.operations.observe_session import observe_session
+from omcli.settings.resolve import resolve
+from omcli.wiring import Wiring
 
-_BATCH = 6_000
-_STANDING = 150
 _AIM = 1.6
 _SESSION = "talk"
 _NOW = "2026-03-02T20:00:00.000Z"
@@ -55,7 +51,7 @@ class _Asked:
 
     def ask(self, prompt: Prompt) -> Reply:
         shown = "".join(part for part in prompt.content if isinstance(part, str))
-        self.tokens += self.counter.text(prompt.system) + self.counter.text(shown)
+        self.tokens += sum(map(self.counter.text, (prompt.system, shown, json.dumps(prompt.schema))))
         self.calls += 1
         labels = re.findall(r"^(m[0-9]+) .*?(?:user|assistant): (.*)", shown, re.MULTILINE)
         rows = [
@@ -69,52 +65,38 @@ class _Asked:
 def main(arguments: list[str]) -> int:
     """Prints a line per kind of conversation and length."""
     messages = int(arguments[0]) if arguments else 20_000
-    counts = counter()
     worst = 0.0
     print(f"{'conversation':14} {'messages':>8} {'transcript':>11} {'prompts':>11} {'calls':>6} {'ratio':>6}")
     for name, talk in {"agent at work": _work, "short talk": _talk}.items():
-        for length in (messages // 10, messages):
-            model = _Asked(counts)
-            with (
-                TemporaryDirectory(prefix="om-bench-") as folder,
-                SqliteStore.open(Path(folder) / "db", wait=10) as store,
-            ):
-                transcript = _observed(store, list(talk(length)), model, counts)
+        for length in (messages // 10, messages // 4, messages // 2, messages):
+            with TemporaryDirectory(prefix="om-bench-") as folder:
+                transcript, model = _observed(Path(folder), list(talk(length)))
             worst = max(worst, ratio := model.tokens / transcript)
             print(f"{name:14} {length:8,} {transcript:11,} {model.tokens:11,} {model.calls:6} {ratio:6.2f}", flush=True)
     return 0 if worst <= _AIM else 1
 
 
-def _observed(store: SqliteStore, messages: list[Message], model: _Asked, counts: TokenCounter) -> int:
-    """Observes a conversation to its end; the tokens of its messages."""
-    numbers = count()
-    observer = ModelObserver(
-        model, rules=RuleObserver(), counter=counts, new_token=lambda: "5f0e8d31c2a97b64", now=lambda: _NOW
-    )
+def _observed(folder: Path, messages: list[Message]) -> tuple[int, _Asked]:
+    """Observes a conversation to its end; the tokens of its messages, and the model that was asked."""
+    (folder / "replies.json").write_text('"echo"')
+    (folder / "config.toml").touch()
+    said = {"db": folder / "om.db", "observer.model": f"scripted/{folder / 'replies.json'}"}
+    wiring = Wiring(resolve(said, {}, config=folder / "config.toml"), now=_NOW)
+    counts = wiring.counter(None)
+    asked = _Asked(counts)
+    workshop = wiring.observing(wiring.workshop(counts))
+    assert isinstance(workshop.observer, ModelObserver)
+    workshop = replace(workshop, observer=replace(workshop.observer, provider=asked))
     tokens = [counts.message(message) for message in messages]
     incoming = [
         Incoming(message=message, identity=digest(str(number)), key=f"{number:012x}", tokens=tokens[number])
         for number, message in enumerate(messages)
     ]
-    store.append(Session(id=_SESSION, agent="made", cwd="/src/app"), incoming, counter=counts.name, now=_NOW)
-    while batch := store.unobserved(_SESSION, max_tokens=_BATCH, standing=_STANDING):
-        drafts = observer.observe(batch).drafts
-        rows = [_row(draft, row_id(next(numbers)), batch, counts) for draft in drafts]
-        gone = [Replacement(row=old, by=row.id, reason="") for draft, row in zip(drafts, rows, strict=True)
-                for old in draft.replaces]  # fmt: skip
-        outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
-        store.record(batch, rows, outcome=outcome, now=_NOW, replaced=gone)
-    return sum(tokens)
-
-
-def _row(draft: Draft, number: str, batch: Batch, counts: TokenCounter) -> Observation:
-    return Observation(
-        id=number, session=batch.session, project=None, kind=Kind.OBSERVATION, type=draft.type,
-        priority=Priority.of_importance(draft.importance), importance=draft.importance, status=draft.status,
-        text=draft.text, observed_at=_NOW, event_at=draft.event_at, refers_to=draft.refers_to,
-        message_ids=tuple(map(str, draft.sources)), sources=draft.sources, tokens=counts.text(draft.text),
-        counter=counts.name, source=draft.source, tags=draft.tags, metadata=draft.metadata,
-    )  # fmt: skip
+    workshop.store.append(Session(id=_SESSION, agent="made", cwd="/src/app"), incoming, counter=counts.name, now=_NOW)
+    for _ in observe_session(_SESSION, workshop):
+        pass
+    wiring.close()
+    return sum(tokens), asked
 
 
 def _work(length: int) -> Iterator[Message]:

@@ -262,6 +262,8 @@ class Play:
             self.clock.moment += timedelta(seconds=601)
         assert self.watcher.texts() == self.said
         assert self.watcher.untold() == []
+        without_rows = self.watcher.outcomes()
+        assert without_rows["observe empty"] + without_rows["observe deferred"] <= self.happened["nothing"]
         assert self.stores[0].status().pending == 0
         now, later = self.clock.now(), self.clock.later(1)
         for name in "ab":
