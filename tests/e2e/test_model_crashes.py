@@ -58,10 +58,7 @@ class Work:
         """The conversation, with so many messages more."""
         for _ in range(messages):
             number = len(self.talk.lines)
-            if number % 2:
-                self.talk.assistant(f"Buoy {number - 1} lies where the chart has it, {number} metres from the pier.")
-            else:
-                self.talk.user(f"Please look after buoy {number} when you are out there with boat {number}.")
+            self.talk.user(f"Buoy {number} lies where the chart has it, {number} metres from the pier.")
         return self.om.write("buoys.jsonl", self.talk.text())
 
     def commands(self) -> dict[str, list[str | Path]]:
