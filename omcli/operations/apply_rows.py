@@ -42,7 +42,7 @@ def reflected(given: Handed, rows: Mapping[str, Observation], *, counter: TokenC
     material = Material(rows=read, target=0, now=now, protected=protected)
     answer = _answer(given, rows, {row.id: label for label, row in labelled(material).items()})
     _check_texts(answer, material, counter)
-    found = candidate(answer, material, counter)
+    found = candidate(answer, material, counter, retires=True)
     _check_size(given, rows, found.written, counter)
     made = found.reflected
     return replace(

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
-from omcli.memory.anchors import searchable, unsupported
+from omcli.memory.anchors import anchors, searchable, unsupported
 from omcli.memory.dates import minute
 from omcli.memory.observation import FAILURES, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Dropped, Material, Reflected, TokenCounter
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.redaction import redact
 from omcli.memory.replies import row_text
+from omcli.memory.worth import terms_of
 from omcli.reflectors.answers import Answer, Lasting, Merged
 from omcli.reflectors.asking import labelled
 from omcli.reflectors.folding import RANKS, folded, tokens_of
 from omcli.reflectors.items import LASTING_TYPES
+from omcli.reflectors.rules.repeats import speaker
+from omcli.reflectors.rules.sight import is_in_force
 
 _PRIORITIES = {each.value: each for each in Priority}
 _STATUSES = frozenset(each.value for each in Status)
@@ -37,6 +41,8 @@ _MOST_TAGS, _LONGEST_TAG = 8, 40
 _MOST_REJECTED = 0.5
 """The part of an answer's reflections that may fail; of a worse answer nothing is believed, and of a text without
 labels, which says of no row what became of it, nothing already where one fails."""
+_LEAST_TOLD = 0.2
+"""The part of a row's words that a text has at least that tells it, where it has none of its names."""
 
 
 @record
@@ -52,12 +58,16 @@ class Candidate:
     """Whether enough of the answer stood the checks to believe any of it."""
 
 
-def candidate(answer: Answer, material: Material, counter: TokenCounter, *, trims: bool = False) -> Candidate:
-    """The answer as far as it holds. Rows that it does not account for stay in sight, and so do protected ones.
+def candidate(
+    answer: Answer, material: Material, counter: TokenCounter, *, trims: bool = False, retires: bool = False
+) -> Candidate:
+    """The answer as far as it holds. Rows that it does not account for stay in sight, and so do protected ones, and
+    those that matter and that it only claims to tell.
 
     `trims` says that its last reflections are given up, with what they tell, until the target holds; one stays.
+    `retires` says that a reason is enough for a row to go that holds or is open; else a newer one has to be named.
     """
-    checked = _Checked(material=material, rows=labelled(material), counter=counter)
+    checked = _Checked(material=material, rows=labelled(material), counter=counter, retires=retires)
     checked.keep(answer)
     for merged in answer.merged:
         checked.merge(merged)
@@ -78,6 +88,7 @@ class _Checked:
     rows: Mapping[str, Observation]
     """By their labels."""
     counter: TokenCounter
+    retires: bool
     kept: set[str] = field(default_factory=set)
     """Ids of rows that the answer wants to stay."""
     drafts: list[Draft] = field(default_factory=list)
@@ -86,6 +97,8 @@ class _Checked:
     """Ids of rows that give way."""
     told: set[str] = field(default_factory=set)
     """Ids of rows that the answer accounts for."""
+    back: set[str] = field(default_factory=set)
+    """Ids of rows that matter and that a text which was to take their place does not tell."""
     found: Counter[str] = field(default_factory=Counter)
 
     def keep(self, answer: Answer) -> None:
@@ -129,15 +142,18 @@ class _Checked:
         if row.id in self.material.protected and row_text(row.text) not in text:
             self.found["restored"] += 1
             return False
+        if _matters(row) and not _tells(text, row):
+            self.back.add(row.id)
+            return False
         return True
 
     def _repeat(self, same: Observation, ground: Sequence[Observation]) -> None:
-        """A text that a row has already: the others that it was made of are told by that row."""
+        """A text that a row has already: those of the others that it tells give way to that row."""
         self.found["duplicates"] += 1
         if same.id not in self.gone:
             self.kept.add(same.id)
             for row in ground:
-                if self._may_go(row, same.text):
+                if _tells(same.text, row) and self._may_go(row, same.text):
                     self._out(row, "duplicate", by=same.id)
 
     def drop(self, answer: Answer) -> None:
@@ -152,7 +168,11 @@ class _Checked:
                 self.found["restored"] += row.id not in self.kept
             elif row.id not in self.gone and row.id not in self.kept:
                 by = self.rows.get(gone.by)
-                self._out(row, gone.reason, by=by.id if by is not None and by is not row else None)
+                by = None if by is row else by
+                if by is None and _holds(row) and not self.retires:
+                    self.back.add(row.id)
+                else:
+                    self._out(row, gone.reason, by=by.id if by else None)
 
     def _out(self, row: Observation, reason: str, *, by: str | None = None) -> None:
         self.gone.add(row.id)
@@ -194,6 +214,7 @@ class _Checked:
 
     def candidate(self, items: tuple[Draft, ...], *, holds: bool) -> Candidate:
         """What comes of it."""
+        self.found["kept_back"] += len(self.back - self.gone)
         self.found["unaccounted"] += sum(row.id not in self.told for row in self.material.rows)
         self.drafts = _joined(self.drafts, self.material.most_rows)
         anything = bool(self.drafts) or len(self.gone) < len(self.material.rows)
@@ -213,6 +234,30 @@ class _Checked:
         redacted = redact(text)
         self.found["redacted"] += sum(redacted.counts.values())
         return row_text(redacted.text)
+
+
+def _holds(row: Observation) -> bool:
+    """Whether a row says what holds until somebody says otherwise, or what went wrong and was not mended."""
+    return is_in_force(row) or (row.type in FAILURES and row.status is Status.OPEN)
+
+
+def _matters(row: Observation) -> bool:
+    return row.priority is Priority.HIGH or _holds(row)
+
+
+def _tells(text: str, row: Observation) -> bool:
+    """Whether a text may stand for a row: it has one of its names, or some of its words."""
+    said = row.text.removeprefix(f"{speaker(row.text)}: ")
+    if any(anchor and anchor in text for anchor in anchors(said)):
+        return True
+    words = _words(said)
+    return len(words & _words(text)) >= _LEAST_TOLD * len(words)
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    """What a text is about; remembered, for each row is compared with texts and each text with rows."""
+    return terms_of((text,))[0]
 
 
 def _grounds(row: Observation) -> str:

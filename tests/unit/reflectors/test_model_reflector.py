@@ -189,6 +189,59 @@ def test_a_row_that_is_kept_and_cited_stays() -> None:
     assert QUEUE[1] in left(given_rows, reflected)
 
 
+WEIGHTY = (
+    row(5, "Agent: ports go up from 9100, Redis stays on 6379", priority=HIGH),
+    row(6, "User: we decided to grease cranes weekly", Type.DECISION),
+    row(7, "User: never restart anything by daylight", Type.INSTRUCTION),
+    row(8, "User: I prefer tabs over spaces", Type.PREFERENCE, priority=LOW),
+    row(9, "Ran: make harbour → exit 2: no rule to make target", Type.COMMAND_ERROR, status=OPEN),
+    row(11, "用户 决定 每周 给 起重机 上油", Type.DECISION),
+)
+CARELESS = (QUEUE[0], *QUEUE[2:], *WEIGHTY)
+EVERYTHING = [f"o{number}" for number in range(1, len(CARELESS) + 1)]
+
+
+def test_a_row_that_matters_stays_where_the_text_in_its_place_does_not_tell_it() -> None:
+    """V12, S0.33: with a careless model nothing is lost that rules keep; what matters less goes as it says."""
+    given_rows = material(*CARELESS)
+    vague = "Some work on it was done by the agent and the user"
+    for answer in (reply((vague, EVERYTHING)), f"CONDENSED:\n{vague}"):
+        reflected = reflect(given_rows, answer)
+        after = left(given_rows, reflected)
+        assert sorted(texts(after)) == sorted((vague, *texts(WEIGHTY)))
+        assert reflected.findings["kept_back"] == len(WEIGHTY)
+
+
+def test_a_row_that_matters_goes_where_its_names_or_words_are_told() -> None:
+    """S0.33: in other words, by any reflection that cites it, or line by line in a text without labels."""
+    told = "Port 9100 up; grease cranes each week; no daylight restarts; tabs; make harbour fails 每周 给 起重机 上油"
+    vague, exact = ("The queue and more", EVERYTHING), (told, EVERYTHING)
+    for answer in (reply(exact), reply(vague, exact), f"CONDENSED:\nThe queue and more\n{told}"):
+        given_rows = material(*CARELESS)
+        reflected = reflect(given_rows, answer)
+        assert not [each for each in left(given_rows, reflected) if each in WEIGHTY]
+        assert "kept_back" not in reflected.findings
+
+
+def test_a_row_that_no_row_repeats_is_not_dropped_as_repeated() -> None:
+    """V14: a reply that folds everything into the words of one row tells nothing of the others."""
+    given_rows = material(*QUEUE, target=5)
+    reflected = reflect(given_rows, reply((QUEUE[0].text, ["o1", "o2", "o3", "o4"])))
+    assert texts(left(given_rows, reflected)) == texts(given_rows.rows[:1] + given_rows.rows[2:])
+
+
+def test_what_holds_is_dropped_only_for_a_row_that_is_named() -> None:
+    """R2, V12: a decision, a standing instruction, an open error."""
+    newer = {"row": "o6", "reason": "superseded", "by": "o7"}
+    for gone in ({"row": "o6", "reason": "trivial", "by": None}, newer | {"by": "o6"}, newer | {"by": "o99"}):
+        given_rows = material(*QUEUE, *WEIGHTY)
+        reflected = reflect(given_rows, reply(("The queue is in Postgres", ["o1", "o2"]), drop=[gone]))
+        assert WEIGHTY[1] in left(given_rows, reflected)
+        assert reflected.findings["kept_back"] == 1
+    reflected = reflect(given_rows, reply(("The queue is in Postgres", ["o1", "o2"]), drop=[newer]))
+    assert WEIGHTY[1] not in left(given_rows, reflected)
+
+
 def test_what_was_open_is_not_closed_unsaid() -> None:
     """R9."""
     open_rows = [
