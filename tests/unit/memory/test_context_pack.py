@@ -21,7 +21,7 @@ from omcli.memory.layouts.layout import PREAMBLE
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.memory.ports import TokenCounter
-from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT, is_shared
+from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT, each_once, is_shared
 from omcli.memory.session import Session
 from omcli.memory.tier import Tier
 from omcli.tokenizers.counter import Counter
