@@ -73,7 +73,14 @@ def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | N
         name="reflection",
         max_output=ladder.max_output,
         temperature=None if ladder.temperature is None else round(ladder.temperature + ladder.step * attempt, 4),
+        session=_session(material),
     )
+
+
+def _session(material: Material) -> str | None:
+    """The session that all rows are of; None where they are of several."""
+    sessions = {row.session for row in material.rows}
+    return sessions.pop() if len(sessions) == 1 else None
 
 
 _CLOSING = "Reply with the JSON object and nothing else."

@@ -6,6 +6,7 @@ from omcli.memory.model import Call
 from omcli.memory.record import replace
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
+from tests.e2e.transcripts import tide_story
 
 NOW = ("--now", "2026-02-12T12:00:00Z")
 CALL = Call(
@@ -125,3 +126,14 @@ def test_a_store_that_is_not_there_is_not_made(om: Om) -> None:
     om("items")
     om("pending")
     assert not om.db.exists()
+
+
+def test_calls_are_of_the_session_they_were_made_for(om: Om) -> None:
+    """Of observing and of reflecting, through every attempt."""
+    om.write("replies.json", '"echo"')
+    model = ("--model", f"scripted/{om.folder / 'replies.json'}")
+    om("observe", "-q", om.write("t.jsonl", tide_story(session="tides").text()), *model)
+    om("reflect", "-q", "--session", "tides", *model, code=None)
+    lines = [(line["session"], line["calls"]) for line in om("usage", "--by", "session", "--json").document["usage"]]
+    assert lines == [("tides", lines[0][1])]
+    assert lines[0][1] >= 2

@@ -23,7 +23,7 @@ from omcli.observers.model.trimming import size_of, trimmed
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LARGEST_PICTURE = 5_000_000
 """Bytes of an image that endpoints accept."""
-_LEAST_PREVIOUS, _PREVIOUS_SHARE = 1_000, 6
+_LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
 """Tokens of rows that stand which are shown beside a small transcript, and their share beside a larger one."""
 _WARMER = 0.1
 
@@ -80,7 +80,9 @@ class ModelObserver:
         token = self.new_token()
 
         def ask(correction: str = "") -> str:
-            situation = Situation(now=self.now(), cwd=batch.cwd, guidance=self.guidance, correction=correction)
+            situation = Situation(
+                now=self.now(), cwd=batch.cwd, guidance=self.guidance, correction=correction, session=batch.session
+            )
             return complete(
                 self.provider.ask(
                     prompt(evidence, situation, token=token, max_output=self.limits.reply, temperature=self.temperature)

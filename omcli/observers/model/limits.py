@@ -12,7 +12,7 @@ class Limits:
     transcript: int = 35_000
     """What is shown of a batch. Messages of a larger one are shown by their beginnings and ends."""
     previous: int | None = 4_000
-    """Rows that stand, at most; and not more than a sixth of the transcript, or a thousand. None: all of them."""
+    """Rows that stand, at most; and not more than an eighth of the transcript, or 700. None: all of them."""
     output: int = 8_000
     """The texts of all rows of a reply together."""
     reply: int | None = None

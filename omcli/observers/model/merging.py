@@ -15,12 +15,12 @@ _HELD = frozenset({Type.BLOCKER, Type.DECISION, Type.INSTRUCTION, Type.PREFERENC
 """Types of rows that are never lost, however little they weigh."""
 _MATTERS = 7
 """The importance from which on a row is not lost either."""
-_MATTERS_UNSAID = 6
+_MATTERS_UNSAID = 5
 """The same for a message that no row of the model comes from: it says nothing of it in other words."""
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are settled later, as long as they are known to be open."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
-"""Types that a model gives a row when it tells no more of it; rules know whether it is a request or a question."""
+"""Types that a model gives a row when it tells no more of it; rules know what kind of thing was said."""
 
 
 @record
@@ -75,8 +75,8 @@ def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
     importance = max([draft.importance, *(rule.importance for rule in told if _matters(rule))])
     asked = [rule for rule in told if rule.type in _ASKED]
     if draft.type in _VAGUE:
-        same = next((rule.type for rule in asked if rule.sources == draft.sources), draft.type)
-        draft = replace(draft, type=same)
+        same = [rule.type for rule in told if rule.sources == draft.sources and rule.type in _ASKED | _HELD]
+        draft = replace(draft, type=next(iter(same), draft.type))
     known = [rule.status for rule in asked if rule.type is draft.type]
     status = draft.status or next((status for status in known if status), None)
     return replace(draft, importance=importance, status=status)

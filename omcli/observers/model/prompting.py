@@ -26,6 +26,8 @@ class Situation:
     """What the user's own configuration adds to the rules."""
     correction: str = ""
     """What was wrong with an earlier reply."""
+    session: str | None = None
+    """For the ledger; it is not told."""
 
 
 def prompt(
@@ -51,6 +53,7 @@ def prompt(
         name=NAME,
         max_output=max_output,
         temperature=temperature,
+        session=situation.session,
     )
 
 

@@ -86,7 +86,7 @@ def test_what_a_model_says_in_its_own_words_does_not_come_back() -> None:
     assert [draft.text for draft in rows.drafts] == ["User prefers oak tables"]
 
 
-@pytest.mark.parametrize(("importance", "is_kept"), [(5, False), (6, True)])
+@pytest.mark.parametrize(("importance", "is_kept"), [(4, False), (5, True)])
 def test_of_a_message_the_model_passes_over_more_comes_back(importance: int, is_kept: bool) -> None:
     rule = _draft("User: The harbour opens at eight", importance=importance)
     assert (rule in merged([_model("Something else", 2)], [rule], {}).drafts) is is_kept
@@ -105,6 +105,16 @@ def test_a_row_that_a_model_calls_an_event_is_the_request_that_rules_know_it_for
     asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=Status.OPEN)
     (row,) = merged([_model("User asked to lint the harbour invoices", kind=Type.EVENT)], [asked], {}).drafts
     assert (row.type, row.status, row.source) == (Type.REQUEST, Status.OPEN, Source.MODEL)
+
+
+@pytest.mark.parametrize("kind", [Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.BLOCKER, Type.CORRECTION])
+def test_what_holds_from_now_on_does_so_also_where_a_model_calls_it_a_fact(kind: Type) -> None:
+    """A pack prefers such rows, and a later one of the kind takes their place."""
+    rule = _draft("User: I prefer oak for the tables", kind=kind)
+    (row,) = merged([_model("User prefers oak tables", kind=Type.EVENT)], [rule], {}).drafts
+    assert (row.type, row.source) == (kind, Source.MODEL)
+    (told,) = merged([_model("User prefers oak tables", kind=Type.TASK)], [rule], {}).drafts
+    assert told.type is Type.TASK
 
 
 @pytest.mark.parametrize("status", [Status.OPEN, Status.DONE])
