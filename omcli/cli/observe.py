@@ -59,6 +59,9 @@ def observe(
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
     later: Annotated[bool, option("--later", help="Only keep the messages; `om tick` observes them.")] = False,
+    verify: Annotated[
+        bool, option("--verify", help="Leave out rows of a model that name what their messages don't.")
+    ] = False,
     tolerant: Annotated[bool, best_effort()] = False,
 ) -> None:
     """Take transcripts in and print what is worth remembering.
@@ -75,6 +78,7 @@ def observe(
 
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     say(run, "observer", provider=observer, model=model, base_url=base_url)
+    run.say({"observe.verify": verify or None})
     if run.settings.disabled:
         run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing was taken in")
         files = []

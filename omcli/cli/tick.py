@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
 from omcli.cli.diagnostics import Ended
-from omcli.cli.model_options import OF_MODELS, best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.diagnostics import as_dict as error_as_dict
+from omcli.cli.model_options import OF_MODELS, best_effort, end, named_model, named_provider, named_url, say, tell
 from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.rows import full_row
 
@@ -56,16 +57,21 @@ def tick(
             workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
             studio = run.wiring.studio(run.wiring.observing(workshop))
             for ticked in tick.tick(studio, when, session=session):
-                _tell(run, ticked)
+                _tell(run, ticked, is_tolerant=tolerant)
                 done.append(ticked)
-    except OF_MODELS as error:
+    except OF_MODELS as error:  # nobody was asked
         tell(run, error, is_tolerant=tolerant)
         if not tolerant:
             raise Ended(error.exit_code) from None
+        return
     _finish(run, done, check=check)
+    failures = [ticked.error for ticked in done if ticked.error is not None]
+    end(next((error for error in failures if not (tolerant and isinstance(error, OF_MODELS))), None))
 
 
-def _tell(run: Run, ticked: Ticked) -> None:
+def _tell(run: Run, ticked: Ticked, *, is_tolerant: bool) -> None:
+    if ticked.error is not None:
+        tell(run, ticked.error, about=ticked.session, is_tolerant=is_tolerant and isinstance(ticked.error, OF_MODELS))
     if run.json:
         return
     from omcli.cli.reflect import summary
@@ -75,7 +81,8 @@ def _tell(run: Run, ticked: Ticked) -> None:
         run.output.row(row)
     parts = [f"{len(ticked.rows)} observations"] if ticked.observe else []
     parts += [summary(reflection)] if reflection else []
-    run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
+    if ticked.error is None or ticked.rows:
+        run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
 
 
 def _finish(run: Run, done: Iterable[Ticked], *, check: bool) -> None:
@@ -102,6 +109,8 @@ def _as_dict(ticked: Ticked, *, check: bool) -> dict[str, object]:
         return found
     from omcli.cli.reflect import as_dict
 
+    if ticked.error is not None:
+        found["error"] = error_as_dict(ticked.error)
     found["observations"] = [full_row(row) for row in ticked.rows]
     found["reflections"] = [full_row(row) for row in ticked.reflection.rows] if ticked.reflection else []
     if ticked.reflection:

@@ -12,9 +12,11 @@ from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
-from omcli.operations.observe_session import Step, observe_session
+from omcli.operations.observe_session import OF_THESE_MESSAGES, Step, observe_session
 from omcli.operations.tally import Counts
 from omcli.operations.workshop import Workshop
+
+_OF_MODELS = (ProviderFailed, NotAllowed, BadConfiguration)
 
 
 @record
@@ -100,8 +102,8 @@ def observe_files(
     """
     for entry in inputs:
         report = _observe_file(entry, workshop, session, each)
-        if isinstance(report.error, (ProviderFailed, NotAllowed, BadConfiguration)):
-            workshop = replace(workshop, observer=None)  # whom it failed once it would fail again; the rest is kept
+        if isinstance(report.error, _OF_MODELS) and not isinstance(report.error, OF_THESE_MESSAGES):
+            workshop = replace(workshop, observer=None)  # it would fail again; the rest is kept
         yield report
 
 

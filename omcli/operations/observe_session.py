@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from omcli.memory.errors import BadConfiguration, CutOff, Looped, NotAllowed, OmError, PromptTooLong, ProviderFailed
+from omcli.memory.errors import (
+    BadConfiguration,
+    CutOff,
+    Looped,
+    NotAllowed,
+    OmError,
+    PromptTooLong,
+    ProviderFailed,
+    Refused,
+    Unusable,
+)
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Batch, Lane, Observed, Observer, Outcome
 from omcli.memory.record import field, record
@@ -14,6 +24,8 @@ from omcli.operations.workshop import Workshop
 
 STANDING_ROWS = 150
 """Rows an observer is shown of what was written before: the newest, and the newest that may change."""
+OF_THESE_MESSAGES = (CutOff, PromptTooLong, Refused, Unusable)
+"""What a model fails at since it was given these messages: with others it may not."""
 _MOST_HALVINGS = 4
 """How often a batch is made smaller since the model cannot read so much at once."""
 

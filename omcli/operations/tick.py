@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from omcli.memory.errors import LaneTaken, OmError, StaleBatch
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Pending, SessionSummary
-from omcli.memory.record import record
+from omcli.memory.record import record, replace
 from omcli.operations import reflect
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe_session import OF_THESE_MESSAGES, observe_session
 from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.workshop import Workshop
 
+_OF_ONE_SESSION = (*OF_THESE_MESSAGES, LaneTaken, StaleBatch)
+"""What keeps no other session from being worked on."""
 _ALL = 1_000_000_000
 """More tokens than any session has."""
 
@@ -52,6 +55,8 @@ class Ticked:
     """Whether reflecting was due."""
     rows: tuple[Observation, ...] = ()
     reflection: Reflection | None = None
+    error: OmError | None = None
+    """What ended the work on it; what was done before stays done."""
 
 
 def due(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
@@ -67,20 +72,26 @@ def due(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ti
 def tick(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
     """Does what is due: first a session is observed, then, as it is after that, reflected on.
 
-    Raises what observing and reflecting raise; what was done before stays done.
+    What goes wrong with a session is said in its report. It is the last one if each would go wrong: where an endpoint
+    is down, or a store locked.
     """
     for found in due(studio, when, session=session):
-        rows: tuple[Observation, ...] = ()
+        ticked = _ticked(found, studio, when)
+        yield ticked
+        if ticked.error is not None and not isinstance(ticked.error, _OF_ONE_SESSION):
+            return
+
+
+def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
+    rows: list[Observation] = []
+    try:
         if found.observe:
-            steps = observe_session(found.session, studio.workshop, batches=when.batches)
-            rows = tuple(row for step in steps for row in step.rows)
-        yield Ticked(
-            session=found.session,
-            observe=found.observe,
-            reflect=reflect.is_due(found.session, studio),
-            rows=rows,
-            reflection=_reflected(found.session, studio),
-        )
+            for step in observe_session(found.session, studio.workshop, batches=when.batches):
+                rows += step.rows
+        fold = reflect.is_due(found.session, studio)
+        return replace(found, reflect=fold, rows=tuple(rows), reflection=_reflected(found.session, studio))
+    except OmError as error:
+        return replace(found, rows=tuple(rows), error=error)
 
 
 def _reflected(session_id: str, studio: Studio) -> Reflection | None:

@@ -49,6 +49,8 @@ class ObserveSettings:
     """How long a model is asked to be."""
     previous_tokens: Tokens | None = 1_500
     """Rows of before that a model is shown, so that it does not repeat them."""
+    verify: bool = False
+    """Whether rows of a model that name what their messages don't are left out, and not kept as unverified."""
     precompute: Amount = 0.0
     """When a batch is observed ahead of its time: at a share of `tokens`, or every so many; 0 for never."""
     precompute_late: Tokens = 0

@@ -129,6 +129,7 @@ def observer(around: Surroundings) -> ChosenObserver | None:
         images=around.picture,
         guidance=_guidance(role, observe.sentences),
         temperature=temperature(around.settings, "observer"),
+        verify=observe.verify,
     )
     stand_in = rules if role.fallback == RULES else None
     return ChosenObserver(

@@ -72,13 +72,13 @@ def test_a_batch_holds_what_no_observation_covers(om: Om) -> None:
 
 def test_what_was_written_before_is_shown_as_not_to_be_repeated(om: Om) -> None:
     """T11; messages have labels of their own in each batch, so that a model can't cite those of another."""
-    model = script(om, answer(said("Previous observation", "m1")), NOTHING)
+    model = script(om, answer(said("Previous observation", "m50")), NOTHING)
     transcript = om.write("t.jsonl", facts(50).text())
     om("observe", transcript, "--model", model.model)
     transcript.write_text(facts(53).text())
     om("observe", transcript, "--model", model.model)
     before, _, fenced = model.prompts[1].partition("<<< transcript")
-    assert re.search(r"Already recorded, do not repeat:\no1 .*Previous observation\n", before)
+    assert re.search(r"Already recorded, do not repeat:\n(o.*\n)*o[0-9]+ .*Previous observation\n", before)
     assert re.findall("^(m[0-9]+) .*gauge ([0-9]+)", fenced, re.MULTILINE) == [("m1", "50"), ("m2", "51"), ("m3", "52")]
 
 
@@ -253,6 +253,19 @@ def test_rows_are_held_against_what_was_shown(om: Om, row: dict[str, object], co
         assert ("unverified" in one.get("tags", [])) == ("unverified" in count)
 
 
+def test_what_is_in_no_message_is_left_out_where_that_is_wanted(om: Om) -> None:
+    """F37: `--verify`, or `observe.verify`."""
+    good = [said(f"The gauge {number} stands", f"m{number + 1}") for number in (1, 2)]
+    model = always(om, answer(*good, said("Gauge 0 is in src/made/up.py", "m1")))
+    transcript = om.write("t.jsonl", facts(3).text())
+    report = om("observe", transcript, "--model", model.model, "--verify", "--json").document["files"][0]
+    assert report["findings"]["unverified"] == 1
+    assert not [row for row in rows(om) if "made/up" in row["text"]]
+    other = om.write("u.jsonl", facts(3).text().replace(Talk().session, "other"))
+    om("observe", other, "--model", model.model, env={"OM_OBSERVE_VERIFY": "true"})
+    assert not [row for row in rows(om) if "made/up" in row["text"]]
+
+
 def test_a_reply_that_mostly_cites_what_does_not_exist_is_no_reply(om: Om) -> None:
     """F37: it may be corrected once; then nothing is written, and all of it waits."""
     invented = answer(said("One", "m7"), said("Two", "m8"))
@@ -281,7 +294,7 @@ def test_the_same_observation_is_one_row_however_often_it_comes(om: Om) -> None:
     transcript.write_text(facts(3).text())
     second = om("observe", transcript, "--model", model.model, "--json").document["files"][0]
     assert (first["findings"]["duplicates"], second["findings"]["duplicates"]) == (1, 1)
-    (row,) = rows(om)
+    (row,) = [row for row in rows(om) if row["source"] == "model"]
     assert len(row["message_ids"]) == 2
     assert pending(om) == 0
 
@@ -376,7 +389,7 @@ def test_a_row_as_long_as_a_book_is_cut(om: Om) -> None:
     [
         " ",
         "Certainly! I am happy to look at it.",
-        {"text": "I would rather not.", "stop": "refusal"},
+        {"text": NOTHING, "stop": "refusal"},
         {"error": "unreachable"},
         {"error": "not-a-model"},
         answer(said("Gauge 0 stands", "m1"))[:-30],
@@ -422,6 +435,15 @@ def test_the_last_error_is_shown_until_it_works_again(om: Om) -> None:
     (error,) = om("status", "--json").document["errors"]
     assert (error["lane"], error["session"]) == ("observe", tide_story().session)
     om("observe", transcript, "--model", script(om, "echo").model)
+    assert om("status", "--json").document["errors"] == []
+
+
+def test_an_agent_that_observes_for_itself_ends_an_error_as_well(om: Om) -> None:
+    """What waited for a reason waits no more."""
+    failing = always(om, {"error": "unreachable", "text": "the gauge model is out"})
+    om("observe", om.write("t.jsonl", facts(1).text()), "--model", failing.model, code=69)
+    token = om("pending", "--json").document["token"]
+    om("apply", "-", stdin=json.dumps({"token": token, "observations": [said("Gauge 0 stands", "m1")]}))
     assert om("status", "--json").document["errors"] == []
 
 
@@ -699,15 +721,36 @@ def test_settings_of_a_model_reach_it(om: Om) -> None:
 def test_observer_and_reflector_have_models_of_their_own(om: Om) -> None:
     """S1.6: and without one the reflector takes the observer's."""
     observer, reflector = (always(om, "echo", name=f"{name}.json") for name in ("observer", "reflector"))
-    of_observer = {"OM_OBSERVER_MODEL": observer.model}
-    of_both = {**of_observer, "OM_REFLECTOR_MODEL": reflector.model}
-    for name, env, asked in (
-        ("a", of_both, (["observations"], ["reflection"])),
-        ("b", of_observer, (["observations"] * 2 + ["reflection"], ["reflection"])),
-    ):
-        om("observe", om.write(f"{name}.jsonl", tide_story(session=name).text()), env=env)
-        om("reflect", "--session", name, env=env)
-        assert [[ask["name"] for ask in model.asked] for model in (observer, reflector)] == list(asked)
+    own = {"OM_OBSERVER_MODEL": observer.model, "OM_REFLECTOR_MODEL": reflector.model}
+    om("observe", om.write("t.jsonl", tide_story().text()), env=own)
+    om("reflect", env=own)
+    assert {ask["name"] for ask in observer.asked} == {"observations"}
+    assert {ask["name"] for ask in reflector.asked} == {"reflection"}
+    om("observe", om.write("t.jsonl", tide_story(session="other").text()), "--observer", "rules")
+    om("reflect", "--session", "other", env={"OM_OBSERVER_MODEL": observer.model})
+    assert {ask["name"] for ask in observer.asked} == {"observations", "reflection"}
+
+
+def test_settings_of_a_reflector_reach_it(om: Om) -> None:
+    """S1.6, S3.4: its own temperature, length and second model; rules stand in where that is wanted (S3.5)."""
+    transcript = om.write("t.jsonl", tide_story().text())
+    om("observe", transcript, "--observer", "rules")
+    first = always(om, {"error": "unreachable"}, name="first.json")
+    second = always(om, {"error": "not-a-model", "text": "no model here"}, name="second.json")
+    env = {
+        "OM_REFLECTOR_MODEL": first.model, "OM_REFLECTOR_FALLBACK_MODEL": second.model,
+        "OM_REFLECTOR_TEMPERATURE": "0.1", "OM_REFLECTOR_MAX_OUTPUT": "777",
+    }  # fmt: skip
+    before = rows(om)
+    run = om("reflect", env=env, code=69)
+    assert "asking second.json" in run.stderr
+    assert "no model here" in run.stderr
+    assert [(ask["temperature"], ask["max_output"]) for ask in (*first.asked, *second.asked)] == [(0.1, 777)] * 2
+    assert rows(om) == before
+    (error,) = om("status", "--json").document["errors"]
+    assert (error["lane"], error["error"]) == ("reflect", "no model here")
+    om("reflect", env={**env, "OM_REFLECTOR_FALLBACK": "rules"})
+    assert om("status", "--json").document["errors"] == []
 
 
 def test_rules_stand_in_where_that_is_wanted(om: Om) -> None:

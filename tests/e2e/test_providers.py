@@ -56,8 +56,8 @@ class Machine:
         assert len(errors[0]) < 400
         assert KEY not in run.stderr
         assert run.stdout == ""
-        assert rows(self.om) == []
-        assert pending(self.om) == 8
+        numbers = self.om("status", "--json").document
+        assert (numbers["observations"], numbers["pending"]) == (0, 8)
         return run.stderr
 
 
@@ -201,14 +201,21 @@ def test_a_stream_that_fails_again_is_a_failure(on_messages: Machine) -> None:
     assert len(on_messages.fake.asked) == 2
 
 
-@pytest.mark.parametrize("status", [401, 402, 403])
-def test_a_key_that_is_not_accepted_is_exit_77_and_not_tried_again(machine: Machine, status: int) -> None:
+@pytest.mark.parametrize("status", [402, 403])
+def test_what_is_not_paid_for_or_not_allowed_is_exit_77(on_chat: Machine, status: int) -> None:
+    """F76."""
+    assert "no good" in on_chat.fails(Act(status=status, error="no good"), code=77)
+    assert len(on_chat.fake.asked) == 1
+
+
+def test_a_key_that_is_not_accepted_is_exit_77_and_not_tried_again(machine: Machine) -> None:
     """F76: it says where the key comes from, and never what it is."""
-    told = machine.fails(Act(status=status, error=f"the key {KEY} is no good"), code=77)
+    told = machine.fails(Act(status=401, error=f"the key {KEY} is no good"), code=77)
     assert f"the key comes from {KEYS[machine.wire]}" in told
     assert len(machine.fake.asked) == 1
-    assert "no good" in machine.om("status").stdout
-    assert KEY not in machine.om("status").stdout
+    status = machine.om("status").stdout
+    assert "no good" in status
+    assert KEY not in status
 
 
 def test_an_unknown_model_is_exit_78_and_says_who_named_it(machine: Machine) -> None:
@@ -247,13 +254,25 @@ def test_a_wait_past_the_deadline_is_not_begun(on_chat: Machine) -> None:
     assert len(on_chat.fake.asked) == 1
 
 
-@pytest.mark.parametrize("status", [500, 503, 529])
-def test_an_endpoint_out_of_order_is_asked_three_times(machine: Machine, status: int) -> None:
+@pytest.mark.parametrize(("wire", "status"), [("openai", 500), ("openai", 503), ("anthropic", 529)])
+def test_an_endpoint_out_of_order_is_asked_three_times(om: Om, fake_model: FakeModel, wire: str, status: int) -> None:
     """F78: exit 69."""
+    machine = Machine(om, fake_model, wire)
     told = machine.fails(*[Act(status=status, error="out of order", headers=SOON)] * 4, code=69)
     assert "out of order" in told
     assert f"HTTP {status}" in told
-    assert len(machine.fake.asked) == 3
+    assert len(fake_model.asked) == 3
+
+
+def test_what_an_endpoint_says_does_nothing_to_a_terminal(on_chat: Machine) -> None:
+    """F40: one line, cut, without control characters or secrets; and so it is kept."""
+    secret = FAKES["GitHub, personal"].secret
+    said = f"\x1b[31mno\nway\r\x07 {secret} " + "x" * 5_000
+    told = on_chat.fails(Act(status=400, error=said), code=69)
+    status = on_chat.om("status").stdout
+    assert not [letter for letter in told + status if letter < " " and letter != "\n"]
+    assert secret not in told + status
+    assert "way" in status
 
 
 def test_a_prompt_too_long_for_the_model_is_halved(machine: Machine) -> None:
@@ -397,14 +416,13 @@ def test_a_missing_key_as_json(om: Om) -> None:
     assert run.document["files"][0]["pending"] == 8
 
 
-def test_a_failure_that_is_tolerated_ends_with_0(machine: Machine) -> None:
-    """D4, D5: `--best-effort`; with `--strict` it is an error all the same."""
-    machine.fake.then(Act(status=401, error="no good"))
-    run = machine.observe("--best-effort")
+def test_a_failure_that_is_tolerated_ends_with_0(on_chat: Machine) -> None:
+    """D4, D5: with `--best-effort`; with `--strict` it is an error as it is without."""
+    on_chat.fake.then(*[Act(status=401, error="no good")] * 2)
+    run = on_chat.observe("--best-effort")
     assert "om: warning: " in run.stderr
-    assert pending(machine.om) == 8
-    machine.fake.then(Act(status=401, error="no good"))
-    machine.observe("--strict", code=77)
+    assert pending(on_chat.om) == 8
+    on_chat.observe("--strict", code=77)
 
 
 def test_a_ctrl_c_while_an_endpoint_hangs_ends_at_once(on_chat: Machine) -> None:
@@ -449,19 +467,19 @@ def test_no_secret_is_in_any_request(machine: Machine) -> None:
 # Reflecting
 
 
-def test_reflecting_fails_in_the_same_ways(machine: Machine) -> None:
+def test_reflecting_fails_in_the_same_ways(on_chat: Machine) -> None:
     """F7, T48: the rows stay as they are, and the error is kept."""
-    machine.observe("--observer", "rules")
-    before = rows(machine.om)
-    machine.fake.then(Act(status=401, error="no good"))
-    machine.om("reflect", env=machine.env, code=77)
-    machine.fake.then(Act(html=True))
-    run = machine.om("reflect", env=machine.env, code=69)
+    on_chat.observe("--observer", "rules")
+    before = rows(on_chat.om)
+    on_chat.fake.then(Act(status=401, error="no good"))
+    on_chat.om("reflect", env=on_chat.env, code=77)
+    on_chat.fake.then(Act(html=True))
+    run = on_chat.om("reflect", env=on_chat.env, code=69)
     assert "not a model endpoint" in run.stderr
-    assert rows(machine.om) == before
-    assert calls(machine.om)["failed"] == 2
-    machine.fake.then(Act(html=True))
-    assert "warning" in machine.om("reflect", "--best-effort", env=machine.env).stderr
+    assert rows(on_chat.om) == before
+    assert calls(on_chat.om)["failed"] == 2
+    on_chat.fake.then(Act(html=True))
+    assert "warning" in on_chat.om("reflect", "--best-effort", env=on_chat.env).stderr
 
 
 def test_a_program_is_a_model_too(om: Om) -> None:

@@ -57,9 +57,9 @@ def _is_lost(draft: Draft, verified: Sequence[Draft]) -> bool:
     if draft.replaces:
         settled = {row for other in verified for row in other.replaces}
         return not settled.issuperset(draft.replaces)
+    is_unsaid = not any(set(other.sources) & set(draft.sources) for other in verified)
     if draft.type in _ASKED and draft.status is Status.OPEN:
         verified = [other for other in verified if other.status is Status.OPEN]
-    is_unsaid = not any(set(other.sources) & set(draft.sources) for other in verified)
     return (_matters(draft) or (is_unsaid and draft.importance >= _MATTERS_UNSAID)) and not covers(verified, draft)
 
 

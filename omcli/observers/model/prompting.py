@@ -27,7 +27,7 @@ class Situation:
     correction: str = ""
     """What was wrong with an earlier reply."""
     session: str | None = None
-    """For the ledger; it is not told."""
+    """Whose messages they are: for the ledger, the model is not told."""
 
 
 def prompt(

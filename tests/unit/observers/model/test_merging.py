@@ -124,6 +124,17 @@ def test_a_request_has_the_status_that_the_rules_know(status: Status) -> None:
     assert (row.source, row.status) == (Source.MODEL, status)
 
 
+def test_a_statement_that_rules_take_for_a_request_is_not_told_twice() -> None:
+    """Whether something is said of a message does not depend on whether it is open."""
+    asked = _draft("User: The gauge stands in harbour 7.", 1, kind=Type.REQUEST, importance=6, status=Status.OPEN)
+    assert _kept([_model("The gauge stands in harbour 7.", 1)], asked) is False
+    assert _kept([_model("Something else", 2)], asked) is True
+
+
+def _kept(by_model: list[Draft], rule: Draft) -> bool:
+    return rule in merged(by_model, [rule], {}).drafts
+
+
 def test_an_unverified_row_covers_nothing() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE)
     assert rule in merged([_model("User prefers oak tables", tags=("unverified",))], [rule], {}).drafts
