@@ -78,10 +78,11 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
 
     place = Place(project=run.project, session=session, current=run.current_session)
     found, note = chosen(run.wiring.store, place)
+    if found is None:
+        nothing = f"there is no session `{session}`" if session else "nothing to reflect on"
+        return Reflection(scope=Scope(session=session), ending=None, note=nothing)
     if note:
         run.talk.note(note)
-    if found is None:
-        return Reflection(scope=Scope(session=session), ending=None, note="nothing to reflect on")
     return reflect_session(found.id, studio, meta=meta, dry_run=dry_run, again=again)
 
 

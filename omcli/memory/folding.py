@@ -62,6 +62,14 @@ class Attempt:
         """Whether nothing came of these rows, and nothing would the next time: a model that is down may be up again."""
         return self.ending is Ending.EMPTY or bool(self.figures.get("in_vain"))
 
+    def why_not(self, mark: str) -> str | None:
+        """Why rows of this fingerprint need not be tried again; None where nothing is known of them."""
+        if self.fingerprint == mark and self.is_in_vain:
+            return f"nothing has changed since {self.at}, when nothing could be made of these rows"
+        if self.figures.get("left") == mark:
+            return f"nothing has changed since {self.at}, when these rows were left as they are"
+        return None
+
 
 def fingerprint(rows: Iterable[Observation], *how: str) -> str:
     """A digest of rows and of how they are to be folded. Rows are never edited, so their ids tell all of them."""

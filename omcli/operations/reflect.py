@@ -95,6 +95,8 @@ class Reflection:
     rows: tuple[Observation, ...] = ()
     """Reflections."""
     items: tuple[Observation, ...] = ()
+    left: tuple[Observation, ...] = ()
+    """Of the rows it was made from, those that stay in sight."""
     condensed: int = 0
     """Rows that went out of sight."""
     findings: Mapping[str, int] = field(default_factory=dict)
@@ -118,33 +120,51 @@ def reflect_session(
     if not rows:
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
     mark = fingerprint(rows, studio.name)
-    last = work.store.last_attempt(scope)
-    if last and last.is_in_vain and last.fingerprint == mark and not again:
-        note = f"nothing has changed since {last.at}, when nothing could be made of these rows"
+    if not again and (note := tried(scope, mark, work)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     if dry_run:
         return made(scope, rows, studio.reflector.reflect(_material(rows, studio)), work)[0]
     with held(session_id, Lane.REFLECT, work):
         reflected = reflected_or_noted(studio, _material(rows, studio), scope, mark)
         reflection, replaced = made(scope, rows, reflected, work)
-        work.store.fold(as_folding(reflection, rows, reflected.dropped, replaced, mark), now=work.clock.now())
+        again_with = reflection.rows if studio.policy.meta is Meta.WHOLE else ()
+        left = fingerprint((*reflection.left, *again_with), studio.name)
+        folding = as_folding(reflection, rows, reflected.dropped, replaced, mark, left=left)
+        work.store.fold(folding, now=work.clock.now())
     return reflection
 
 
+def tried(scope: Scope, mark: str, workshop: Workshop) -> str | None:
+    """Why rows of this fingerprint need not be tried again; None where they may be."""
+    last = workshop.store.last_attempt(scope)
+    return last.why_not(mark) if last else None
+
+
 def is_due(session_id: str, studio: Studio) -> bool:
+    """Whether anything of the session is to be folded."""
+    return rows_are_due(session_id, studio) or meta_is_due(session_id, studio)
+
+
+def rows_are_due(session_id: str, studio: Studio) -> bool:
     """Whether the session has grown so much that its rows are to be folded."""
     policy, counter = studio.policy, studio.workshop.counter.name
     stored = studio.workshop.store.visible_tokens(session_id)
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
         return False  # known from an index, without reading a row
-    return policy.is_due(_tokens(rows_to_fold(session_id, studio), studio.workshop)) or meta_is_due(session_id, studio)
+    rows = rows_to_fold(session_id, studio)
+    return policy.is_due(_tokens(rows, studio.workshop)) and not _tried(session_id, rows, studio)
 
 
 def meta_is_due(session_id: str, studio: Studio) -> bool:
     """Whether there are so many reflections of a generation that they are folded by themselves."""
     if studio.policy.meta is not Meta.GENERATIONS:
         return False
-    return len(rows_to_fold(session_id, studio, meta=True)) >= studio.policy.meta_at
+    rows = rows_to_fold(session_id, studio, meta=True)
+    return len(rows) >= studio.policy.meta_at and not _tried(session_id, rows, studio)
+
+
+def _tried(session_id: str, rows: Sequence[Observation], studio: Studio) -> bool:
+    return tried(Scope(session=session_id), fingerprint(rows, studio.name), studio.workshop) is not None
 
 
 def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tuple[Observation, ...]:
@@ -219,6 +239,7 @@ def made(
         tokens_after=after,
         rows=reflections,
         items=items,
+        left=tuple(stay),
         condensed=len(gone),
         findings=reflected.findings,
         attempts=reflected.attempts,
@@ -233,8 +254,13 @@ def as_folding(
     dropped: Sequence[Dropped],
     replaced: Sequence[Replacement],
     mark: str,
+    *,
+    left: str | None = None,
 ) -> Folding:
-    """A reflection as the store writes it down."""
+    """A reflection as the store writes it down.
+
+    `left` is the fingerprint of what would be folded next, so that nobody is asked to until that changes.
+    """
     assert reflection.ending is not None
     figures = {
         "read": reflection.read,
@@ -243,6 +269,7 @@ def as_folding(
         "condensed": reflection.condensed,
         "attempts": reflection.attempts,
         "findings": dict(reflection.findings),
+        "left": left,
     }
     return Folding(
         scope=reflection.scope,

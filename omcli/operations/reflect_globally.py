@@ -7,7 +7,7 @@ from omcli.memory.folding import Ending, Scope, fingerprint
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Dropped, LogQuery, Material, Reflected, Replacement
 from omcli.memory.record import record
-from omcli.operations.reflect import Reflection, Studio, as_folding, made, reflected_or_noted
+from omcli.operations.reflect import Reflection, Studio, as_folding, made, reflected_or_noted, tried
 from omcli.reflectors.globally import GlobalBatch, GlobalPlan, planned, within
 
 _SCOPE = Scope()
@@ -42,9 +42,7 @@ def reflect_globally(
         note = None if read else "nothing to reflect on"
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
     mark = fingerprint(read, studio.name)
-    last = work.store.last_attempt(_SCOPE)
-    if last and last.is_in_vain and last.fingerprint == mark and not again:
-        note = f"nothing has changed since {last.at}, when nothing could be made of these rows"
+    if not again and (note := tried(_SCOPE, mark, work)):
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
     parts = [
         (batch, _reflected(batch, studio, mark, number=number, of=len(plan.batches)))
@@ -83,7 +81,8 @@ def _swapped(
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
     whole = _sum([reflection for reflection, _ in each])
     snapshot = work.store.snapshot(now=work.clock.now()) if whole.ending is Ending.DONE else None
-    work.store.fold(as_folding(whole, read, dropped, replaced, mark), now=work.clock.now())
+    left = fingerprint(whole.left, studio.name)  # what was made is not folded again
+    work.store.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=work.clock.now())
     return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
 
 
@@ -102,6 +101,7 @@ def _sum(reflections: list[Reflection]) -> Reflection:
         tokens_after=sum(reflection.tokens_after for reflection in reflections),
         rows=tuple(row for reflection in reflections for row in reflection.rows),
         items=tuple(items.values()),
+        left=tuple(row for reflection in reflections for row in reflection.left),
         condensed=sum(reflection.condensed for reflection in reflections),
         findings=findings,
         attempts=sum(reflection.attempts for reflection in reflections),

@@ -96,7 +96,7 @@ def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
 
 def _reflected(session_id: str, studio: Studio) -> Reflection | None:
     reflection = None
-    if reflect.is_due(session_id, studio):
+    if reflect.rows_are_due(session_id, studio):
         reflection = reflect.reflect_session(session_id, studio)
     if reflect.meta_is_due(session_id, studio):
         reflection = reflect.reflect_session(session_id, studio, meta=True)

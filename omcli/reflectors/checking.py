@@ -43,6 +43,8 @@ _MOST_REJECTED = 0.5
 labels, which says of no row what became of it, nothing already where one fails."""
 _LEAST_TOLD = 0.2
 """The part of a row's words that a text has at least that tells it, where it has none of its names."""
+_LEAST_REPEATED = 0.6
+"""The same of a row that matters and that is said to be no more than a repetition."""
 
 
 @record
@@ -98,7 +100,7 @@ class _Checked:
     told: set[str] = field(default_factory=set)
     """Ids of rows that the answer accounts for."""
     back: set[str] = field(default_factory=set)
-    """Ids of rows that matter and that a text which was to take their place does not tell."""
+    """Ids of rows that a text which was to take their place does not tell."""
     found: Counter[str] = field(default_factory=Counter)
 
     def keep(self, answer: Answer) -> None:
@@ -148,13 +150,16 @@ class _Checked:
         return True
 
     def _repeat(self, same: Observation, ground: Sequence[Observation]) -> None:
-        """A text that a row has already: those of the others that it tells give way to that row."""
+        """A text that a row has already: those of the others that it repeats give way to that row."""
         self.found["duplicates"] += 1
         if same.id not in self.gone:
             self.kept.add(same.id)
             for row in ground:
-                if _tells(same.text, row) and self._may_go(row, same.text):
-                    self._out(row, "duplicate", by=same.id)
+                if self._may_go(row, same.text):
+                    if _share(same.text, row) >= (_LEAST_REPEATED if _matters(row) else _LEAST_TOLD):
+                        self._out(row, "duplicate", by=same.id)
+                    else:
+                        self.back.add(row.id)
 
     def drop(self, answer: Answer) -> None:
         """Rows that go untold, where the answer says why and they are not protected."""
@@ -247,11 +252,13 @@ def _matters(row: Observation) -> bool:
 
 def _tells(text: str, row: Observation) -> bool:
     """Whether a text may stand for a row: it has one of its names, or some of its words."""
-    said = row.text.removeprefix(f"{speaker(row.text)}: ")
-    if any(anchor and anchor in text for anchor in anchors(said)):
-        return True
-    words = _words(said)
-    return len(words & _words(text)) >= _LEAST_TOLD * len(words)
+    return any(anchor and anchor in text for anchor in anchors(row.text)) or _share(text, row) >= _LEAST_TOLD
+
+
+def _share(text: str, row: Observation) -> float:
+    """The part of a row's words, without who says it, that a text has."""
+    words = _words(row.text.removeprefix(f"{speaker(row.text)}: "))
+    return len(words & _words(text)) / len(words) if words else 1.0
 
 
 @lru_cache(maxsize=1024)

@@ -35,7 +35,7 @@ class RuleReflector:
                 break
             sight.fold(fold)
         for loss in losses.in_order(sight, now=material.now):
-            if sight.fits:
+            if sight.fits or sight.is_last:
                 break
             sight.drop(loss)
         if material.most_rows:

@@ -48,6 +48,11 @@ class Sight:
         """Whether what is in sight holds the target."""
         return self.tokens <= self.target
 
+    @property
+    def is_last(self) -> bool:
+        """Whether there is but one row left."""
+        return len(self.rows) + len(self.drafts) <= 1
+
     def mergeable(self) -> list[Observation]:
         """Rows that may give way to one that says the same."""
         return [row for row in self.rows.values() if row.id not in self.fixed]

@@ -286,6 +286,13 @@ def test_what_leads_in_to_something_goes_with_the_low_rows() -> None:
     assert folded(*rows) == [rows[0].text]
 
 
+def test_the_last_row_stays() -> None:
+    """V11, F7: whatever the target, something is left in sight."""
+    for count in (1, 2, 5):
+        given_rows = material(*(row(number, f"Ship {number} took on coal", priority=LOW) for number in range(count)))
+        assert len(left(given_rows, reflect(given_rows))) == 1
+
+
 def test_no_more_is_lost_than_the_target_asks_for() -> None:
     rows = tuple(lossy(number, LOW, None, 3) for number in range(1, 11))
     assert len(folded(*rows, target=tokens(rows) - 1)) == 9

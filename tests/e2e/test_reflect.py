@@ -1,0 +1,572 @@
+"""`om reflect` with a model, and `om tick` where that is due: what is folded, what stays, and when nobody is asked."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from typing import Any
+
+import pytest
+
+from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+from omcli.memory.record import replace
+from tests.conftest import Ended, Om
+from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
+from tests.e2e.scripts import Script, always, calls, pending, rows
+from tests.e2e.transcripts import Talk, tide_story
+from tests.material import row, row_id
+
+CRANES = "The crane is greased weekly", "The berth is dredged yearly"
+FOLDED = "Crane greased weekly, berth dredged yearly"
+ANY = {"OM_REFLECT_TARGET": "1"}
+"""Any reply will do that is shorter than what it replaces."""
+LANGO = {"OM_PRESET": "lango"}
+PI = {"OM_PRESET": "pi", "OM_REFLECTOR_FALLBACK": "none"}
+
+
+def reflect(om: Om, model: Script, *arguments: str, session: str = "s", **how: Any) -> Ended:
+    """`om reflect` of a session, with a model."""
+    return om("reflect", "--session", session, "--model", model.model, *arguments, **how)
+
+
+def sized(tokens: int, number: int = 0) -> str:
+    """A text of so many tokens, as `chars-4` counts them."""
+    return f"tide {chr(ord('a') + number)} ".ljust(4 * tokens, "x")
+
+
+def ten_rows_of_100() -> list[Observation]:
+    """Ten rows, 1,000 tokens by `chars-4`."""
+    return [row(number, text=sized(100, number), tokens=100, counter="chars-4") for number in range(1, 11)]
+
+
+def tokens_in_sight(om: Om) -> int:
+    """What the rows in sight come to."""
+    return sum(each["tokens"] for each in in_sight(om, "--session", "s"))
+
+
+# What becomes of rows
+
+
+def test_one_reflection_takes_the_place_of_a_session_s_rows(om: Om) -> None:
+    """T37, S1.8, S1.12, S2.24, C8: another session's rows are the same to the byte."""
+    noticed(om, *CRANES)
+    noticed(om, "Elsewhere the quay is painted", session="other")
+    others = om("log", "--all", "--jsonl", "--session", "other").stdout
+    model = reflecting(om, reply(told(FOLDED, "o1", "o2")))
+    document = reflect(om, model, "--json", env=LANGO).document
+    counted = {name: document[name] for name in ("items_created", "observations_condensed", "kept")}
+    assert counted == {"items_created": 0, "observations_condensed": 2, "kept": 0}
+    assert document["tokens_after"] < document["tokens_before"]
+    (reflection,) = in_sight(om, "--session", "s")
+    assert (reflection["text"], reflection["kind"], reflection["generation"]) == (FOLDED, "reflection", 1)
+    folded = [each for each in rows(om, "--session", "s") if each["kind"] == "observation"]
+    assert [each["text"] for each in folded] == list(CRANES)
+    assert [each["superseded_by"] for each in folded] == [reflection["id"]] * 2
+    assert reflection["supports"] == [each["id"] for each in folded]
+    assert reflection["message_ids"] == [key for each in folded for key in each["message_ids"]]
+    assert om("log", "--all", "--jsonl", "--session", "other").stdout == others
+    assert "last_used_at" not in others
+
+
+def test_rows_are_shown_under_headings_where_one_row_is_wanted(om: Om) -> None:
+    """S2.22, S2.23."""
+    noticed(om, *CRANES)
+    model = reflecting(om, reply(told("Crane weekly", "o1"), told("Berth yearly", "o2")))
+    reflect(om, model, env={"OM_PRESET": "duet"})
+    assert "## Group `o1`\n_range: 2026-02-10 09:00_\n- medium fact: The crane is greased weekly" in model.prompts[0]
+    assert texts(om) == ["Crane weekly · Berth yearly"]
+
+
+def test_what_was_observed_stays_observed(om: Om) -> None:
+    """T39, F16: the cursor has a table of its own, so that not even rows that are deleted are observed again."""
+    model = always(om, "echo")
+    transcript = om.write("t.jsonl", tide_story().text())
+    om("observe", transcript, "--model", model.model)
+    om("reflect", "--model", model.model)
+    asked = len(model.asked)
+    assert om("status", "--json").document["pending"] == 0
+    for again in (("tick",), ("observe", transcript)):
+        om(*again, "--model", model.model)
+    assert (len(model.asked), pending(om)) == (asked, 0)
+    with sqlite3.connect(om.db) as store:
+        store.execute("PRAGMA foreign_keys = ON")
+        store.execute("DELETE FROM observations WHERE superseded_by IS NOT NULL OR dropped_at IS NOT NULL")
+        store.execute("DELETE FROM observations")
+    store.close()
+    for again in (("tick",), ("observe", transcript)):
+        om(*again, "--model", model.model)
+    assert (len(model.asked), pending(om), rows(om)) == (asked, 0, [])
+
+
+def test_reflecting_leaves_observing_as_it_is(om: Om) -> None:
+    """T44: cursor, last observed time, tokens of messages; F14: what waits goes on waiting, and is observed later."""
+    model = always(om, "echo")
+    talk = tide_story()
+    transcript = om.write("t.jsonl", talk.text())
+    om("observe", transcript, "--model", model.model)
+    transcript.write_text(talk.user("Hello, how are you today?").user("And how is the harbour?").text())
+    om("observe", "--later", transcript)
+
+    def state() -> object:
+        status = om("status", "--json").document
+        status = {name: value for name, value in status.items() if "pending" in name or "message" in name}
+        shown = om("pending", "--json").document
+        return (
+            status,
+            [message["id"] for message in shown["messages"]],
+            om("sessions", "--json").document["sessions"][0]["messages"],
+        )
+
+    before = state()
+    assert pending(om) == 2
+    om("reflect", "--model", model.model)
+    assert state() == before
+    om("observe", transcript, "--model", model.model)
+    assert pending(om) == 0
+
+
+def test_reflections_are_folded_again_where_a_preset_says_so(om: Om) -> None:
+    """T44, C9, D13: generation + 1, with what is new; by default they stay as they are."""
+    noticed(om, *CRANES)
+    whole = ANY | {"OM_REFLECT_META": "whole"}
+    model = reflecting(om, reply(told(FOLDED, *labels(2))), reply(told("Crane, berth, quay", *labels(2))))
+    reflect(om, model, env=whole)
+    noticed(om, "The quay is painted each spring", name="more")
+    rules = om("reflect", "--reflector", "rules", "--json").document
+    assert (rules["read"], rules["observations_condensed"]) == (1, 0)
+    reflect(om, model, env=whole)
+    (last,) = in_sight(om)
+    assert (last["generation"], len(last["supports"])) == (2, 2)
+    assert len(rows(om)) == 5
+
+
+# Reflections of reflections
+
+
+def reflections(*generations: int) -> list[Observation]:
+    """Reflections, each of its generation."""
+    return [
+        row(
+            number, text=f"Reflection {number} told of tides", kind=Kind.REFLECTION, generation=generation, tokens=10,
+            counter="chars-4-cjk-2",
+        )
+        for number, generation in enumerate(generations, start=1)
+    ]  # fmt: skip
+
+
+def test_two_reflections_are_folded_by_hand(om: Om) -> None:
+    """T38: generation 2, both tombstoned; of nothing nobody is asked; who fails changes nothing."""
+    kept(om, *reflections(1, 1))
+    failing = reflecting(om, {"error": "unreachable"}, name="failing.json")
+    before = om("log", "--all", "--jsonl").stdout
+    reflect(om, failing, "--meta", env=LANGO, code=69)
+    assert (om("log", "--all", "--jsonl").stdout, len(failing.asked)) == (before, 1)
+    model = reflecting(om, reply(told("Tides, told twice", "o1", "o2")))
+    reflect(om, model, "--meta", env=LANGO)
+    assert [(each["text"], each["generation"]) for each in in_sight(om)] == [("Tides, told twice", 2)]
+    assert len(rows(om)) == 3
+    run = reflect(om, model, "--meta", env=LANGO)
+    assert "nothing to reflect on" in run.stderr
+    assert len(model.asked) == 1
+
+
+def test_five_reflections_are_folded_by_themselves(om: Om) -> None:
+    """T38: four are not; rows that are not due to be folded are not touched."""
+    kept(om, *reflections(1, 1, 1, 1))
+    kept(om, row(20, text="The quay is painted each spring", tokens=8, counter="chars-4-cjk-2"))
+    model = reflecting(om, reply(told("Tides", *labels(5))))
+    tick = ("tick", "--session", "s", "--model", model.model, "--json")
+    assert om("tick", "--check", env=LANGO, code=1).stdout == ""
+    assert om(*tick, env=LANGO).document["due"] == []
+    assert model.asked == []
+    kept(om, row(5, text="Reflection 5", kind=Kind.REFLECTION, generation=1, tokens=10, counter="chars-4-cjk-2"))
+    assert om("tick", "--check", env=LANGO).stdout == "s  reflect\n"
+    assert om(*tick, env=LANGO).document["reflections"] == 1
+    assert texts(om) == ["The quay is painted each spring", "Tides"]
+    assert len(model.asked) == 1
+    om(*tick, env=LANGO)
+    assert len(model.asked) == 1
+
+
+# When it is due
+
+
+def test_rows_are_folded_when_they_have_grown_enough(om: Om) -> None:
+    """F19, S2.2, S2.21: not a token earlier, unless it is asked for; what was just observed counts."""
+    model = always(om, "echo")
+    transcript = om.write("t.jsonl", tide_story().text())
+    om("observe", transcript, "--model", model.model)
+    size = tokens_of(om)
+    asked = len(model.asked)
+    assert om("tick", "--model", model.model, "--json", env={"OM_REFLECT_TOKENS": str(size + 1)}).document == {
+        "schema": 1, "observations": 0, "reflections": 0, "due": [],
+    }  # fmt: skip
+    assert len(model.asked) == asked
+    done = om("tick", "--model", model.model, "--json", env={"OM_REFLECT_TOKENS": str(size)}).document
+    assert (done["observations"], done["reflections"]) == (0, 1)
+    new = om.write("new.jsonl", tide_story(session="new").text())
+    om("observe", "--later", new)
+    env = {"OM_OBSERVE_TOKENS": "10", "OM_REFLECT_TOKENS": str(size)}
+    done = om("tick", "--session", "new", "--model", model.model, "--json", env=env).document
+    assert done["observations"] > 0
+    assert done["reflections"] == 1
+    noticed(om, "The quay is painted each spring", session="small")
+    noticed(om, "The quay is painted each spring, and the harbour is dredged", session="small", name="again")
+    small = reflecting(om, reply(told("Quay painted each spring, harbour dredged", "o1", "o2")), name="small.json")
+    reflect(om, small, session="small")
+    assert texts(om, "--session", "small") == ["Quay painted each spring, harbour dredged"]
+
+
+def tokens_of(om: Om) -> int:
+    """What the rows in sight come to, as they were counted."""
+    return sum(each["tokens"] for each in in_sight(om))
+
+
+# Replies that are text
+
+ITEM = {"summary": "The crane is called Bertha", "type": "knowledge", "tags": ["crane"]}
+THREE = [
+    {"summary": "Berths are booked by phone", "type": "behavior", "category": "behavior/reflected", "tags": []},
+    {"summary": "The tide table hangs in the office", "type": "weather", "tags": ["tide", ["a", "b"], {"c": "]"}]},
+    {"summary": "Cranes are greased [weekly]", "type": "skill", "tags": ["crane"]},
+]
+SHORT = "Crane weekly, berth yearly"
+
+
+@pytest.mark.parametrize(
+    ("text", "items", "left"),
+    [
+        (f"FACTS: {json.dumps([ITEM])}\nCONDENSED:\n{SHORT}", ["knowledge"], [SHORT]),
+        (f"FACTS: {json.dumps(THREE, indent=2)}\n\nCONDENSED:\n- {SHORT}", ["behavior", "knowledge", "skill"], [SHORT]),
+        (f"FACTS: [{{broken\nCONDENSED: {SHORT}", [], [SHORT]),
+        (f"FACTS: {json.dumps([ITEM])}\n{SHORT}", ["knowledge"], [SHORT]),
+        (f"FACTS: []\nCONDENSED: {SHORT}", [], [SHORT]),
+    ],
+    ids=["one fact", "three facts, pretty-printed", "malformed facts", "no CONDENSED", "no facts"],
+)
+def test_facts_and_condensed_text_are_read(om: Om, text: str, items: list[str], left: list[str]) -> None:
+    """T40, S0.30, S0.32, S0.33."""
+    noticed(om, *CRANES)
+    document = reflect(om, reflecting(om, text), "--json", env={"OM_PRESET": "zora"}).document
+    assert (document["items_created"], document["observations_condensed"]) == (len(items), 2)
+    lasting = om("items", "--json").document["items"]
+    assert sorted(item["type"] for item in lasting) == items
+    assert {item["metadata"]["category"] for item in lasting if "metadata" in item} <= {"behavior/reflected"}
+    assert texts(om, "--kind", "reflection", "--kind", "observation") == left
+
+
+def test_nobody_is_asked_of_nothing_and_who_fails_changes_nothing(om: Om) -> None:
+    """T40, S0.31: an empty store, a session without rows; exit 69, and what went wrong in the status."""
+    model = reflecting(om, {"error": "unreachable"})
+    for arguments, why in (((), "nothing to reflect on"), (("--session", "s"), "there is no session `s`")):
+        run = om("reflect", "--model", model.model, *arguments)
+        assert (run.stdout, run.stderr) == ("", f"om: {why}\n")
+    assert model.asked == []
+    noticed(om, *CRANES)
+    before = om("log", "--all", "--jsonl").stdout
+    reflect(om, model, code=69)
+    assert om("log", "--all", "--jsonl").stdout == before
+    assert calls(om)["failed"] == 1
+    reflect(om, always(om, {"error": "unreachable"}), "--best-effort")
+
+
+# What stays word for word
+
+CRITICAL = "Never restart the berth controller by day"
+
+
+@pytest.mark.parametrize(
+    ("preset", "status", "stays"),
+    [("zora", Status.DONE, True), ("default", Status.OPEN, True), ("default", Status.DONE, False)],
+)
+def test_a_row_of_high_priority_stays_word_for_word(om: Om, preset: str, status: Status, stays: bool) -> None:
+    """T41, S0.33: absent from the reply, dropped with a reason, told in other words."""
+    critical = row(5, text=CRITICAL, priority=Priority.HIGH, status=status, type=Type.OUTCOME)
+    some = [
+        row(number, text=f"Ship {name} lies in the harbour {'and waits ' * 9}") for number, name in enumerate("abcd", 1)
+    ]
+    dropped: dict[str, object] = {"row": "o5", "reason": "resolved", "by": None}
+    answers = (
+        reply(told("Ships a, b, c and d wait", *labels(4))),
+        reply(told("Ships a, b, c and d wait", *labels(4)), drop=[dropped]),
+        reply(told("Ships a, b, c and d wait, the controller is not to be restarted by day", *labels(5))),
+    )
+    for number, answer in enumerate(answers):
+        session = f"s{number}"
+        kept(om, *(_of(each, session, 100 * number + at) for at, each in enumerate((*some, critical), start=1)))
+        model = reflecting(om, answer, name=f"{session}.json")
+        reflect(om, model, session=session, env={"OM_PRESET": preset})
+        assert (CRITICAL in texts(om, "--session", session)) == (stays or number == 0)
+        assert ("(verbatim)" in model.prompts[0]) == stays
+
+
+def _of(observation: Observation, session: str, number: int) -> Observation:
+    return replace(observation, session=session, id=row_id(number))
+
+
+def test_a_careless_model_does_not_lose_what_matters(om: Om) -> None:
+    """V12, F6: many rows in the words of one, or in words that say nothing; more is left than by rules, or as much."""
+    om("observe", om.write("t.jsonl", tide_story().text()))
+    matters = {each["text"] for each in in_sight(om) if each["priority"] == "high"}
+    assert len(matters) >= 4
+    for name, text in (("one", texts(om)[-1]), ("vague", "The agent did some work and it went well")):
+        model = always(om, reply(told(text, *labels(len(in_sight(om))))), name=f"{name}.json")
+        run = om("reflect", "--model", model.model, "--json", env={"OM_REFLECT_VERBATIM": "none"}, code=None)
+        assert run.code == 69 or run.document["findings"]["kept_back"] >= len(matters)
+        assert matters <= set(texts(om))
+
+
+# How often a model is asked
+
+
+def test_a_reply_that_is_not_short_enough_is_asked_for_again(om: Om) -> None:
+    """T42: of 1,000 tokens 950, then 400."""
+    kept(om, *ten_rows_of_100())
+    model = reflecting(om, *(reply(told(sized(tokens), *labels(10))) for tokens in (950, 400)))
+    document = reflect(om, model, "--json", env=PI).document
+    assert (document["attempts"], document["tokens_before"], document["tokens_after"]) == (2, 1000, 400)
+    assert (len(model.asked), tokens_in_sight(om)) == (2, 400)
+
+
+def test_a_reply_that_is_short_enough_is_the_last(om: Om) -> None:
+    """T42: 899 of 1,000, where 900 are wanted."""
+    kept(om, *ten_rows_of_100())
+    model = reflecting(om, *(reply(told(sized(tokens), *labels(10))) for tokens in (899, 100)))
+    reflect(om, model, env=PI)
+    assert (len(model.asked), tokens_in_sight(om)) == (1, 899)
+
+
+def test_replies_that_are_larger_are_refused(om: Om) -> None:
+    """T42, F7: nothing written, exit 69, or a warning where rules stand in; and nobody is asked again in vain (F35)."""
+    kept(om, *ten_rows_of_100())
+    before = om("log", "--all", "--jsonl").stdout
+    larger = [reply(told(sized(tokens), *labels(10))) for tokens in (1000, 1100)]
+    model = reflecting(om, *larger, reply(told(sized(50), *labels(11))))
+    run = reflect(om, model, env=PI, code=69)
+    assert "no shorter than what it was to replace: 1100 of 1000 tokens" in run.stderr
+    assert om("log", "--all", "--jsonl").stdout == before
+    for again in (("reflect", "--session", "s"), ("tick",)):
+        run = om(*again, "--model", model.model, env=PI | {"OM_REFLECT_TOKENS": "10"}, code=None)
+        assert (run.code, len(model.asked)) == (0, 2)
+    run = om("reflect", "--model", model.model, "--session", "s", env=PI)
+    assert "nothing has changed since" in run.stderr
+    kept(om, row(11, text="something new"))
+    reflect(om, model, env=PI)
+    assert (len(model.asked), tokens_in_sight(om)) == (3, 50)
+
+
+def test_rules_stand_in_where_a_preset_says_so(om: Om) -> None:
+    """T42: as pi does, with a warning."""
+    kept(om, *ten_rows_of_100())
+    model = reflecting(om, *(reply(told(sized(tokens), *labels(10))) for tokens in (1000, 1100)))
+    run = reflect(om, model, env={"OM_PRESET": "pi"})
+    assert "reflected by rules" in run.stderr
+
+
+LADDER = {
+    "OM_COUNTER": "chars-4", "OM_REFLECT_TARGET": "0.9", "OM_REFLECT_ATTEMPTS": "4", "OM_REFLECT_LEVELS": "0,1,2,3",
+    "OM_REFLECT_TEMPERATURE_STEP": "0.05", "OM_REFLECTOR_TEMPERATURE": "0",
+}  # fmt: skip
+
+
+def test_a_ladder_goes_up_level_by_level_and_degree_by_degree(om: Om) -> None:
+    """T43: too long three times, smaller at the fourth; 0, 0.05, 0.10, 0.15."""
+    kept(om, *ten_rows_of_100())
+    model = reflecting(om, *(reply(told(sized(tokens), *labels(10))) for tokens in (1000, 1200, 1000, 700)))
+    reflect(om, model, env=LADDER)
+    assert [ask["temperature"] for ask in model.asked] == [0.0, 0.05, 0.1, 0.15]
+    assert len({ask["content"][-1] for ask in model.asked}) == 4
+    assert tokens_in_sight(om) == 700
+    assert calls(om)["calls"] == 4
+
+
+def test_a_network_error_ends_the_ladder(om: Om) -> None:
+    """T43: after one call; that is no attempt in vain, for a model may be up again."""
+    kept(om, *ten_rows_of_100())
+    model = reflecting(om, {"error": "unreachable"}, reply(told(sized(50), *labels(10))))
+    reflect(om, model, env=LADDER, code=69)
+    assert len(model.asked) == 1
+    reflect(om, model, env=LADDER)
+    assert (len(model.asked), tokens_in_sight(om)) == (2, 50)
+
+
+def test_a_level_beyond_the_last_is_the_last(om: Om) -> None:
+    """T43: level 99."""
+    asked = []
+    for number, level in enumerate(("99", "4")):
+        session = f"s{number}"
+        kept(om, *(_of(each, session, 100 * number + at) for at, each in enumerate(ten_rows_of_100(), start=1)))
+        model = reflecting(om, reply(told(sized(50), *labels(10))), name=f"{session}.json")
+        reflect(om, model, session=session, env=LADDER | {"OM_REFLECT_LEVELS": level, "OM_REFLECT_ATTEMPTS": "1"})
+        asked.append(model.asked[0]["content"][-1])
+    assert asked[0] == asked[1]
+
+
+def test_the_best_of_the_replies_counts(om: Om) -> None:
+    """F36: 60 %, 45 %, empty; F35: it is kept though the target was missed, and a second run asks nobody."""
+    kept(om, *ten_rows_of_100())
+    replies = [reply(told(sized(tokens), *labels(10))) for tokens in (600, 450)]
+    model = reflecting(om, *replies, "[]", *replies)
+    env = LADDER | {
+        "OM_REFLECT_TARGET": "0.1", "OM_REFLECT_ATTEMPTS": "3", "OM_REFLECT_META": "whole", "OM_REFLECT_TOKENS": "100",
+    }  # fmt: skip
+    reflect(om, model, env=env)
+    asked = len(model.asked)
+    assert (asked, tokens_in_sight(om)) == (3, 450)
+    for again in (("reflect", "--session", "s"), ("tick",)):
+        om(*again, "--model", model.model, env=env)
+        assert len(model.asked) == asked
+    run = om("reflect", "--session", "s", "--model", model.model, "--again", env=env, code=None)
+    assert len(model.asked) > asked, run
+
+
+# What a reply may not do
+
+
+def test_what_a_reply_cites_and_repeats_is_checked(om: Om) -> None:
+    """T49: an unknown row, line breaks, the words of a row, invented names."""
+    noticed(om, *CRANES, "The quay is painted each spring", "The quay is painted in spring", "Ships book by phone")
+    model = reflecting(om, reply(
+        told("Greased and dredged,\n\tyearly\r\nor weekly", "o1", "o2"),
+        told("The quay is painted each spring", "o3", "o4"),
+        told("Ships book", "o5", "o99"),
+        told("Ships book at https://harbour.example", "o5"),
+    ))  # fmt: skip
+    document = reflect(om, model, "--json").document
+    assert document["findings"] == {"rejected": 2, "duplicates": 1, "unaccounted": 1}
+    assert sorted(texts(om)) == [
+        "Greased and dredged, yearly or weekly", "Ships book by phone", "The quay is painted each spring",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("nothing", [reply(), "[]", "{}", "", "I would rather not."])
+def test_an_empty_reply_is_refused(om: Om, nothing: str) -> None:
+    """F7, T49: exit 69, rows unchanged."""
+    noticed(om, *CRANES)
+    before = om("log", "--all", "--jsonl").stdout
+    reflect(om, always(om, nothing), code=69)
+    assert om("log", "--all", "--jsonl").stdout == before
+    assert om("status", "--json").document["pending"] == 0
+
+
+def test_rows_that_a_reply_forgets_stay(om: Om) -> None:
+    """F6: of 100 rows 60 are accounted for; the others are counted, in JSON and for people."""
+    kept(om, *(row(number, text=f"Ship {number % 7} took on coal and water") for number in range(1, 101)))
+    model = reflecting(
+        om, reply(*(told("Ships took coal and water " + "abc"[at], *labels(20, 1 + 20 * at)) for at in range(3)))
+    )
+    document = reflect(om, model, "--json").document
+    assert document["findings"]["unaccounted"] == 40
+    assert (document["read"], document["observations_condensed"], document["kept"]) == (100, 60, 40)
+    assert [each["id"] for each in in_sight(om) if each["kind"] == "observation"] == [
+        row_id(at) for at in range(61, 101)
+    ]
+
+
+def test_old_rows_are_hidden_and_not_deleted(om: Om) -> None:
+    """F11, C8: of thirty days; with their messages."""
+    noticed(om, *CRANES)
+    later = ("--now", "2026-03-12T09:00:00Z")
+    model = reflecting(om, reply(told(FOLDED, "o1"), drop=[{"row": "o2", "reason": "trivial", "by": None}]))
+    reflect(om, model, *later)
+    folded, dropped = (each for each in rows(om) if each["kind"] == "observation")
+    assert folded["superseded_by"]
+    assert (dropped["dropped_at"][:10], dropped["reason"]) == ("2026-03-12", "trivial")
+    for each in (folded, dropped):
+        shown = om("show", each["id"], "--json").document
+        assert shown["observation"]["text"] == each["text"]
+        assert len(shown["messages"]) == 1
+
+
+def test_a_row_says_how_well_reflections_cover_it(om: Om) -> None:
+    """T50: supported by none, by one that cites it twice, by two."""
+    noticed(om, *CRANES, "The quay is painted each spring", "Ships book by phone")
+    model = reflecting(
+        om, reply(told("Crane weekly, berth yearly", "o1", "o2", "o2"), told("Cranes", "o1", "o3"), keep=["o4"])
+    )
+    reflect(om, model)
+    covered = {
+        each["text"]: om("show", each["id"], "--json").document["observation"]["coverage"] for each in rows(om)[:4]
+    }
+    assert list(covered.values()) == ["strong", "partial", "partial", "none"]
+
+
+# Meanwhile
+
+
+def _started(om: Om, answer: str, seconds: float = 1.0) -> tuple[Any, Script]:
+    slow = reflecting(om, {"text": answer, "sleep": seconds}, name="slow.json")
+    process = om.start("reflect", "--session", "s", "--model", slow.model)
+    end = time.monotonic() + 30
+    while not slow.asked:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return process, slow
+
+
+def test_rows_that_changed_meanwhile_are_not_written_over(om: Om) -> None:
+    """F28: exit 75, and nothing of it written; the next run finds things as they are."""
+    talk = Talk(session="s").user("Hello, how are you today?").call("Bash", {"command": "make harbour"})
+    talk.result("Exit code 2\nmake: no rule to make target harbour", is_error=True)
+    transcript = om.write("t.jsonl", talk.text())
+    om("observe", transcript)
+    noticed(om, *CRANES)
+    process, _ = _started(om, reply(told("Make fails, crane greased, berth dredged: harbour", *labels(3))), 1.5)
+    talk.call("Bash", {"command": "make harbour"}).result("built harbour")
+    transcript.write_text(talk.text())
+    om("observe", transcript)
+    meanwhile = om("log", "--all", "--jsonl").stdout
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, b"while they were reflected on" in stderr) == (75, True)
+    assert om("log", "--all", "--jsonl").stdout == meanwhile
+    assert any(each.get("status") == "resolved" for each in in_sight(om))
+
+
+def test_rows_that_come_meanwhile_do_not_collide(om: Om) -> None:
+    """F28, issue of concurrent observes: what is new was not read, and stays."""
+    noticed(om, *CRANES)
+    process, _ = _started(om, reply(told(FOLDED, *labels(2))))
+    noticed(om, "The quay is painted each spring", name="more")
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert sorted(texts(om)) == [FOLDED, "The quay is painted each spring"]
+
+
+def test_two_at_once_do_not_fold_the_same_rows_twice(om: Om) -> None:
+    """F28, S2.23: the second is told who is at it, or that rows went; one reflection is there."""
+    noticed(om, *CRANES)
+    process, _ = _started(om, reply(told(FOLDED, *labels(2))))
+    second = reflecting(om, reply(told("Crane and berth", *labels(2))), name="second.json")
+    run = reflect(om, second, env={"OM_WAIT": "0"}, code=75)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "reflect" in run.stderr
+    assert texts(om) == [FOLDED]
+    assert second.asked == []
+
+
+def test_an_interrupted_reflection_leaves_everything_as_it_was(om: Om) -> None:
+    """S2.23: exit 130; the session is free for the next one."""
+    noticed(om, *CRANES)
+    before = om("log", "--all", "--jsonl").stdout
+    process, _ = _started(om, reply(told(FOLDED, *labels(2))), 20)
+    time.sleep(0.1)
+    process.send_signal(2)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert om("log", "--all", "--jsonl").stdout == before
+    reflect(om, reflecting(om, reply(told(FOLDED, *labels(2)))))
+    assert texts(om) == [FOLDED]
+
+
+def test_a_dry_run_shows_what_would_come_of_it(om: Om) -> None:
+    """S0.30."""
+    noticed(om, *CRANES)
+    before = om("log", "--all", "--jsonl").stdout
+    model = always(om, reply(told(FOLDED, *labels(2))))
+    run = reflect(om, model, "--dry-run")
+    assert FOLDED in run.stdout
+    assert "would be: 2 rows read, 2 folded into 1" in run.stderr
+    assert om("log", "--all", "--jsonl").stdout == before
+    assert reflect(om, model, "--dry-run", "--json").document["dry_run"] is True
