@@ -23,6 +23,8 @@ from omcli.operations.showing import Showing, belongs, showing
 from omcli.operations.workshop import Workshop
 
 _BY_AGENT = "agent"
+_LABELS = ("m", "o")
+"""What labels begin with: of messages, of rows. Ids of rows never do."""
 _AGAIN = "nothing was written; `om pending` shows what waits now"
 
 
@@ -101,7 +103,8 @@ def _rows(given: Handed, shown: Showing, store: Store) -> dict[str, Observation]
         try:
             row = store.observation(reference)
         except UnknownId as error:
-            raise BadInput(f"{place}: {error.message}", hint="`om pending` prints the labels of rows") from None
+            message = f"there is no row `{reference}`" if reference[:1] in _LABELS else error.message
+            raise BadInput(f"{place}: {message}", hint="`om pending` prints the labels of rows") from None
         if not belongs(row, shown.session):
             raise BadInput(
                 f"{place}: `{reference}` is a row of {f'session {row.session}' if row.session else row.project}"
@@ -115,6 +118,8 @@ def _rows(given: Handed, shown: Showing, store: Store) -> dict[str, Observation]
 def _seen(given: Handed, shown: Showing, rows: Mapping[str, Observation], workshop: Workshop) -> Observed:
     """What the messages that were shown give. Raises BadInput where none were, and something is said of them."""
     if shown.batch is not None:
+        if given.is_silent:
+            raise BadInput("observations: is missing", hint="[] says that nothing is worth keeping")
         assert workshop.observer is not None, "the rules say what tools did"
         return observed(given.answer, _evidence(shown, rows), shown.batch, rules=workshop.observer)
     if given.is_of_messages:

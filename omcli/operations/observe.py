@@ -16,7 +16,8 @@ from omcli.operations.observe_session import OF_THESE_MESSAGES, Step, observe_se
 from omcli.operations.tally import Counts
 from omcli.operations.workshop import Workshop
 
-_OF_MODELS = (ProviderFailed, NotAllowed, BadConfiguration)
+_OF_A_MODEL = (ProviderFailed, NotAllowed, BadConfiguration)
+"""Failures of whoever observes: messages are kept, and wait."""
 
 
 @record
@@ -102,7 +103,7 @@ def observe_files(
     """
     for entry in inputs:
         report = _observe_file(entry, workshop, session, each)
-        if isinstance(report.error, _OF_MODELS) and not isinstance(report.error, OF_THESE_MESSAGES):
+        if isinstance(report.error, _OF_A_MODEL) and not isinstance(report.error, OF_THESE_MESSAGES):
             workshop = replace(workshop, observer=None)  # it would fail again; the rest is kept
         yield report
 
@@ -128,7 +129,7 @@ def _observe_file(
                 for row in step.rows:
                     each(row)
     except OmError as error:
-        pending = _pending(intake, workshop) if intake and isinstance(error, ProviderFailed) else 0
+        pending = _pending(intake, workshop) if intake and isinstance(error, _OF_A_MODEL) else 0
         return _report(entry.name, intake, written, error, pending=pending)
     return _report(entry.name, intake, written, pending=_pending(intake, workshop))
 

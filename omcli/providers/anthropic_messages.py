@@ -185,9 +185,9 @@ def _answer(body: object, model: str) -> Answer:
 def _usage(usage: Mapping[str, object]) -> Usage:
     """This wire counts what is cached apart from the rest of the input."""
     cached = number(usage.get("cache_read_input_tokens"))
-    parts = (number(usage.get("input_tokens")), number(usage.get("cache_creation_input_tokens")), cached)
-    told = [part for part in parts if part is not None]
-    return Usage(input=sum(told) if told else None, output=number(usage.get("output_tokens")), cached=cached)
+    fresh, written = number(usage.get("input_tokens")), number(usage.get("cache_creation_input_tokens"))
+    total = None if fresh is None else fresh + (written or 0) + (cached or 0)
+    return Usage(input=total, output=number(usage.get("output_tokens")), cached=cached)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 STREAMED_FROM = 8_192
 """Tokens of output from which a reply is streamed: what comes slowly is cut off by what lies between otherwise."""
+_MOST_TOKENS = 10**12
+"""No request has so many: what says so is believed as little as what says none."""
 
 
 @record
@@ -115,8 +117,10 @@ class Wire(Protocol):
 
 
 def number(value: object) -> int | None:
-    """A count of tokens as an endpoint gives it: None for what is no number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count of tokens as an endpoint gives it: None for what is no number, or none that can be true."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST_TOKENS else None
 
 
 def plain(event: object) -> object:

@@ -48,6 +48,7 @@ from omcli.memory import errors
 from omcli.memory.errors import BadConfiguration, OmError, Unreachable, Unusable
 from omcli.memory.model import Picture, Prompt, Reply, Stop
 from omcli.memory.record import record
+from omcli.providers.attempt import number
 from omcli.providers.scripted_echo import echo
 
 _ECHO = "echo"
@@ -62,7 +63,7 @@ class Entry:
 
     text: str
     stop: Stop
-    usage: Mapping[str, int]
+    usage: Mapping[str, int | None]
     sleep: float
     error: type[OmError] | None
     times: int | None
@@ -161,7 +162,7 @@ def _entries(script: Path) -> tuple[Entry, ...]:
         if not isinstance(replies, list):
             return (_entry(replies, times=None),)
         return tuple(_entry(reply, times=1) for reply in replies)
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise BadConfiguration(f"the script {str(script)!r} is none: {error}") from error
 
 
@@ -176,7 +177,7 @@ def _entry(reply: Any, *, times: int | None) -> Entry:
     return Entry(
         text=text,
         stop=Stop(fields.get("stop", "end")),
-        usage={name: int(tokens) for name, tokens in fields.get("usage", {}).items()},
+        usage={name: number(tokens) for name, tokens in fields.get("usage", {}).items()},
         sleep=float(fields.get("sleep", 0)),
         error=None if slug is None else _failure(slug),
         times=fields.get("times", times),

@@ -98,8 +98,8 @@ def _reflected(text: str) -> dict[str, object]:
 
 
 def _beginning(row: str) -> str:
-    """The first words of a row, behind its range, date and kind."""
-    return " ".join(row.rpartition("_ - ")[2].partition(": ")[2].split()[:_FIRST_WORDS])
+    """The first words of a row, behind its range, date and kind; without backticks, one of a pair might be left."""
+    return " ".join(row.rpartition("_ - ")[2].partition(": ")[2].replace("`", "").split()[:_FIRST_WORDS])
 
 
 def _one_line(words: Iterable[str]) -> str:

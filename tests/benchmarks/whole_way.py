@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 STORY = Path(__file__).parents[1] / "stories" / "codex_release.jsonl"
 KEPT = ("do not push", "26 march", "1.4.0", "changelog.md", "src/calendar.rs", "iso week", "119", "swedish", "c07ae15")
@@ -95,11 +96,11 @@ def scripted(folder: Path, name: str) -> tuple[str, ...]:
     return ("--model", f"scripted/{script}")
 
 
-def _is_doubted(row: Mapping[str, list[str]]) -> bool:
+def _is_doubted(row: Mapping[str, Any]) -> bool:
     return "unverified" in row.get("tags", ())
 
 
-def _rows(folder: Path) -> list[dict[str, object]]:
+def _rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in _om(folder, "log", "--jsonl").stdout.splitlines()]
 
 
@@ -128,7 +129,7 @@ def main(arguments: list[str]) -> int:
     for name in ("rules", *SCRIPTS, *(["served"] if asked.base_url else [])):
         with TemporaryDirectory(prefix="om-bench-") as made:
             folder = Path(made)
-            model = ("--who", "rules") if name == "rules" else ()
+            model: tuple[str, ...] = ("--who", "rules")
             if name in SCRIPTS:
                 model = scripted(folder, name)
             elif name == "served":

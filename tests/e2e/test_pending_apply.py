@@ -284,10 +284,15 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"observations": [row("x", "m1", "m99")]},
         "observations[0].sources: there is no message `m99`",
     ),
-    "unknown row": ({"observations": [row("x", "m1", replaces=["o7"])]}, "observations[0].replaces: "),
+    "unknown row": (
+        {"observations": [row("x", "m1", replaces=["o7"])]},
+        "observations[0].replaces: there is no row `o7`",
+    ),
+    "a message as a row": ({"items": [{"text": "x", "from": ["m1"]}]}, "items[0].from: there is no row `m1`"),
+    "no observations": ({"observations": None}, "observations: is missing"),
     "unknown id": ({"retire": [{"row": "deadbeef", "reason": "over"}]}, "retire[0].row: no row has the id `deadbeef`"),
     "no text": ({"observations": [row("ok", "m1"), row(" ", "m1")]}, "observations[1].text: is missing"),
-    "no sources": ({"observations": [row("x")]}, "observations[0].sources: is missing"),
+    "no sources": ({"observations": [row("x")]}, "observations[0].sources: has to name at least one"),
     "wrong type": ({"observations": [row("x", "m1", priority=3)]}, "observations[0].priority: has to be a text"),
     "wrong word": (
         {"observations": [row("x", "m1", priority="urgent")]},
@@ -298,7 +303,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "under": ({"observations": [row("x", "m1", under=0)]}, "observations[0].under: "),
     "no list": ({"observations": {"text": "x"}}, "observations: has to be a list"),
     "no object": ({"reflections": ["x"]}, "reflections[0]: has to be an object"),
-    "reflection of nothing": ({"reflections": [{"text": "x", "from": []}]}, "reflections[0].from: is missing"),
+    "reflection of nothing": (
+        {"reflections": [{"text": "x", "from": []}]},
+        "reflections[0].from: has to name at least one",
+    ),
     "tags": ({"items": [{"text": "x", "tags": [*"abcdefghi"], "from": ["o1"]}]}, "items[0].tags: at most 8 tags "),
 }  # fmt: skip
 

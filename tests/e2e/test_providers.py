@@ -55,6 +55,7 @@ class Machine:
         assert len(errors) == 1
         assert len(errors[0]) < 400
         assert KEY not in run.stderr
+        assert "8 messages waiting to be observed" in run.stderr
         assert run.stdout == ""
         numbers = self.om("status", "--json").document
         assert (numbers["observations"], numbers["pending"]) == (0, 8)

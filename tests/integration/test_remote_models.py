@@ -258,6 +258,13 @@ def test_an_endpoint_that_counts_nothing_is_believed(on_chat: Asking) -> None:
     assert reply.model == MODEL
 
 
+@pytest.mark.parametrize("tokens", [10**30, -7])
+def test_tokens_that_cannot_be_are_none(asking: Asking, tokens: int) -> None:
+    asking.fake.then(Act(text=JSON.text, usage={"input": tokens, "output": tokens, "cached": 0}))
+    reply = asking.ask()
+    assert (reply.input_tokens, reply.output_tokens) == (None, None)
+
+
 # The ladder.
 
 

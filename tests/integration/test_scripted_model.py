@@ -81,6 +81,12 @@ def test_a_reply_says_how_it_stopped_and_what_it_took(tmp_path: Path) -> None:
     assert (ask(path).input_tokens, reply.model) == (None, "replies.json")
 
 
+@pytest.mark.parametrize("tokens", [10**30, -1, "many", 1e400])
+def test_tokens_that_cannot_be_are_none(tmp_path: Path, tokens: object) -> None:
+    reply = ask(script(tmp_path, [{"text": "x", "usage": {"input": tokens, "output": 3}}]))
+    assert (reply.input_tokens, reply.output_tokens) == (None, 3)
+
+
 @pytest.mark.parametrize(
     ("slug", "kind"),
     [
@@ -188,7 +194,7 @@ def test_an_echo_gives_a_row_for_every_label_and_no_other(tmp_path: Path) -> Non
     [
         (
             "o1 2026-02-01 14:32 high decision (verbatim): use pnpm\n"
-            "o2 2026-02-01 14:33 medium event: the harbour is shallow at low tide\n"
+            "o2 2026-02-01 14:33 medium event: the `harbour is shallow at low` tide\n"
             "o3 2026-02-03 09:00 low error open: the ferry was late"
         ),
         (

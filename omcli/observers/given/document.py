@@ -54,6 +54,8 @@ class Handed:
     token: str
     answer: Answer
     """Observations, and what goes with them."""
+    is_silent: bool
+    """Whether there are no `observations` in it, not even none."""
     reflections: tuple[Reflection, ...]
     items: tuple[Item, ...]
     retired: tuple[Retirement, ...]
@@ -111,6 +113,7 @@ def handed(document: object) -> Handed:
             next_step=all_.text("next_step"),
             title=all_.text("title"),
         ),
+        is_silent=all_.content.get("observations") is None,
         reflections=tuple(_reflection(entry) for entry in all_.entries("reflections")),
         items=tuple(_item(entry) for entry in all_.entries("items")),
         retired=tuple(_retirement(entry) for entry in all_.entries("retire")),
@@ -220,7 +223,7 @@ class _Fields:
     def references(self, key: str, *, required: bool = False, most: int | None = None) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(_reference(text) for text in self.texts(key)))
         if required and not found:
-            raise _fault(self._at(key), "is missing")
+            raise _fault(self._at(key), "has to name at least one")
         if most is not None and len(found) > most:
             raise _fault(self._at(key), f"{len(found)} are given, at most {most} are allowed")
         return found
