@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.diagnostics import named
+from omcli.cli.diagnostics import counted, named
 from omcli.cli.options import Run, is_typed, with_shared
 from omcli.memory.errors import BadInput, BadUsage
 
@@ -37,8 +37,7 @@ def apply(
 
     if file is None and is_typed():
         raise BadUsage("no answer given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
-    if run.settings.disabled:
-        run.talk.note("disabled by `OM_DISABLED`: nothing was written")
+    if run.is_disabled("nothing was written"):
         return
     name = file or STDIN
     with named(name):
@@ -83,8 +82,8 @@ def _print(run: Run, applied: Applied, *, dry_run: bool) -> None:
 
 
 def _summary(applied: Applied) -> str:
-    parts = [f"{applied.messages} messages covered", f"{len(applied.rows)} rows written"]
+    parts = [f"{counted(applied.messages, 'message')} covered", f"{counted(len(applied.rows), 'row')} written"]
     if applied.hidden:
-        parts.append(f"{len(applied.hidden)} rows out of sight")
+        parts.append(f"{counted(len(applied.hidden), 'row')} out of sight")
     parts += [f"{finding.replace('_', ' ')} {count}" for finding, count in sorted(applied.findings.items())]
     return f"session {applied.session}: {', '.join(parts)}"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.diagnostics import Ended
+from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.options import LARGEST, Run, check_transcript, named_format, named_session, with_shared
 from omcli.memory.layouts import To
 
@@ -52,8 +52,7 @@ def compact(
 
     check_transcript("compact", given=file is not None, format_name=format_, session=session)
     layout = run.layout(to)
-    if run.settings.disabled:
-        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing is taken in or shortened")
+    if run.is_disabled("nothing is taken in or shortened"):
         return
     name = file or STDIN
     compacted = shortened(
@@ -71,10 +70,10 @@ def _tell(run: Run, name: str, compacted: Compacted) -> None:
     if compacted.pack is not None:
         run.output.text(compacted.pack.printed)
         if others := len(report.sessions) - 1:
-            left = f"{others} other session{'s' * (others > 1)} of it left out"
+            left = f"{counted(others, 'other session')} of it left out"
             run.talk.note(f"only `{report.session_id}` was shortened, {left}; `om context --session ID` prints those")
         messages, tokens = report.counts.messages, sum(compacted.pack.tokens.values())
-        run.talk.report(f"{name}: {messages} message{'s' * (messages != 1)} in {tokens} tokens")
+        run.talk.report(f"{name}: {counted(messages, 'message')} in {tokens} tokens")
     elif report.error is None:
         run.talk.report(f"{name}: no messages")
     if report.error is not None:

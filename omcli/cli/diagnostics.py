@@ -82,6 +82,11 @@ class Talk:
             sys.stderr.write(f"{cleared}{_printable(text)}\n")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 row`, `2 rows`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def as_dict(error: OmError) -> dict[str, object]:
     """An error as JSON output has it."""
     hint = {"hint": error.hint} if error.hint else {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.completion import exchange_names
-from omcli.cli.diagnostics import Ended, as_dict
+from omcli.cli.diagnostics import Ended, as_dict, counted
 from omcli.cli.options import Run, is_typed, named_session, with_shared
 from omcli.memory.errors import BadInput, BadUsage, NoInput
 from omcli.memory.rows import full_row
@@ -60,8 +60,7 @@ def import_(
     if session is not None and not session.strip():
         raise BadUsage("`--session` is empty")
     exchange = named(format_)
-    if run.settings.disabled:
-        run.talk.note("disabled by `OM_DISABLED`: nothing was taken in")
+    if run.is_disabled("nothing was taken in"):
         return
     inputs = [Input(name=name, read=partial(_read, name)) for name in files or [STDIN]]
     with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
@@ -113,14 +112,15 @@ def _end(run: Run, reports: list[ImportReport]) -> None:
 
 
 def _summary(report: ImportReport, format_name: str) -> str:
-    counted = (
-        (report.known, "known"),
-        (report.covered, "messages covered"),
-        (report.missing, "groups without their messages"),
-        (sum(report.redactions.values()), "secrets redacted"),
-        (sum(report.skipped.values()), f"lines skipped: {', '.join(report.skipped)}"),
+    secrets, lines = sum(report.redactions.values()), sum(report.skipped.values())
+    told = (
+        (report.known, f"{report.known} known"),
+        (report.covered, f"{counted(report.covered, 'message')} covered"),
+        (report.missing, f"{counted(report.missing, 'group')} without messages"),
+        (secrets, f"{counted(secrets, 'secret')} redacted"),
+        (lines, f"{counted(lines, 'line')} skipped: {', '.join(report.skipped)}"),
     )
-    parts = [f"{report.observations} new", *(f"{number} {what}" for number, what in counted if number)]
+    parts = [f"{report.observations} new", *(what for number, what in told if number)]
     return f"{report.path}: {format_name}, {', '.join(parts)}"
 
 

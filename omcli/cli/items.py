@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
 from omcli.cli.options import Run, resolved, with_shared
+from omcli.cli.output import gone
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Type, handle
 from omcli.memory.rows import full_row
@@ -78,5 +79,4 @@ def _line(item: Observation) -> str:
 
     tags = "".join(f" #{tag}" for tag in item.tags)
     made_of = f" < {' '.join(handle(row) for row in item.supports)}" if item.supports else ""
-    gone = "" if item.is_visible else f" ({'superseded' if item.superseded_by else 'dropped'})"
-    return one_line(f"{handle(item.id)} {item.type}: {item.text}{tags}{made_of}{gone}")
+    return one_line(f"{handle(item.id)} {item.type}: {item.text}{tags}{made_of}{gone(item)}")

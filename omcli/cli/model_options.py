@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from omcli.cli.arguments import Declared, option
@@ -10,8 +11,9 @@ from omcli.cli.diagnostics import Ended
 from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, ProviderFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from omcli.cli.options import Run
-    from omcli.operations.workshop import Workshop
 
 OF_MODELS: tuple[type[OmError], ...] = (ProviderFailed, NotAllowed, BadConfiguration)
 """What goes wrong with a model, and not with what it is given."""
@@ -47,16 +49,18 @@ def say(run: Run, role: str, *, provider: str | None, model: str | None, base_ur
     run.say({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
 
 
-def observing(run: Run, workshop: Workshop, *, is_tolerant: bool) -> tuple[Workshop, OmError | None]:
-    """What observes with the model that was asked for. Where that can't be had, it is said at once, before any work:
-    messages are kept then, and wait; the error is what the run is to end with, or None where it `is_tolerant`."""
-    from omcli.memory.record import replace
+@contextmanager
+def failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
+    """Says what goes wrong with a model inside. Then the run ends, or goes on behind it where it `is_tolerant`.
 
+    Raises Ended.
+    """
     try:
-        return run.wiring.observing(workshop), None
+        yield
     except OF_MODELS as error:
         tell(run, error, is_tolerant=is_tolerant)
-        return replace(workshop, observer=None), None if is_tolerant else error
+        if not is_tolerant:
+            raise Ended(error.exit_code) from None
 
 
 def tell(run: Run, error: OmError, *, about: str = "", is_tolerant: bool) -> None:
@@ -65,9 +69,3 @@ def tell(run: Run, error: OmError, *, about: str = "", is_tolerant: bool) -> Non
         run.talk.warn(f"{f'{about}: ' if about else ''}{error.message}")
     else:
         run.talk.error(error, about=about)
-
-
-def end(error: OmError | None) -> None:
-    """Ends the run with the code of an error that was told already. Raises Ended."""
-    if error is not None:
-        raise Ended(error.exit_code)

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
+from omcli.cli.diagnostics import counted
 from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.errors import BadUsage, InputOutput
 from omcli.memory.observation import Priority, Type
@@ -48,8 +49,7 @@ def note(
 
     if text in (None, "-"):
         text = _from_stdin(text)
-    if run.settings.disabled:
-        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing was written")
+    if run.is_disabled("nothing was written"):
         return
     project = run.project
     noted = note.note(
@@ -66,7 +66,7 @@ def note(
         is_item=item,
     )
     if noted.redactions:
-        run.talk.note(f"{sum(noted.redactions.values())} secrets redacted")
+        run.talk.note(f"{counted(sum(noted.redactions.values()), 'secret')} redacted")
     try:
         _print(run, noted)
     except (OSError, InputOutput) as error:

@@ -7,18 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.diagnostics import Ended, as_dict
-from omcli.cli.model_options import (
-    OF_MODELS,
-    best_effort,
-    end,
-    named_model,
-    named_provider,
-    named_url,
-    observing,
-    say,
-    tell,
-)
+from omcli.cli.diagnostics import Ended, as_dict, counted
+from omcli.cli.model_options import OF_MODELS, best_effort, named_model, named_provider, named_url, say, tell
 from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
 from omcli.memory.errors import BadInput, NoInput, OmError, TryAgain
 
@@ -79,21 +69,18 @@ def observe(
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     say(run, "observer", provider=observer, model=model, base_url=base_url)
     run.say({"observe.verify": verify or None})
-    if run.settings.disabled:
-        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing was taken in")
-        files = []
-    else:
-        files = files or [STDIN]
+    files = [] if run.is_disabled("nothing was taken in") else files or [STDIN]
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [Input(name=name, open=partial(opened, name)) for name in files]
     with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
         workshop, failed = _workshop(run, later=later, is_tolerant=tolerant)
         reports, documents = _take_in(run, inputs, session, workshop, is_tolerant=tolerant)
-        _finish(run, reports, documents, is_tolerant=tolerant)
-        end(failed)
+        _finish(run, reports, documents, failed, is_tolerant=tolerant)
 
 
 def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, OmError | None]:
+    """What inputs are taken in with. Where the model that was asked for can't be had, that is said at once, before any
+    work: messages are kept then, and wait; the error is what the run is to end with, None where it `is_tolerant`."""
     from omcli.memory.record import replace
 
     workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
@@ -101,7 +88,11 @@ def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, Om
         with suppress(*OF_MODELS):  # who observes it later tells what is wrong; images are kept where they will be seen
             workshop = run.wiring.observing(workshop)
         return replace(workshop, observer=None), None
-    return observing(run, workshop, is_tolerant=is_tolerant)
+    try:
+        return run.wiring.observing(workshop), None
+    except OF_MODELS as error:
+        tell(run, error, is_tolerant=is_tolerant)
+        return replace(workshop, observer=None), None if is_tolerant else error
 
 
 def _take_in(
@@ -125,7 +116,7 @@ def _take_in(
         if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
             break
     if left := len(inputs) - len(reports):
-        run.talk.note(f"{_number(left, 'more input')} not taken in: the store failed")
+        run.talk.note(f"{counted(left, 'more input')} not taken in: the store failed")
     return reports, documents
 
 
@@ -136,8 +127,15 @@ def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
         tell(run, report.error, about=report.path, is_tolerant=is_tolerant and isinstance(report.error, OF_MODELS))
 
 
-def _finish(run: Run, reports: list[FileReport], documents: list[dict[str, object]], *, is_tolerant: bool) -> None:
-    """Prints the document, and ends with the code of what went wrong.
+def _finish(
+    run: Run,
+    reports: list[FileReport],
+    documents: list[dict[str, object]],
+    failed: OmError | None,
+    *,
+    is_tolerant: bool,
+) -> None:
+    """Prints the document, and ends with the code of what went wrong; what `failed` before any input counts last.
 
     A bad input among good ones is only reported; what kept a good one from being taken in is never passed over.
     """
@@ -154,6 +152,8 @@ def _finish(run: Run, reports: list[FileReport], documents: list[dict[str, objec
         raise Ended(decisive[0].exit_code)
     if run.strict and any(report.faults for report in reports):
         raise Ended(BadInput.exit_code)
+    if failed is not None:
+        raise Ended(failed.exit_code)
 
 
 def _summary(report: FileReport) -> str:
@@ -162,19 +162,19 @@ def _summary(report: FileReport) -> str:
     counts = report.counts
     parts = [
         report.format,
-        f"{_number(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages",
-        _number(report.observations, "observation"),
+        f"{counted(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages",
+        counted(report.observations, "observation"),
     ]
     if report.side_messages:
         parts.append(f"{report.side_messages} more in side chains")
     if report.pending:
-        parts.append(f"{_number(report.pending, 'message')} waiting to be observed")
+        parts.append(f"{counted(report.pending, 'message')} waiting to be observed")
     if report.findings.get("unverified"):
-        parts.append(f"{_number(report.findings['unverified'], 'row')} unverified")
+        parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
     if secrets := sum(report.redactions.values()):
-        parts.append(f"{_number(secrets, 'secret')} redacted")
+        parts.append(f"{counted(secrets, 'secret')} redacted")
     if report.faults:
-        parts.append(f"{_number(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}")
+        parts.append(f"{counted(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}")
     return f"{report.path}: {', '.join(parts)}"
 
 
@@ -216,7 +216,3 @@ def _as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, objec
 
 def _listed(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items(), key=lambda pair: -pair[1]))
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -141,6 +141,12 @@ class Run:
             self._warn(f"`{self.settings.origin('notation')}`: {error.message}; writing `{WORDS.name}`")
         return WORDS
 
+    def is_disabled(self, undone: str) -> bool:
+        """Whether nothing is to be written; people are told then who says so, and what is left undone."""
+        if self.settings.disabled:
+            self.talk.note(f"disabled by {self.settings.origin('disabled')}: {undone}")
+        return self.settings.disabled
+
     def close(self) -> None:
         """Ends it: the store is closed, where one was opened."""
         if "wiring" in vars(self):

@@ -156,16 +156,17 @@ def row_line(row: Observation) -> str:
     settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
     return (
         f"{handle(row.id)} [{minute(row.dated)}] {row.priority:<{_WIDEST_PRIORITY}} "
-        f"{row.type}{settled}: {one_line(row.text)}{_gone(row)}"
+        f"{row.type}{settled}: {one_line(row.text)}{gone(row)}"
     )
 
 
 def notated_line(row: Observation, notation: Notation) -> str:
     """`HANDLE` and the row in a notation."""
-    return f"{handle(row.id)} {notation.render(line(row))}{_gone(row)}"
+    return f"{handle(row.id)} {notation.render(line(row))}{gone(row)}"
 
 
-def _gone(row: Observation) -> str:
+def gone(row: Observation) -> str:
+    """What became of a row that is out of sight, in brackets behind it; nothing of one that is in sight."""
     return "" if row.is_visible else f" ({'superseded' if row.superseded_by else 'dropped'})"
 
 

@@ -80,7 +80,7 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
     shown = waiting.showing
     if shown is None:
         return {"pending": 0, "left": 0, "messages": [], "recorded": []}
-    from omcli.observers.given.schema import schema
+    from omcli.observers.given.schema import SCHEMA
     from omcli.prompts import prompt
 
     project = {"project": shown.session.project} if shown.session.project else {}
@@ -93,7 +93,7 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
         "messages": _messages(shown.evidence, tokens),
         "recorded": _recorded(shown.evidence),
         "instructions": prompt("given"),
-        "reply_schema": schema(),
+        "reply_schema": SCHEMA,
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.diagnostics import Ended
-from omcli.cli.model_options import OF_MODELS, best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.diagnostics import counted
+from omcli.cli.model_options import best_effort, failing, named_model, named_provider, named_url, say
 from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.dates import minute
 from omcli.memory.errors import BadUsage
@@ -54,21 +54,15 @@ def reflect(
         )
     if min_age is not None and not across:
         raise BadUsage("`--min-age` goes with `--global`")
-    if run.settings.disabled:
-        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing is reflected on")
+    if run.is_disabled("nothing is reflected on"):
         return
-    try:
+    with failing(run, is_tolerant=tolerant):
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
-            return
-        studio = run.wiring.studio(run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress))
-        reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
-    except OF_MODELS as error:
-        tell(run, error, is_tolerant=tolerant)
-        if tolerant:
-            return
-        raise Ended(error.exit_code) from None
-    show(run, reflection, dry_run=dry_run)
+        else:
+            studio = run.wiring.studio(run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress))
+            reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
+            _show(run, reflection, dry_run=dry_run)
 
 
 def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
@@ -113,20 +107,21 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     elif dry_run:
         _print_plan(run, found.plan)
     else:
-        show(run, found.reflection)
+        _show(run, found.reflection)
 
 
 def _print_plan(run: Run, plan: GlobalPlan) -> None:
     for batch in plan.batches:
         ends = f"{minute(batch.rows[0].dated)} to {minute(batch.rows[-1].dated)}"
-        rows = f"{len(batch.rows)} row{'s' * (len(batch.rows) != 1)}"
-        run.output.line(f"fold  {rows} of {batch.project or 'no project'}, {ends}, {batch.tokens} tokens")
-    run.output.line(f"keep  {len(plan.kept)} row{'s' * (len(plan.kept) != 1)}")
+        run.output.line(
+            f"fold  {counted(len(batch.rows), 'row')} of {batch.project or 'no project'}, {ends}, {batch.tokens} tokens"
+        )
+    run.output.line(f"keep  {counted(len(plan.kept), 'row')}")
     if not plan.batches:
         run.talk.note("nothing to reflect on")
 
 
-def show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
+def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
     """Prints what was made, and reports what it came to."""
     if run.json:
         run.output.document({**as_dict(reflection), "dry_run": dry_run})
@@ -141,10 +136,9 @@ def show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
 
 def summary(reflection: Reflection) -> str:
     """What it came to, in a line."""
-    read, made, items = reflection.read, len(reflection.rows), len(reflection.items)
     return (
-        f"{read} row{'s' * (read != 1)} read, {reflection.condensed} folded into {made}, "
-        f"{items} item{'s' * (items != 1)}; {reflection.tokens_before} → {reflection.tokens_after} tokens"
+        f"{counted(reflection.read, 'row')} read, {reflection.condensed} folded into {len(reflection.rows)}, "
+        f"{counted(len(reflection.items), 'item')}; {reflection.tokens_before} → {reflection.tokens_after} tokens"
     )
 
 

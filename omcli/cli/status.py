@@ -37,7 +37,8 @@ def status(run: Run) -> None:
     for name, value in rows:
         run.output.line(f"{name:<12}  {value}")
     for error in numbers.errors:
-        run.output.line(f"{'last error':<12}  {error.at} {error.lane} of {error.session}: {error.error}")
+        of = error.session or "all sessions"
+        run.output.line(f"{'last error':<12}  {error.at} {error.lane} of {of}: {error.error}")
 
 
 def _size(size: int | None) -> str:

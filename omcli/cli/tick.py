@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.diagnostics import Ended
+from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.diagnostics import as_dict as error_as_dict
-from omcli.cli.model_options import OF_MODELS, best_effort, end, named_model, named_provider, named_url, say, tell
+from omcli.cli.model_options import (
+    OF_MODELS,
+    best_effort,
+    failing,
+    named_model,
+    named_provider,
+    named_url,
+    say,
+    tell,
+)
 from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.rows import full_row
 
@@ -42,14 +51,14 @@ def tick(
     on when its rows have grown enough (`reflect.tokens`).
     """
     say(run, "observer", provider=observer, model=model, base_url=base_url)
-    if run.settings.disabled:
-        run.talk.note(f"disabled by {run.settings.origin('disabled')}: nothing is done")
+    if run.is_disabled("nothing is done"):
         return
     from omcli.operations import tick
 
     when = run.wiring.due()
     done: list[Ticked] = []
-    try:
+    is_begun = False
+    with failing(run, is_tolerant=tolerant):
         if check:
             studio = run.wiring.studio_of_rules(run.wiring.workshop(run.counter))
             done += tick.due(studio, when, session=session)
@@ -59,14 +68,14 @@ def tick(
             for ticked in tick.tick(studio, when, session=session):
                 _tell(run, ticked, is_tolerant=tolerant)
                 done.append(ticked)
-    except OF_MODELS as error:  # nobody was asked
-        tell(run, error, is_tolerant=tolerant)
-        if not tolerant:
-            raise Ended(error.exit_code) from None
+        is_begun = True
+    if not is_begun:
         return
     _finish(run, done, check=check)
     failures = [ticked.error for ticked in done if ticked.error is not None]
-    end(next((error for error in failures if not (tolerant and isinstance(error, OF_MODELS))), None))
+    for error in failures:
+        if not (tolerant and isinstance(error, OF_MODELS)):
+            raise Ended(error.exit_code)
 
 
 def _tell(run: Run, ticked: Ticked, *, is_tolerant: bool) -> None:
@@ -79,7 +88,7 @@ def _tell(run: Run, ticked: Ticked, *, is_tolerant: bool) -> None:
     reflection = ticked.reflection
     for row in (*ticked.rows, *(reflection.rows if reflection else ()), *(reflection.items if reflection else ())):
         run.output.row(row)
-    parts = [f"{len(ticked.rows)} observations"] if ticked.observe else []
+    parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
     parts += [summary(reflection)] if reflection else []
     if ticked.error is None or ticked.rows:
         run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")

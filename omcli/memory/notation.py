@@ -30,9 +30,6 @@ _SETTLED = "(?:done|resolved): "
 _DATED = r"\[(?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\] "
 _SAID = lazily(r"(?:(?P<status>done|resolved): )?(?P<text>.*)", re.DOTALL)
 
-IMPORTANCE: Mapping[Priority, int] = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
-"""The importance of a row of which only the priority is known."""
-
 
 @record
 class Line:
@@ -59,7 +56,6 @@ class Meaning:
 
 
 _UNMARKED = Meaning(priority=Priority.MEDIUM)
-_GRAVITY = {priority: place for place, priority in enumerate(Priority)}
 
 
 @record
@@ -110,7 +106,7 @@ class Notation:
         found = [meaning for meaning in known if meaning is not None]
         if len(found) < len(known):
             return None
-        return min(found, key=lambda meaning: (_GRAVITY[meaning.priority], meaning.status is None))
+        return max(found, key=lambda meaning: (meaning.priority.importance, meaning.status is not None))
 
     def words(self, said: Line, mark: str) -> str:
         """A row's status and text, as they stand behind its mark."""
@@ -150,7 +146,7 @@ def _importance(said: Line) -> int:
     """The importance of a row; where its priority was chosen for other reasons, one that goes with that."""
     if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
         return said.importance
-    return IMPORTANCE[said.priority]
+    return said.priority.importance
 
 
 def line(row: Observation) -> Line:
@@ -195,7 +191,7 @@ def _notation(name: str, marks: Mapping[str, Meaning], *, may_repeat: bool = Fal
             (
                 mark
                 for mark, meaning in marks.items()
-                if meaning.priority is Priority.MEDIUM and meaning.importance in (None, IMPORTANCE[Priority.MEDIUM])
+                if meaning.priority is Priority.MEDIUM and meaning.importance in (None, Priority.MEDIUM.importance)
             ),
             "",
         ),

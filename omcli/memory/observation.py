@@ -84,6 +84,14 @@ class Priority(StrEnum):
         """The priority of an importance from 0 to 10: 7 and up high, 4 to 6 medium, below low."""
         return cls.HIGH if importance >= 7 else cls.MEDIUM if importance >= 4 else cls.LOW
 
+    @property
+    def importance(self) -> int:
+        """The importance of a row of which only the priority is known. Of two priorities the graver has the higher."""
+        return _IMPORTANCE[self]
+
+
+_IMPORTANCE: Mapping[Priority, int] = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
+
 
 class Status(StrEnum):
     """Whether the matter is settled. Rows that are neither a task nor a problem have no status."""

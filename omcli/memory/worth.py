@@ -31,7 +31,6 @@ _NAME_POWER, _WORD_POWER = 0.5, 0.4
 _LINE_TOKENS = 15
 """Added to the length of a row: very short rows say little, however dense they are."""
 
-_IMPORTANCE = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
 # A note is medium unless its author says otherwise, a reflection high: 2 × 2.0 puts a note of the same day ahead.
 BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
 """How many times a row of the same importance is worth that was not merely observed."""
@@ -143,7 +142,7 @@ def _weights(terms: Sequence[frozenset[str]], *, capitals: frozenset[str]) -> di
 def _merit(row: Observation, age: float) -> float:
     """What a row is worth whatever it says. `age` is its place in the session: 1 for the newest row."""
     agrees = Priority.of_importance(row.importance) is row.priority
-    importance = row.importance if agrees else _IMPORTANCE[row.priority]
+    importance = row.importance if agrees else row.priority.importance
     fresh = (
         1.0
         if row.type in _LASTING or row.status is Status.OPEN

@@ -10,8 +10,8 @@ from omcli.memory.errors import BadInput, OmError, UnknownId
 from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread
 from omcli.memory.exchange.provenance import MARK, UNDER, provenance
 from omcli.memory.message import KeptMessage
-from omcli.memory.notation import IMPORTANCE, as_line
-from omcli.memory.observation import Kind, Observation, Priority, Source, Type
+from omcli.memory.notation import as_line
+from omcli.memory.observation import ITEM_TYPES, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
 from omcli.memory.record import field, record, replace
 from omcli.memory.redaction import redact
@@ -19,7 +19,6 @@ from omcli.memory.text import clean
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
 
-_ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
 _ALL = 1 << 62
 """More tokens than a session has."""
 
@@ -208,7 +207,7 @@ class _Intake:
             kind=group.kind,
             type=_item_type(group.category) if group.kind is Kind.ITEM else Type.FACT,
             priority=priority,
-            importance=IMPORTANCE[priority] if line.importance is None else line.importance,
+            importance=priority.importance if line.importance is None else line.importance,
             status=line.status,
             text=line.text,
             observed_at=place.now,
@@ -309,4 +308,4 @@ def _message(store: Store, key: str | None) -> KeptMessage | None:
 def _item_type(category: str | None) -> Type:
     """What a category speaks of; knowledge where nobody knows."""
     name = (category or "").partition("/")[0]
-    return next((type_ for type_ in _ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
+    return next((type_ for type_ in ITEM_TYPES if type_ == name), Type.KNOWLEDGE)

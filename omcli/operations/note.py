@@ -13,8 +13,6 @@ from omcli.memory.redaction import redact
 from omcli.memory.text import clean, one_line
 from omcli.operations.clock import Clock
 
-_IMPORTANCE = {Priority.HIGH: 8, Priority.MEDIUM: 5, Priority.LOW: 2}
-
 
 @record
 class Noted:
@@ -57,7 +55,7 @@ def note(
         kind=Kind.ITEM if is_item else Kind.NOTE,
         type=type_ or (Type.KNOWLEDGE if is_item else Type.FACT),
         priority=priority,
-        importance=_IMPORTANCE[priority],
+        importance=priority.importance,
         status=None,
         text=line,
         observed_at=now,

@@ -12,6 +12,7 @@ from omcli.memory.model import Prompt
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Material
 from omcli.memory.record import record
+from omcli.memory.reply_schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
 from omcli.memory.text import one_line
 
 GUIDANCE = (
@@ -69,7 +70,7 @@ def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | N
             _fenced(_shown(material, headed=ladder.headed), material),
             "\n".join(filter(None, (GUIDANCE[level], _limits(material, ladder, size), fault, _CLOSING))),
         ),
-        schema=_SCHEMA,
+        schema=SCHEMA,
         name="reflection",
         max_output=ladder.max_output,
         temperature=None if ladder.temperature is None else round(ladder.temperature + ladder.step * attempt, 4),
@@ -131,37 +132,13 @@ def _fenced(rows: str, material: Material) -> str:
     return f"{fence}\n{rows}\n{fence}"
 
 
-def _object(**fields: object) -> dict[str, object]:
-    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-
-
-def _list(of: Mapping[str, object]) -> dict[str, object]:
-    return {"type": "array", "items": of}
-
-
-_TEXT: Mapping[str, object] = {"type": "string"}
-_PERHAPS: Mapping[str, object] = {"type": ["string", "null"]}
-_SCHEMA = _object(
-    reflections=_list(
-        _object(
-            text=_TEXT,
-            priority={"type": "string", "enum": ["high", "medium", "low"]},
-            kind={
-                "type": "string",
-                "enum": "decision fact preference task outcome error event question identity".split(),
-            },
-            status={"type": ["string", "null"], "enum": ["open", "done", "resolved", None]},
-            **{"from": _list(_TEXT), "first": _PERHAPS, "last": _PERHAPS},
-        )
+SCHEMA = object_of({
+    "reflections": list_of(object_of({**STATED, "from": TEXTS, "first": maybe(TEXT), "last": maybe(TEXT)})),
+    "keep": TEXTS,
+    "drop": list_of(object_of({"row": TEXT, "reason": TEXT, "by": maybe(TEXT)})),
+    "items": list_of(
+        object_of({
+            "text": TEXT, "type": one_of("knowledge", "behavior", "event", "skill"), "tags": TEXTS, "from": TEXTS,
+        })
     ),
-    keep=_list(_TEXT),
-    drop=_list(_object(row=_TEXT, reason=_TEXT, by=_PERHAPS)),
-    items=_list(
-        _object(
-            text=_TEXT,
-            type={"type": "string", "enum": ["knowledge", "behavior", "event", "skill"]},
-            tags=_list(_TEXT),
-            **{"from": _list(_TEXT)},
-        )
-    ),
-)
+})  # fmt: skip

@@ -8,36 +8,21 @@ from functools import lru_cache
 
 from omcli.memory.anchors import anchors, searchable, unsupported
 from omcli.memory.dates import minute
-from omcli.memory.observation import FAILURES, Draft, Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.observation import FAILURES, ITEM_TYPES, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Dropped, Material, Reflected, TokenCounter
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.redaction import redact
 from omcli.memory.replies import row_text
+from omcli.memory.reply_schema import KINDS, LONGEST_TAG, MOST_TAGS, PRIORITIES, STATUSES
 from omcli.memory.worth import terms_of
 from omcli.reflectors.answers import Answer, Lasting, Merged
 from omcli.reflectors.asking import labelled
-from omcli.reflectors.folding import RANKS, folded, tokens_of
+from omcli.reflectors.folding import folded, tokens_of
 from omcli.reflectors.items import LASTING_TYPES
 from omcli.reflectors.rules.repeats import speaker
 from omcli.reflectors.rules.sight import is_in_force
 
-_PRIORITIES = {each.value: each for each in Priority}
-_STATUSES = frozenset(each.value for each in Status)
-_KINDS = {
-    "decision": Type.DECISION,
-    "fact": Type.FACT,
-    "preference": Type.PREFERENCE,
-    "task": Type.TASK,
-    "outcome": Type.OUTCOME,
-    "error": Type.BLOCKER,
-    "event": Type.EVENT,
-    "question": Type.QUESTION,
-    "identity": Type.FACT,
-}
-_ITEM_KINDS = {
-    each.value: each for each in (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
-}
-_MOST_TAGS, _LONGEST_TAG = 8, 40
+_ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
 """The part of an answer's reflections that may fail; of a worse answer nothing is believed, and of a text without
 labels, which says of no row what became of it, nothing already where one fails."""
@@ -275,15 +260,15 @@ def _grounds(row: Observation) -> str:
 def _reflection(merged: Merged, text: str, ground: Sequence[Observation], replaced: Sequence[Observation]) -> Draft:
     """A row of what a model wrote. It matters no less than what it cites, and what was open is not closed unsaid."""
     draft = folded(ground, text, reason="reflected")
-    priority = _PRIORITIES.get(merged.priority, Priority.MEDIUM)
-    if merged.rows is not None:
-        priority = max((each for each in (_PRIORITIES.get(merged.priority), draft.priority) if each), key=RANKS.index)
+    said = PRIORITIES.get(merged.priority)
+    cited = draft.priority if merged.rows is not None else None
+    told = [priority for priority in (said, cited) if priority]
     still_open = Status.OPEN if draft.status is Status.OPEN else None
     return replace(
         draft,
         type=_type(merged, draft, ground),
-        priority=priority,
-        status=Status(merged.status) if merged.status in _STATUSES else still_open,
+        priority=max(told, key=lambda priority: priority.importance, default=Priority.MEDIUM),
+        status=STATUSES.get(merged.status, still_open),
         metadata={"folded": len(ground), "first": ground[0].dated[:10], "last": ground[-1].dated[:10]},
         replaces=tuple(row.id for row in replaced),
         source=Source.MODEL,
@@ -293,7 +278,7 @@ def _reflection(merged: Merged, text: str, ground: Sequence[Observation], replac
 def _type(merged: Merged, draft: Draft, ground: Sequence[Observation]) -> Type:
     if merged.kind == "error":
         return next((row.type for row in ground if row.type in FAILURES), Type.BLOCKER)
-    return _KINDS.get(merged.kind, Type.FACT if merged.rows is None else draft.type)
+    return KINDS.get(merged.kind, Type.FACT if merged.rows is None else draft.type)
 
 
 def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
@@ -305,7 +290,7 @@ def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
 
 
 def _one(drafts: Sequence[Draft]) -> Draft:
-    strongest = max(drafts, key=lambda draft: (RANKS.index(draft.priority or Priority.LOW), draft.importance))
+    strongest = max(drafts, key=lambda draft: ((draft.priority or Priority.LOW).importance, draft.importance))
     return replace(
         strongest,
         text=" · ".join(draft.text for draft in drafts),
@@ -321,13 +306,13 @@ def _one(drafts: Sequence[Draft]) -> Draft:
 def _item(item: Lasting, text: str, ground: Sequence[Observation]) -> Draft:
     kind = _ITEM_KINDS.get(item.kind, Type.KNOWLEDGE)
     were = (row.type.value for row in ground if row.type in LASTING_TYPES) if item.rows else ()
-    told = (row_text(tag)[:_LONGEST_TAG] for tag in item.tags)
+    told = (row_text(tag)[:LONGEST_TAG] for tag in item.tags)
     draft = folded(ground, text, reason="reflected")
     return replace(
         draft,
         type=kind,
         status=None,
-        tags=tuple(dict.fromkeys(filter(None, (*were, *told))))[:_MOST_TAGS],
+        tags=tuple(dict.fromkeys(filter(None, (*were, *told))))[:MOST_TAGS],
         metadata={"category": item.category} if item.category else {},
         replaces=(),
         reason=None,

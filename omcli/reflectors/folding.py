@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from omcli.memory.observation import Draft, Observation, Priority, Status
+from omcli.memory.observation import Draft, Observation, Status
 from omcli.memory.ports import TokenCounter
-
-RANKS = (Priority.LOW, Priority.MEDIUM, Priority.HIGH)
-"""The least important first."""
 
 
 def tokens_of(row: Observation, counter: TokenCounter) -> int:
@@ -29,7 +26,7 @@ def folded(
     `told` are rows that it draws on and that stay.
     """
     ground = sorted({row.id: row for row in (*rows, *told)}.values(), key=lambda row: (row.dated, row.id))
-    strongest = max(rows, key=lambda row: (RANKS.index(row.priority), row.importance, row.dated, row.id))
+    strongest = max(rows, key=lambda row: (row.priority.importance, row.importance, row.dated, row.id))
     statuses = {row.status for row in rows}
     dates = {row.refers_to for row in rows}
     return Draft(

@@ -227,6 +227,18 @@ def test_memory_can_be_switched_off_in_a_file(om: Om) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["observe -", "compact -", "note x", "reflect", "reflect --global", "tick", "apply -", "import --format zora -"],
+)
+def test_whoever_writes_says_what_switched_it_off(om: Om, command: str) -> None:
+    """S1.18: the file or the variable that does, whichever it is."""
+    assert "disabled by OM_DISABLED: " in om(*command.split(), stdin="{}", env={"OM_DISABLED": "1"}).stderr
+    project = om.write(".om.toml", "enabled = false")
+    assert f"disabled by {project}: " in om(*command.split(), stdin="{}").stderr
+    assert not om.db.exists()
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "--preset lango|context", "--json|status", "-q --preset=pi|context --tier session", "-qC sub|config path",

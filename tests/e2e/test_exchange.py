@@ -324,7 +324,7 @@ def test_one_bad_file_does_not_stop_the_others(om: Om) -> None:
     bad = om.write("bad.txt", "nothing\n")
     run = om("import", "--format", "zora", bad, good, "missing.txt")
     assert run.stdout.endswith(" [2026-02-10 09:00] low    fact: a\n")
-    assert "good.txt: zora, 1 new, 1 lines skipped: no row" in run.stderr
+    assert "good.txt: zora, 1 new, 1 line skipped: no row" in run.stderr
     assert "bad.txt: nothing in it is memory as `zora` writes it" in run.stderr
     assert "missing.txt: there is no such file" in run.stderr
     om("import", "--format", "zora", bad, code=65)

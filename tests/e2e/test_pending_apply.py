@@ -268,7 +268,7 @@ class TestApply:
     def test_disabled_nothing_is_written(self, om: Om) -> None:
         keep(om, tide_story())
         run = om("apply", "-", stdin=answer(waiting(om)), env={"OM_DISABLED": "1"})
-        assert run.stderr == "om: disabled by `OM_DISABLED`: nothing was written\n"
+        assert run.stderr == "om: disabled by OM_DISABLED: nothing was written\n"
         assert waiting(om)["pending"] == 8
 
 

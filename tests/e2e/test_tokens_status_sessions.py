@@ -15,6 +15,7 @@ import pytest
 
 from omcli.tokenizers.table import counter as named
 from tests.conftest import Om
+from tests.e2e.scripts import script
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
 FOX = "The quick brown fox jumps over the lazy dog"
@@ -115,6 +116,14 @@ def test_status_counts_everything_with_one_counter_and_names_it(om: Om) -> None:
         assert document["schema_version"] >= 1
         assert document["size"] > 0
     assert f"({document['message_tokens']} tokens by o200k-approx)" in om("status").stdout
+
+
+def test_status_says_what_failed_across_sessions(om: Om) -> None:
+    om("observe", "-q", stdin=tide_story().text())
+    model = script(om, "no JSON", "nor this", "nor that", "never")
+    om("reflect", "--global", "--min-age", "0m", "--model", model.model, code=69)
+    (line,) = [line for line in om("status").stdout.splitlines() if line.startswith("last error")]
+    assert " reflect of all sessions: batch 1 of 1: " in line
 
 
 def test_status_of_no_store_is_empty_and_makes_none(om: Om) -> None:

@@ -8,7 +8,8 @@ from omcli.memory.errors import BadInput, Unusable
 from omcli.memory.observation import Source
 from omcli.memory.ports import Batch, Observed, Observer
 from omcli.memory.record import replace
-from omcli.observers.given.document import MOST_ROWS, Handed
+from omcli.memory.reply_schema import MOST_ROWS
+from omcli.observers.given.document import Handed
 from omcli.observers.model.answer import Answer
 from omcli.observers.model.believing import believed
 from omcli.observers.model.evidence import Evidence

@@ -6,13 +6,18 @@ from collections.abc import Collection, Iterator, Mapping
 
 from omcli.memory.errors import BadInput
 from omcli.memory.record import positional_record, record
+from omcli.memory.reply_schema import (
+    LONGEST_TAG,
+    MOST_REPLACED,
+    MOST_ROWS,
+    MOST_SOURCES,
+    MOST_TAGS,
+    PRIORITIES,
+    STATUSES,
+)
 from omcli.observers.model.answer import Answer, Row
 
-PRIORITIES = ("high", "medium", "low")
-STATUSES = ("open", "done", "resolved")
 _CERTAINTIES = ("exact", "estimated")
-MOST_ROWS, _MOST_SOURCES, _MOST_REPLACED = 60, 20, 10
-MOST_TAGS, _LONGEST_TAG = 8, 40
 
 
 @record
@@ -132,8 +137,8 @@ def _row(entry: _Fields) -> Row:
         at=entry.text("at").replace("T", " ")[:16],
         refers_to=entry.text("refers_to"),
         is_estimate=entry.word("refers_to_kind", _CERTAINTIES) == "estimated",
-        sources=entry.references("sources", required=True, most=_MOST_SOURCES),
-        replaces=entry.references("replaces", most=_MOST_REPLACED),
+        sources=entry.references("sources", required=True, most=MOST_SOURCES),
+        replaces=entry.references("replaces", most=MOST_REPLACED),
         under=entry.position("under"),
     )
 
@@ -153,8 +158,8 @@ def _reflection(entry: _Fields) -> Reflection:
 def _item(entry: _Fields) -> Item:
     entry.check("text", "type", "tags", "from")
     tags = tuple(dict.fromkeys(tag.strip() for tag in entry.texts("tags") if tag.strip()))
-    if len(tags) > MOST_TAGS or any(len(tag) > _LONGEST_TAG for tag in tags):
-        raise _fault(f"{entry.place}.tags", f"at most {MOST_TAGS} tags of {_LONGEST_TAG} characters are allowed")
+    if len(tags) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in tags):
+        raise _fault(f"{entry.place}.tags", f"at most {MOST_TAGS} tags of {LONGEST_TAG} characters are allowed")
     return Item(
         text=entry.text("text", required=True),
         type=entry.word("type"),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from types import MappingProxyType
 
 from omcli.memory.errors import Unusable
 from omcli.memory.message import Role
-from omcli.memory.observation import Draft, Observation, Source, Status, Type
+from omcli.memory.observation import Draft, Observation, Priority, Source, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.ports import Batch
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.redaction import redact
 from omcli.memory.repetition import unrepeated
 from omcli.memory.replies import LONGEST_ROW, row_text
+from omcli.memory.reply_schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
 from omcli.memory.text import clean, one_line
 from omcli.observers.model.answer import Answer, Row
 from omcli.observers.model.dating import spoken_of
@@ -24,15 +24,8 @@ from omcli.observers.model.repeats import each_once
 from omcli.observers.model.replacing import replaceable, with_earlier
 from omcli.observers.model.standing import CURRENT, UNVERIFIED
 
-_IMPORTANCE = MappingProxyType({"high": 8, "medium": 5, "low": 2})
-_TYPES = MappingProxyType({
-    "decision": Type.DECISION, "fact": Type.FACT, "preference": Type.PREFERENCE, "task": Type.REQUEST,
-    "outcome": Type.OUTCOME, "error": Type.BLOCKER, "event": Type.EVENT, "question": Type.QUESTION,
-    "identity": Type.FACT,
-})  # fmt: skip
-_STATUSES = MappingProxyType({status.value: status for status in Status})
 _WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})
-_MOST_READ, _MOST_SOURCES, _MOST_REPLACED, _MOST_USED = 200, 20, 10, 50
+_MOST_READ, _MOST_USED = 200, 50
 _LONGEST_TASK, _LONGEST_PARENT = 400, 80
 _TITLE = (3, 60)
 _MINUTE = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
@@ -100,7 +93,7 @@ class _Trial:
             self.findings[fault] += 1
             self.rejected += 1
             return None
-        return self._weighed(row, text, self.evidence.in_order(sources)[:_MOST_SOURCES])
+        return self._weighed(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
 
     def _weighed(self, row: Row, text: str, sources: Sequence[str]) -> Draft | None:
         """The draft of a row whose labels exist."""
@@ -110,12 +103,12 @@ class _Trial:
         cited = self.evidence.rows(row.replaces)
         bearing, missing = self.evidence.borne_by(text, sources, (*_telling(cited), refers_to or ""))
         self.findings["sources_added"] += len(bearing) > len(sources)
-        replaced = [] if missing else replaceable(cited, text, status)[:_MOST_REPLACED]
+        replaced = [] if missing else replaceable(cited, text, status)[:MOST_REPLACED]
         self.findings["not_replaced"] += len(cited) - len(replaced)
         draft = Draft(
             text=with_earlier(text, replaced),
             type=kind,
-            importance=_IMPORTANCE.get(row.priority, _IMPORTANCE["medium"]),
+            importance=PRIORITIES.get(row.priority, Priority.MEDIUM).importance,
             sources=tuple(kept.seq for kept in self.evidence.messages(bearing)),
             status=status,
             event_at=self._event_at(row.at, sources),
@@ -167,7 +160,7 @@ class _Trial:
         return Draft(
             text=text,
             type=Type.TASK,
-            importance=_IMPORTANCE["medium"],
+            importance=Priority.MEDIUM.importance,
             sources=(kept.seq,),
             status=Status.OPEN,
             event_at=kept.message.at,
@@ -199,12 +192,12 @@ class _Trial:
     def _type(self, row: Row, sources: Sequence[str]) -> Type:
         if row.kind == "" and row.status == "done":
             return Type.OUTCOME
-        kind = _TYPES.get(row.kind, Type.FACT)
+        kind = KINDS.get(row.kind, Type.FACT)
         is_asked = any(kept.message.role is Role.USER for kept in self.evidence.messages(sources))
         return Type.PLAN if kind is Type.REQUEST and not is_asked else kind
 
     def _status(self, row: Row, kind: Type) -> Status | None:
-        status = _STATUSES.get(row.status)
+        status = STATUSES.get(row.status)
         if status is Status.RESOLVED and not (row.replaces or kind is Type.BLOCKER):
             self.findings["status"] += 1
             return None
@@ -238,7 +231,7 @@ class _Trial:
             return None
         return replace(
             draft,
-            importance=_IMPORTANCE["low"],
+            importance=Priority.LOW.importance,
             status=None,
             tags=(*draft.tags, UNVERIFIED),
             metadata={**draft.metadata, UNVERIFIED: list(missing)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from omcli.memory.record import record
+from omcli.memory.reply_schema import MOST_ROWS
 
 
 @record
@@ -21,5 +22,5 @@ class Limits:
     """Characters of the arguments of a tool call."""
     result_chars: int = 1_500
     """Characters of what a tool answered."""
-    rows: int = 60
+    rows: int = MOST_ROWS
     """Rows of one reply."""

@@ -44,7 +44,9 @@ def merged(by_model: Sequence[Draft], by_rules: Sequence[Draft], roles: Mapping[
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
     said = [_informed(draft, by_rules) for draft in by_model if not _only_repeats(draft, tools, roles)]
     verified = [draft for draft in said if UNVERIFIED not in draft.tags]
-    kept = [draft for draft in by_rules if draft.type in TOOL_EVENTS or _is_lost(draft, verified)]
+    # A model that finds nothing in all of a batch has judged; one that passes over a message may have overlooked it.
+    unsaid = _MATTERS_UNSAID if by_model else _MATTERS
+    kept = [draft for draft in by_rules if draft.type in TOOL_EVENTS or _is_lost(draft, verified, unsaid)]
     return Merged(
         drafts=tuple(_in_order(kept, said)),
         added_back=len(kept) - len(tools),
@@ -52,15 +54,16 @@ def merged(by_model: Sequence[Draft], by_rules: Sequence[Draft], roles: Mapping[
     )
 
 
-def _is_lost(draft: Draft, verified: Sequence[Draft]) -> bool:
-    """Whether a row of what was said has to be added back."""
+def _is_lost(draft: Draft, verified: Sequence[Draft], unsaid: int) -> bool:
+    """Whether a row of what was said has to be added back; `unsaid` is the importance from which on one does that is of
+    messages no row of the model comes from."""
     if draft.replaces:
         settled = {row for other in verified for row in other.replaces}
         return not settled.issuperset(draft.replaces)
     is_unsaid = not any(set(other.sources) & set(draft.sources) for other in verified)
     if draft.type in _ASKED and draft.status is Status.OPEN:
         verified = [other for other in verified if other.status is Status.OPEN]
-    return (_matters(draft) or (is_unsaid and draft.importance >= _MATTERS_UNSAID)) and not covers(verified, draft)
+    return (_matters(draft) or (is_unsaid and draft.importance >= unsaid)) and not covers(verified, draft)
 
 
 def _matters(draft: Draft) -> bool:

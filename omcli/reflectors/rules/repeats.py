@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.memory.anchors import anchors
-from omcli.memory.observation import Observation, Priority, Type
+from omcli.memory.observation import Observation, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.ports import Dropped
 from omcli.memory.record import record
@@ -16,7 +16,6 @@ _AGENT = "Agent: "
 _SAID = frozenset({Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT, Type.REQUEST, Type.QUESTION})
 _HAPPENS = frozenset({Type.EVENT, Type.FACT})
 """What may be said of another day in the same words."""
-_RANKS = {Priority.LOW: 0, Priority.MEDIUM: 1, Priority.HIGH: 2}
 _STATES = frozenset({Type.TASK, Type.TODO_UPDATED})
 """What there is one of at any time."""
 _COMPARED = 50
@@ -41,7 +40,7 @@ def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
     left: list[Observation] = []
     latest: dict[tuple[str, str | None, str | None], Observation] = {}
     newest = list(reversed(rows))
-    newest.sort(key=lambda row: -_RANKS[row.priority])
+    newest.sort(key=lambda row: -row.priority.importance)
     for row in newest:
         if (same := latest.setdefault((row.text, *_occasion(row)), row)) is not row:
             yield Dropped(row=row.id, reason="duplicate", by=same.id)
@@ -135,7 +134,7 @@ class _Wholes:
 
 def _may_hold(part: Observation, whole: Observation) -> bool:
     """Whether a row may hold another: it is more important, or says more. So no two rows hold each other."""
-    ranks = _RANKS[part.priority], _RANKS[whole.priority]
+    ranks = part.priority.importance, whole.priority.importance
     return whole.type is not Type.PLAN and (ranks[0], len(part.text)) < (ranks[1], len(whole.text))
 
 

@@ -15,8 +15,9 @@ from omcli.memory.observation import Kind, Source, Status, Type
 from omcli.memory.ports import Material, Reflected
 from omcli.reflectors.asking import Ladder
 from omcli.reflectors.model import ModelReflector
+from omcli.reflectors.rules import RuleReflector
 from tests.fakes import ScriptedModel, WordCounter
-from tests.unit.reflectors.folded_rows import DONE, HIGH, LOW, OPEN, left, material, row, texts, tokens
+from tests.unit.reflectors.folded_rows import DONE, HIGH, LOW, OPEN, left, material, row, stored, texts, tokens
 
 
 def reply(
@@ -545,24 +546,15 @@ def test_rows_are_shown_as_groups_where_that_is_asked_for() -> None:
     assert "one reflection at most" in str(model.asked[0].content[2])
 
 
-def test_the_schema_is_one_that_every_endpoint_takes() -> None:
-    """T26, F41: every field required, no further ones, no patterns, no lengths."""
-    model = ScriptedModel(sized(10))
-    ModelReflector(model, WordCounter(), ladder=Ladder(levels=(0,))).reflect(SIZED)
-    schema = model.asked[0].schema
-    written = json.dumps(schema)
-    assert not any(word in written for word in ("\\d", "minLength", "maxLength", "maxItems", "minItems", "pattern"))
-
-    def objects(value: object) -> list[Mapping[str, object]]:
-        inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        found = [value] if isinstance(value, Mapping) and value.get("type") == "object" else []
-        return [*found, *(each for part in inside for each in objects(part))]
-
-    assert len(objects(schema)) == 4
-    for each in objects(schema):
-        properties = each["properties"]
-        assert isinstance(properties, Mapping)
-        assert (each["required"], each["additionalProperties"]) == (list(properties), False)
+def test_tasks_in_a_models_words_are_several_stories_and_no_states_of_one() -> None:
+    """R9: what is being done now there is one of, and an older one goes when rows are folded again."""
+    told = ({"text": text, "from": [label], "kind": "task"} for text, label in (("Redis lost jobs", "o1"), ("Postgres keeps the queue", "o2")))
+    rows = reflect(material(*QUEUE), reply(*told)).reflections
+    assert [draft.type for draft in rows] == [Type.REQUEST, Type.REQUEST]
+    again = RuleReflector(WordCounter()).reflect(
+        material(*(stored(draft, number, QUEUE) for number, draft in enumerate(rows)), target=1000)
+    )
+    assert not again.dropped
 
 
 # ---- whatever a model says

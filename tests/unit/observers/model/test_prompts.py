@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +15,6 @@ from omcli.memory.model import Picture
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.model import ModelObserver
 from omcli.observers.model.limits import Limits
-from omcli.observers.model.schema import SCHEMA
 from omcli.prompts import prompt
 from omcli.tokenizers.table import counter
 from tests.batches import Talk
@@ -275,29 +271,6 @@ def test_an_image_that_cannot_be_shown_is_named(sees: bool, media_type: str, siz
 
 
 # ---- the structure asked for
-
-
-def test_the_schema_says_nothing_that_a_wire_may_refuse() -> None:
-    """T26, F41: all required, nothing else allowed, no lengths, no `\\d`."""
-    assert len(list(_objects(SCHEMA))) == 2
-    for each in _objects(SCHEMA):
-        assert each["required"] == list(each["properties"])
-        assert each["additionalProperties"] is False
-    written = json.dumps(SCHEMA)
-    assert not re.search(r"\\\\d|minLength|maxLength|maxItems|minItems|minimum|maximum|format|\$ref", written)
-    (pattern,) = re.findall(r'"pattern": "([^"]*)"', written)
-    assert re.fullmatch(pattern, "2026-02-10 14:32")
-
-
-def _objects(schema: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(schema, Mapping):
-        if schema.get("type") == "object":
-            yield schema
-        for value in schema.values():
-            yield from _objects(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            yield from _objects(value)
 
 
 def test_the_rules_are_about_a_page() -> None:
