@@ -548,7 +548,8 @@ def test_rows_are_shown_as_groups_where_that_is_asked_for() -> None:
 
 def test_tasks_in_a_models_words_are_several_stories_and_no_states_of_one() -> None:
     """R9: what is being done now there is one of, and an older one goes when rows are folded again."""
-    told = ({"text": text, "from": [label], "kind": "task"} for text, label in (("Redis lost jobs", "o1"), ("Postgres keeps the queue", "o2")))
+    works = (("Redis lost jobs", "o1"), ("Postgres keeps the queue", "o2"))
+    told = ({"text": text, "from": [label], "kind": "task"} for text, label in works)
     rows = reflect(material(*QUEUE), reply(*told)).reflections
     assert [draft.type for draft in rows] == [Type.REQUEST, Type.REQUEST]
     again = RuleReflector(WordCounter()).reflect(
