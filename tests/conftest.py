@@ -81,15 +81,19 @@ class Om:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         code: int | None = 0,
+        seconds: float = 120,
     ) -> Ended:
-        """Runs a command to its end; `code` is what it has to end with, None for whatever it likes."""
+        """Runs a command to its end; `code` is what it has to end with, None for whatever it likes.
+
+        `seconds` is how long it may take.
+        """
         ended = subprocess.run(
             self.command(*arguments),
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
             env=self.environment(env),
             cwd=cwd or self.folder,
-            timeout=120,
+            timeout=seconds,
             check=False,
         )
         run = Ended(code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())

@@ -27,10 +27,12 @@ _INTERPRETER = sys.executable if _NAMED == "1" else _NAMED
 _STORY = Path(__file__).parents[1] / "stories" / "codex_release.jsonl"
 _WAYS = {
     "OM_PROVIDER_TIMEOUT": "600",
-    "OM_OBSERVER_MAX_OUTPUT": "700",  # such a model does not know when to stop
+    "OM_OBSERVER_MAX_OUTPUT": "400",  # such a model does not know when to stop
     "OM_REFLECTOR_MAX_OUTPUT": "400",
-    "OM_OBSERVE_BATCH_TOKENS": "700",
+    "OM_OBSERVE_BATCH_TOKENS": "500",
 }
+_PATIENCE = 3_600
+"""Seconds a run may take."""
 _UNAVAILABLE = 69
 """What a run ends with whose model could not be used."""
 
@@ -55,24 +57,28 @@ def test_a_tiny_model_observes_and_reflects_and_nothing_breaks(om: Om, served: t
     """F33, F34, F37, F38, F83: cut off, in loops, no JSON; either it is used, or a run says so and nothing is lost."""
     base_url, rung = served
     model = ("openai", "--base-url", base_url, "--model", "smollm2")
-    observed = om("observe", "--observer", *model, _STORY, env=_WAYS, code=None)
+    observed = om("observe", "--observer", *model, _STORY, env=_WAYS, code=None, seconds=_PATIENCE)
     assert observed.code in (0, _UNAVAILABLE), observed.stderr
     pending = om("status", "--json").document["pending"]
     assert (pending == 0) == (observed.code == 0)
-    if not pending:
-        assert_covered_once(om.db)
+    om("observe", "--observer", "rules", _STORY)
+    assert_covered_once(om.db)
     rows = om("log", "--jsonl", "--all").lines
     assert all(row["message_ids"] and row["text"] == row["text"].strip() for row in rows)
     assert calls(om)["observe"] > 0
 
     [session] = om("sessions", "--jsonl").lines
-    reflected = om("reflect", "--reflector", *model, "--session", session["id"], env=_WAYS, code=None)
+    reflected = om(
+        "reflect", "--reflector", *model, "--session", session["id"], env=_WAYS, code=None, seconds=_PATIENCE
+    )
     assert reflected.code in (0, _UNAVAILABLE), reflected.stderr
-    assert (calls(om)["reflect"] > 0) == bool(rows)
+    assert calls(om)["reflect"] > 0
     assert om("context", "--session", session["id"], "--budget", "2000").stdout.startswith("<om-memory")
     assert om("usage", "--json").document["total"]["calls"] == calls(om).total()
     assert number_of(om.db, "leases") == 0
     assert rungs(om) <= {rung}
+    print(f"\n{rung}: observe {observed.code}, reflect {reflected.code}, {pending} left for the rules")
+    print(Counter(row["source"] for row in rows), observed.stderr, reflected.stderr, om("usage").stdout, sep="\n")
 
 
 def calls(om: Om) -> Counter[str]:
