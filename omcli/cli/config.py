@@ -45,9 +45,13 @@ def config(
 
 
 def _show(run: Run, *, with_origin: bool) -> None:
+    from omcli.memory.redaction import redact
     from omcli.settings.values import shown, toml
 
-    values = shown(run.settings)
+    # A command may have a key among its arguments, a base URL a password.
+    values = {
+        key: redact(value).text if isinstance(value, str) else value for key, value in shown(run.settings).items()
+    }
     origins = {key: run.settings.origin(key) for key in values}
     if run.json:
         run.output.document({"settings": values, **({"origins": origins} if with_origin else {})})

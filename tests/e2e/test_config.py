@@ -382,3 +382,13 @@ def test_a_run_that_needs_no_settings_reads_no_file(om: Om) -> None:
     om.write(".om.toml", "observe = [")
     assert om("--version").stderr == ""
     assert om("context", "--help").stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [(), ("--origin",), ("--json",)])
+def test_a_secret_in_a_setting_is_not_printed(om: Om, arguments: tuple[str, ...]) -> None:
+    """A command with a key among its arguments, an address with a password in it."""
+    password, key = "tr0ubadour", "sk-proj-" + "4mK9" * 8 + "tideX7"
+    env = {"OM_OBSERVER_COMMAND": f"ask --key {key}", "OM_REFLECTOR_BASE_URL": f"http://me:{password}@localhost:1/v1"}
+    run = om("config", *arguments, env=env)
+    assert "ask --key [redacted:openai-key]" in run.stdout
+    assert not any(secret in f"{run.stdout}{run.stderr}" for secret in (password, key))
