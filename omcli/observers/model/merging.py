@@ -76,11 +76,11 @@ def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
         return draft
     told = [rule for rule in by_rules if rule.type not in TOOL_EVENTS and covers([draft], rule)]
     importance = max([draft.importance, *(rule.importance for rule in told if _matters(rule))])
-    asked = [rule for rule in told if rule.type in _ASKED]
+    sure = [rule for rule in told if rule.type in _ASKED | _HELD]
     if draft.type in _VAGUE:
-        same = [rule.type for rule in told if rule.sources == draft.sources and rule.type in _ASKED | _HELD]
-        draft = replace(draft, type=next(iter(same), draft.type))
-    known = [rule.status for rule in asked if rule.type is draft.type]
+        same = [rule for rule in sure if rule.sources == draft.sources]
+        draft = replace(draft, type=max(same, key=lambda rule: rule.importance, default=draft).type)
+    known = [rule.status for rule in sure if rule.type is draft.type]
     status = draft.status or next((status for status in known if status), None)
     return replace(draft, importance=importance, status=status)
 

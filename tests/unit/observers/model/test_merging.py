@@ -107,6 +107,20 @@ def test_a_row_that_a_model_calls_an_event_is_the_request_that_rules_know_it_for
     assert (row.type, row.status, row.source) == (Type.REQUEST, Status.OPEN, Source.MODEL)
 
 
+def test_a_row_that_tells_several_things_is_of_the_kind_that_weighs_most() -> None:
+    decided = _draft("User: We lint the harbour invoices", kind=Type.DECISION, importance=8)
+    held = _draft("User: From now on lint the harbour invoices", kind=Type.INSTRUCTION, importance=9)
+    (row,) = merged([_model("User: from now on we lint the harbour invoices")], [decided, held], {}).drafts
+    assert (row.type, row.status, row.importance) == (Type.INSTRUCTION, None, 9)
+
+
+def test_a_blocker_in_the_words_of_a_model_is_as_open_as_the_rules_know_it() -> None:
+    rule = _draft("Agent: The harbour invoices fail to build", kind=Type.BLOCKER, importance=8, status=Status.OPEN)
+    for kind in (Type.EVENT, Type.BLOCKER):
+        (row,) = merged([_model("The harbour invoices fail to build", kind=kind)], [rule], {}).drafts
+        assert (row.type, row.status, row.source) == (Type.BLOCKER, Status.OPEN, Source.MODEL)
+
+
 @pytest.mark.parametrize("kind", [Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.BLOCKER, Type.CORRECTION])
 def test_what_holds_from_now_on_does_so_also_where_a_model_calls_it_a_fact(kind: Type) -> None:
     """A pack prefers such rows, and a later one of the kind takes their place."""
