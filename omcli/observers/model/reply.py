@@ -43,10 +43,10 @@ def read(text: str) -> Answer:
     if isinstance(found, Mapping) and isinstance(found.get("observations"), list):
         return _answer(found)
     if is_json:
-        raise Unusable("it is no JSON object with a list of `observations`")
+        raise Unusable("the reply is no JSON object with a list of `observations`")
     answer = read_text(text)
     if answer is None:
-        raise Unusable("it holds neither a JSON object nor a list of observations")
+        raise Unusable("the reply holds neither a JSON object nor a list of observations")
     return answer
 
 
