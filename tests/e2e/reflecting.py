@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -29,13 +30,13 @@ def kept(om: Om, *rows: Observation) -> None:
             store.add(row)
 
 
-def noticed(om: Om, *texts: str, session: str = "s", name: str = "noticed", **fields: object) -> None:
-    """Rows of these texts, each observed in a message of its own in which rules find nothing."""
-    talk = Talk(session=session)
+def noticed(om: Om, *texts: str, session: str = "s", name: str = "noticed", day: str = "2026-02-10") -> None:
+    """Rows of these texts, each observed in a message of its own of that day, in which rules find nothing."""
+    talk = Talk(session=session, begin=datetime.fromisoformat(f"{day}T09:00:00+00:00"))
     for number in range(len(texts)):
         key = str(uuid5(NAMESPACE_URL, f"{session}/{name}/{number}"))
         talk.user(f"Hello, {name} {number}, how are you today?", uuid=key)
-    rows = [said(text, f"m{number}", **fields) for number, text in enumerate(texts, start=1)]
+    rows = [said(text, f"m{number}") for number, text in enumerate(texts, start=1)]
     model = script(om, answer(*rows), name=f"{session}-{name}.json")
     om("observe", om.write(f"{session}-{name}.jsonl", talk.text()), "--model", model.model)
 
