@@ -256,8 +256,9 @@ class MemoryStore:
     def picture(self, sha256: str) -> bytes | None:
         return self._pictures.get(sha256)
 
-    def last_attempt(self, scope: Scope) -> Attempt | None:
-        return next((attempt for attempt in reversed(self._attempts) if attempt.scope == scope), None)
+    def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
+        attempts = [attempt for attempt in self._attempts if attempt.scope == scope]
+        return next((each for each in reversed(attempts) if mark is None or each.is_about(mark)), None)
 
     def support(self, observation: str) -> int:
         return sum(observation in logged.observation.supports for logged in self._log)

@@ -62,8 +62,12 @@ class Attempt:
         """Whether nothing came of these rows, and nothing would the next time: a model that is down may be up again."""
         return self.ending is Ending.EMPTY or bool(self.figures.get("in_vain"))
 
+    def is_about(self, mark: str) -> bool:
+        """Whether it was made from rows of this fingerprint, or left them."""
+        return mark in (self.fingerprint, self.figures.get("left"))
+
     def why_not(self, mark: str) -> str | None:
-        """Why rows of this fingerprint need not be tried again; None where nothing is known of them."""
+        """Why rows of this fingerprint need not be tried again; None where they may be."""
         if self.fingerprint == mark and self.is_in_vain:
             return f"nothing has changed since {self.at}, when nothing could be made of these rows"
         if self.figures.get("left") == mark:

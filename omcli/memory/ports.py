@@ -288,8 +288,9 @@ class Store(Protocol):
         Raises StaleBatch where a row it was made from is no longer in sight.
         """
 
-    def last_attempt(self, scope: Scope) -> Attempt | None:
-        """The last reflection that was made or tried on these rows."""
+    def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
+        """The last reflection that was made or tried in a scope; with a fingerprint the last that read or left those
+        rows."""
 
     def support(self, observation: str) -> int:
         """How many rows were made of the row with this id."""

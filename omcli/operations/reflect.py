@@ -136,7 +136,7 @@ def reflect_session(
 
 def tried(scope: Scope, mark: str, workshop: Workshop) -> str | None:
     """Why rows of this fingerprint need not be tried again; None where they may be."""
-    last = workshop.store.last_attempt(scope)
+    last = workshop.store.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
 
 
@@ -183,7 +183,7 @@ def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tupl
         generations = [row.generation for row in rows]
         several = [generation for generation in generations if generations.count(generation) > 1]
         rows = [row for row in rows if row.generation == min(several, default=None)]
-    return tuple(rows)
+    return tuple(sorted(rows, key=lambda row: row.dated))
 
 
 def _material(rows: Sequence[Observation], studio: Studio) -> Material:

@@ -23,10 +23,11 @@ def folded(
 ) -> Draft:
     """One row in the place of several: of the strongest type and priority, dated like the newest.
 
-    `told` are rows that it draws on and that stay.
+    `told` are rows that it draws on and that stay. Rows of one instant stay in the order they are given in: ids are
+    random, and the same rows are to come to the same.
     """
-    ground = sorted({row.id: row for row in (*rows, *told)}.values(), key=lambda row: (row.dated, row.id))
-    strongest = max(rows, key=lambda row: (row.priority.importance, row.importance, row.dated, row.id))
+    ground = sorted({row.id: row for row in (*rows, *told)}.values(), key=lambda row: row.dated)
+    strongest = max(reversed(rows), key=lambda row: (row.priority.importance, row.importance, row.dated))
     statuses = {row.status for row in rows}
     dates = {row.refers_to for row in rows}
     return Draft(

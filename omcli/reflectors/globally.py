@@ -50,7 +50,7 @@ def planned(
     kept = [row for row in visible if _stays(row) or days(now) - days(row.dated) < min_age]
     stay = {row.id for row in kept}
     by_project: dict[str | None, list[Observation]] = {}
-    for row in sorted(visible, key=lambda row: (row.dated, row.id)):
+    for row in sorted(visible, key=lambda row: row.dated):
         if row.id not in stay:
             by_project.setdefault(row.project, []).append(row)
     batches = [batch for project, old in by_project.items() for batch in _batches(project, old, batch_tokens, counter)]

@@ -40,16 +40,17 @@ def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
         observations.drop(connection, dropped, now=now, hidden_by=number)
 
 
-def last_attempt(connection: sqlite3.Connection, scope: Scope) -> Attempt | None:
-    """The last reflection in a scope."""
+def last_attempt(connection: sqlite3.Connection, scope: Scope, mark: str | None) -> Attempt | None:
+    """The last reflection in a scope; with a fingerprint the last that read or left those rows."""
     session = None if scope.session is None else sessions.number(connection, scope.session)
     project = None if scope.project is None else sessions.project_number(connection, scope.project)
     if (scope.session is not None and session is None) or (scope.project is not None and project is None):
         return None
     found = connection.execute(
         "SELECT at, outcome, error, fingerprint, figures FROM operations"
-        " WHERE verb = ? AND session IS ? AND project IS ? ORDER BY number DESC LIMIT 1",
-        (_REFLECT, session, project),
+        " WHERE verb = ? AND session IS ? AND project IS ?"
+        " AND (? IS NULL OR ? IN (fingerprint, json_extract(figures, '$.left'))) ORDER BY number DESC LIMIT 1",
+        (_REFLECT, session, project, mark, mark),
     ).fetchone()
     if found is None:
         return None

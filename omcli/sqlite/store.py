@@ -321,12 +321,12 @@ class SqliteStore:
             seq = page[-1].seq
         yield from (logged.observation for logged in self.log(LogQuery()))
 
-    def last_attempt(self, scope: Scope) -> Attempt | None:
-        """The last reflection in a scope."""
+    def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
+        """The last reflection in a scope, or on these rows of it."""
         from omcli.sqlite import foldings
 
         with self._reading() as connection:
-            return foldings.last_attempt(connection, scope)
+            return foldings.last_attempt(connection, scope, mark)
 
     def support(self, observation: str) -> int:
         """How many rows were made of one."""

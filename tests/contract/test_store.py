@@ -896,6 +896,20 @@ class TestFolding:
         assert (found.ending, found.fingerprint, found.figures) == (Ending.EMPTY, fingerprint([old]), {"tokens": 3})
         assert store.last_attempt(Scope()) is None
 
+    def test_what_was_tried_on_rows_is_known_whatever_was_tried_since(self, store: Store) -> None:
+        """F35: by the fingerprint of the rows, or of those that were left."""
+        old, other = row(1), row(2)
+        store.add(old)
+        store.add(other)
+        store.fold(self.folding(old, ending=Ending.EMPTY, figures={"left": "those"}), now=NOW)
+        store.fold(self.folding(other, ending=Ending.EMPTY), now=LATER)
+        for mark, at in ((fingerprint([old]), NOW), ("those", NOW), (fingerprint([other]), LATER)):
+            found = store.last_attempt(self.SCOPE, mark)
+            assert found is not None
+            assert found.at == at
+        assert store.last_attempt(self.SCOPE, "others") is None
+        assert store.last_attempt(Scope(), "those") is None
+
     def test_a_reflection_on_rows_that_changed_meanwhile_writes_nothing(self, store: Store) -> None:
         """F28."""
         keep(store, said("one"))

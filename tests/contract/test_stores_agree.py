@@ -172,6 +172,7 @@ class TwoStores(RuleBasedStateMachine):
         )  # fmt: skip
         self.both(lambda store: store.fold(folding, now=now))
         self.both(lambda store: store.last_attempt(scope))
+        self.both(lambda store: store.last_attempt(scope, fingerprint(rows)))
         self.both(lambda store: [store.support(old.id) for old in rows])
 
     @rule(name=NAMES)

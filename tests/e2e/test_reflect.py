@@ -189,6 +189,16 @@ def test_five_reflections_are_folded_by_themselves(om: Om) -> None:
     assert len(model.asked) == 1
 
 
+def test_what_comes_to_nothing_is_not_tried_by_turns(om: Om) -> None:
+    """F35: rows and reflections that are both due, and a model that makes nothing of either."""
+    kept(om, *reflections(1, 1))
+    kept(om, *(row(number, text=f"Ship {number}", tokens=10, counter="chars-4-cjk-2") for number in range(10, 15)))
+    model = always(om, "[]")
+    env = LANGO | {"OM_REFLECT_TOKENS": "10", "OM_REFLECT_META_AT": "2"}
+    codes = [om("tick", "--model", model.model, env=env, code=None).code for _ in range(4)]
+    assert (codes, len(model.asked)) == ([69, 69, 0, 0], 2)
+
+
 # When it is due
 
 

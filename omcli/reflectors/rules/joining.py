@@ -27,7 +27,7 @@ def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
     left += [_Piece(draft.text, tuple(given[row] for row in draft.replaces)) for draft in sight.drafts]
     if not left:
         return ()
-    left.sort(key=lambda piece: max((row.dated, row.id) for row in piece.rows))
+    left.sort(key=lambda piece: max(row.dated for row in piece.rows))
     size = -(-len(left) // material.most_rows)
     drafts = tuple(_one(left[start : start + size]) for start in range(0, len(left), size))
     before = sum(tokens_of(row, sight.counter) for row in material.rows if row.id not in sight.protected)
