@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from omcli.memory.errors import BadConfiguration, NoInput
+from omcli.memory.errors import BadConfiguration, NoInput, NotAllowed
 from omcli.memory.model import Call, Provider, Reply, Rung, Spent
 from omcli.memory.ports import Lane, Observer, Reflector, TokenCounter
 from omcli.memory.record import record, replace
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 RULES = "rules"
 """The provider that is no model."""
+_DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
 
 
 @record
@@ -101,7 +102,7 @@ def observer(around: Surroundings) -> ChosenObserver | None:
     Raises NotAllowed, BadConfiguration, NoInput, all of them before anybody is asked anything.
     """
     role = role_of("observer", around.settings, os.environ)
-    provider = _provider(role, Lane.OBSERVE, around)
+    provider = _provider_or_rules(role, Lane.OBSERVE, around)
     if provider is None:
         return None
     from omcli.observers.model import ModelObserver
@@ -140,7 +141,7 @@ def observer(around: Surroundings) -> ChosenObserver | None:
 def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] | None:
     """The reflector, its name, and who stands in for it; None where rules reflect. Raises as `observer` does."""
     role = role_of("reflector", around.settings, os.environ)
-    provider = _provider(role, Lane.REFLECT, around)
+    provider = _provider_or_rules(role, Lane.REFLECT, around)
     if provider is None:
         return None
     from omcli.reflectors.model import ModelReflector
@@ -168,6 +169,18 @@ def _ladder(role: ModelSettings, settings: Settings) -> Ladder:
     )
 
 
+def _provider_or_rules(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider | None:
+    """The model of a role; rules where it can't be had and somebody lets them stand in. What a preset says of that is
+    meant for its own proposal: a model that is named and lacks its key has to be told."""
+    try:
+        return _provider(role, lane, around)
+    except (NotAllowed, BadConfiguration) as error:
+        if role.fallback != RULES or _who_says("fallback", lane, around).startswith("preset "):
+            raise
+        around.warn(f"{error.message}; {_DONE[lane]} by rules")
+        return None
+
+
 def _provider(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider | None:
     """The model of a role, watched over, with the one that is asked where it fails; None for rules."""
     spec = spec_of(role, around.settings, os.environ)
@@ -175,13 +188,18 @@ def _provider(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider
         return None
     from omcli.operations.model_calls import WithFallback
 
-    first = _metered(replace(spec, model_from=_who_says("model", lane, around)), lane, around)
+    spec = replace(spec, model_from=_who_says("model", lane, around))
     if role.fallback_model is None:
-        return first
-    second = spec_of(replace(role, model=role.fallback_model), around.settings, os.environ)
-    assert second is not None, "a model is named"
-    named = replace(second, model_from=_who_says("fallback_model", lane, around))
-    return WithFallback(first, _metered(named, lane, around), warn=around.warn)
+        return _metered(spec, lane, around)
+    other = spec_of(replace(role, model=role.fallback_model), around.settings, os.environ)
+    assert other is not None, "a model is named"
+    second = _metered(replace(other, model_from=_who_says("fallback_model", lane, around)), lane, around)
+    try:
+        first = _metered(spec, lane, around)
+    except NotAllowed as error:  # there is no key for it
+        around.warn(f"{error.message}; asking {second.model}")
+        return second
+    return WithFallback(first, second, warn=around.warn)
 
 
 def _who_says(key: str, lane: Lane, around: Surroundings) -> str:

@@ -408,6 +408,23 @@ def test_a_missing_key_is_said_in_one_line_before_any_work(om: Om, wire: str) ->
         om(command, role, wire, "--best-effort")
 
 
+def test_without_a_key_the_work_is_done_by_whom_the_settings_name(om: Om, fake_model: FakeModel) -> None:
+    """S3.5, S3.17: a second model, else rules where they may stand in, else it waits."""
+    transcript = om.write("t.jsonl", tide_story().text())
+    env = {"OM_OBSERVER_PROVIDER": "anthropic", "OM_OBSERVER_FALLBACK": "rules"}
+    run = om("observe", transcript, env=env)
+    assert "warning: anthropic needs a key" in run.stderr
+    assert "observed by rules" in run.stderr
+    assert pending(om) == 0
+    assert "reflected by rules" in om("reflect", env={"OM_REFLECTOR_FALLBACK": "rules", **env}).stderr
+    second = {**env, "OM_OBSERVER_FALLBACK_MODEL": "openai/second", "OPENAI_API_KEY": KEY}
+    talk = tide_story().user("The gauge stands in harbour 7.")
+    run = om("observe", om.write("t.jsonl", talk.text()), env={**second, "OPENAI_BASE_URL": fake_model.url})
+    assert "asking second" in run.stderr
+    assert [asked.body["model"] for asked in fake_model.asked] == ["second"]
+    assert pending(om) == 0
+
+
 def test_a_missing_key_as_json(om: Om) -> None:
     """S3.17: an error is one JSON object with its slug, on stderr."""
     transcript = om.write("t.jsonl", tide_story().text())

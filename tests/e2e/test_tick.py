@@ -328,3 +328,21 @@ def test_a_call_and_its_result_stay_together(om: Om) -> None:
     assert pending(om) == 0
     for shown in model.transcripts:
         assert re.findall("harbour-([0-9])", shown) == re.findall("gauge-([0-9])", shown)
+
+
+def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
+    """T75, F21: exit 75 for that one, and nothing is observed twice."""
+    for session in ("a", "b"):
+        keep(om, tide_story(session=session))
+    slow = always(om, {"text": "echo", "sleep": 4}, name="slow.json")
+    quick = always(om, "echo", name="quick.json")
+    env = {"OM_OBSERVE_TOKENS": "1"}
+    first = om.start("tick", "--model", slow.model, env=env)
+    while not slow.asked:
+        assert first.poll() is None
+    run = om("tick", "--model", quick.model, "--wait", "0", "--json", env=env, code=75)
+    assert sorted(one.get("error", {}).get("slug", "") for one in run.document["due"]) == ["", "lane-taken"]
+    first.communicate(timeout=30)
+    assert first.returncode == 0
+    assert (len(slow.asked), len(quick.asked), pending(om)) == (1, 1, 0)
+    assert len({(row["session"], row["text"]) for row in rows(om)}) == len(rows(om))
