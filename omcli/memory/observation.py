@@ -63,6 +63,8 @@ class Type(StrEnum):
 
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
 """Types whose rows hold until somebody says otherwise."""
+IN_FORCE = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
+"""Types of what somebody wants, settled or put right: it is kept word for word while it holds."""
 ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
 """Types of lasting facts."""
 FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
@@ -190,6 +192,11 @@ class Observation:
     def may_change(self) -> bool:
         """Whether a later message may settle or overrule the row, however long ago it was written."""
         return self.status is Status.OPEN or self.type in OVERRULED
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether the row says what somebody wants or settled, and it still holds."""
+        return self.type in IN_FORCE and self.status not in SETTLED
 
     @property
     def is_visible(self) -> bool:

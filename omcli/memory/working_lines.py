@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from omcli.memory.notation import as_line, fenced
-from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Kind, Observation, Priority, Status, Type
+from omcli.memory.observation import (
+    FAILURES,
+    FILE_CHANGES,
+    IN_FORCE,
+    SETTLED,
+    Kind,
+    Observation,
+    Priority,
+    Status,
+    Type,
+)
 from omcli.memory.ranking import WEIGHTS
 from omcli.memory.record import field, mutable_record, record
+from omcli.memory.speakers import AGENT
 from omcli.memory.text import below
 from omcli.memory.worth import PINNED
 
@@ -19,11 +30,9 @@ HEADINGS = (*MAIN, "Blockers", "Open Questions", "Notes", "Outcomes", "Commands"
 _LINE_CHARACTERS = 300
 """A longer line is cut between words; `om show` prints the whole row."""
 _CHANGE_CHARACTERS = 120
-_DECISIONS = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
 _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
 """Commands and tools up to this importance only looked around."""
-_AGENT = "Agent: "
 _RESOLVED = " (resolved)"
 _NEAR = 3
 """Decisions before and after one that may say the same in more words."""
@@ -129,7 +138,7 @@ def _ranked(lines: Iterable[_Line]) -> list[_Line]:
 
 def _persons_first(lines: Iterable[_Line]) -> list[_Line]:
     """What a person decided before what an agent did, which follows from it; what is pinned before both."""
-    return sorted(lines, key=lambda line: line.text.startswith(_AGENT) and PINNED not in line.facts[-1].row.tags)
+    return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
 
 
 def _of(facts: Iterable[_Fact], belongs: Callable[[_Fact], bool]) -> Iterator[_Line]:
@@ -363,7 +372,7 @@ def _plain(fact: _Fact) -> str:
 
 def _decisions(facts: Iterable[_Fact]) -> list[_Line]:
     """A line per decision, instruction, correction and preference; a sentence of another one has none of its own."""
-    lines = list(_of(facts, lambda fact: fact.row.type in _DECISIONS))
+    lines = list(_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
     return [
         line

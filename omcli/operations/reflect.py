@@ -10,6 +10,7 @@ from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
 from omcli.memory.ports import Dropped, Lane, LogQuery, Material, Reflected, Reflector, Replacement
 from omcli.memory.record import field, record
+from omcli.memory.saying import wording
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
@@ -306,12 +307,8 @@ def _new_items(
     if not drafts:
         return ()
     query = LogQuery(kinds=(Kind.ITEM,), project=rows[0].project)
-    known = {_said(logged.observation.text) for logged in workshop.store.log(query)}
-    fresh = {_said(draft.text): draft for draft in reversed(drafts)}
+    known = {wording(logged.observation.text) for logged in workshop.store.log(query)}
+    fresh = {wording(draft.text): draft for draft in reversed(drafts)}
     return tuple(
         _row(draft, Kind.ITEM, scope, rows, workshop) for text, draft in reversed(fresh.items()) if text not in known
     )
-
-
-def _said(text: str) -> str:
-    return " ".join(text.casefold().split())

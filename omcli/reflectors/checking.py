@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
-from omcli.memory.anchors import anchors, searchable, unsupported
+from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.dates import minute
 from omcli.memory.observation import FAILURES, ITEM_TYPES, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Dropped, Material, Reflected, TokenCounter
@@ -14,22 +13,18 @@ from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.redaction import redact
 from omcli.memory.replies import row_text
 from omcli.memory.reply_schema import KINDS, LONGEST_TAG, MOST_TAGS, PRIORITIES, STATUSES
-from omcli.memory.worth import terms_of
+from omcli.memory.saying import LEAST_TOUCHED, share, touches, wording
 from omcli.reflectors.answers import Answer, Lasting, Merged
 from omcli.reflectors.asking import labelled
 from omcli.reflectors.folding import folded, tokens_of
 from omcli.reflectors.items import LASTING_TYPES
-from omcli.reflectors.rules.repeats import speaker
-from omcli.reflectors.rules.sight import is_in_force
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
 """The part of an answer's reflections that may fail; of a worse answer nothing is believed, and of a text without
 labels, which says of no row what became of it, nothing already where one fails."""
-_LEAST_TOLD = 0.2
-"""The part of a row's words that a text has at least that tells it, where it has none of its names."""
 _LEAST_REPEATED = 0.6
-"""The same of a row that matters and that is said to be no more than a repetition."""
+"""The part of its words that a text has at least of a row that matters and is said to be no more than a repetition."""
 
 
 @record
@@ -129,7 +124,7 @@ class _Checked:
         if row.id in self.material.protected and row_text(row.text) not in text:
             self.found["restored"] += 1
             return False
-        if _matters(row) and not _tells(text, row):
+        if _matters(row) and not touches(text, row.text):
             self.back.add(row.id)
             return False
         return True
@@ -141,7 +136,7 @@ class _Checked:
             self.kept.add(same.id)
             for row in ground:
                 if self._may_go(row, same.text):
-                    if _share(same.text, row) >= (_LEAST_REPEATED if _matters(row) else _LEAST_TOLD):
+                    if share(same.text, row.text) >= (_LEAST_REPEATED if _matters(row) else LEAST_TOUCHED):
                         self._out(row, "duplicate", by=same.id)
                     else:
                         self.back.add(row.id)
@@ -178,17 +173,17 @@ class _Checked:
 
     def items(self, answer: Answer) -> tuple[Draft, ...]:
         """Lasting facts, each once, that hold nothing their rows do not hold."""
-        known = {row.text.casefold() for row in self.material.rows if row.kind is Kind.ITEM}
+        known = {wording(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in answer.items:
             text = self._clean(item.text)
             ground = self._ground(item.rows, text)
             if not ground:
                 self.found["rejected_items"] += 1
-            elif text.casefold() in known or text.casefold() in drafts:
+            elif wording(text) in known or wording(text) in drafts:
                 self.found["duplicates"] += 1
             else:
-                drafts[text.casefold()] = _item(item, text, ground)
+                drafts[wording(text)] = _item(item, text, ground)
         return tuple(drafts.values())
 
     @property
@@ -228,28 +223,11 @@ class _Checked:
 
 def _holds(row: Observation) -> bool:
     """Whether a row says what holds until somebody says otherwise, or what went wrong and was not mended."""
-    return is_in_force(row) or (row.type in FAILURES and row.status is Status.OPEN)
+    return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
 def _matters(row: Observation) -> bool:
     return row.priority is Priority.HIGH or _holds(row)
-
-
-def _tells(text: str, row: Observation) -> bool:
-    """Whether a text may stand for a row: it has one of its names, or some of its words."""
-    return any(anchor and anchor in text for anchor in anchors(row.text)) or _share(text, row) >= _LEAST_TOLD
-
-
-def _share(text: str, row: Observation) -> float:
-    """The part of a row's words, without who says it, that a text has."""
-    words = _words(row.text.removeprefix(f"{speaker(row.text)}: "))
-    return len(words & _words(text)) / len(words) if words else 1.0
-
-
-@lru_cache(maxsize=1024)
-def _words(text: str) -> frozenset[str]:
-    """What a text is about; remembered, for each row is compared with texts and each text with rows."""
-    return terms_of((text,))[0]
 
 
 def _grounds(row: Observation) -> str:

@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Status, Type
 from omcli.memory.patterns import lazily
+from omcli.memory.saying import wording
+from omcli.memory.speakers import AGENT
 
 LASTING_TYPES = MappingProxyType(
     {
@@ -63,11 +65,11 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
 
     Nothing that is an item already (`rows` may hold those) becomes one again.
     """
-    known = {row.text.casefold() for row in rows if row.kind is Kind.ITEM}
+    known = {wording(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
     drafts: dict[str, Draft] = {}
     for row in reversed(rows):
-        key = row.text.casefold()
+        key = wording(row.text)
         if row.kind is Kind.OBSERVATION and row.id not in covered and key not in known and _lasts(row):
             drafts.setdefault(key, _item(row))
     return tuple(reversed(drafts.values()))
@@ -78,7 +80,7 @@ def _lasts(row: Observation) -> bool:
         return False
     if row.type in _WANTED:
         return True
-    if row.text.startswith("Agent: "):
+    if row.text.startswith(AGENT):
         return False
     if row.type is Type.CORRECTION:
         return bool(_STANDS.search(row.text))

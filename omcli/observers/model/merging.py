@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from omcli.memory.message import Role
-from omcli.memory.observation import Draft, Status, Type
+from omcli.memory.observation import IN_FORCE, Draft, Status, Type
 from omcli.memory.record import record, replace
-from omcli.observers.model.coverage import covers
+from omcli.memory.saying import covers
 from omcli.observers.model.standing import TOOL_EVENTS, UNVERIFIED
 
-_HELD = frozenset({Type.BLOCKER, Type.DECISION, Type.INSTRUCTION, Type.PREFERENCE, Type.CORRECTION})
+_HELD = IN_FORCE | {Type.BLOCKER}
 """Types of rows that are never lost, however little they weigh."""
 _MATTERS = 7
 """The importance from which on a row is not lost either."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omcli.memory.observation import FAILURES, OVERRULED, SETTLED, Observation, Source, Status, Type
+from omcli.memory.saying import says
 from omcli.memory.tail import excerpt
 from omcli.memory.worth import PINNED, terms_of
-from omcli.observers.model.coverage import says
 
 _SAID = OVERRULED | {
     Type.REQUEST, Type.QUESTION, Type.PLAN, Type.TASK, Type.OUTCOME, Type.BLOCKER, Type.EVENT, Type.CORRECTION,

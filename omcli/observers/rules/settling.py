@@ -13,6 +13,7 @@ from types import MappingProxyType
 from omcli.memory.observation import FAILURES, FILE_CHANGES, Draft, Observation, Priority, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.record import field, mutable_record, record, replace
+from omcli.memory.speakers import AGENT
 from omcli.memory.text import one_line
 from omcli.observers.rules import overruling
 from omcli.observers.rules.shell import same_place
@@ -23,7 +24,6 @@ _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 _MATTERS = 7
 """Importance of a failure from which on it speaks against a job being done: others are detours."""
 _TIMES = lazily(r" \(× (\d{1,9})\)$")
-_AGENT = "Agent: "
 _QUOTED_QUESTION = 200
 """Characters up to which a question is repeated in the row of a long answer."""
 _FEW_WORDS = 3
@@ -211,9 +211,9 @@ class _Ledger:
 
     def _restated(self, draft: Draft) -> int | None:
         """What a person asked last and did not get, where they ask it again and say more."""
-        if draft.type not in _ASKED or draft.text.startswith(_AGENT):
+        if draft.type not in _ASKED or draft.text.startswith(AGENT):
             return None
-        last = max((n for n in self._asked if not self.rows[n].text.startswith(_AGENT)), default=None)
+        last = max((n for n in self._asked if not self.rows[n].text.startswith(AGENT)), default=None)
         if last is None or self.rows[last].status is not Status.OPEN:
             return None
         asked = _words(self.rows[last].text)
@@ -251,7 +251,7 @@ class _Ledger:
         if answer is None:
             return
         for number in questions:
-            draft = _answering(self.rows[answer], self.rows[number].text.removeprefix(_AGENT))
+            draft = _answering(self.rows[answer], self.rows[number].text.removeprefix(AGENT))
             if draft is not None:
                 self._take(answer)
                 self.add(self._over(number, draft, reason="answered"))
@@ -314,14 +314,14 @@ class _Ledger:
             ),
             default=0,
         )
-        changes = (row for row in later if row.type in _CHANGES and not row.text.startswith(_AGENT))
+        changes = (row for row in later if row.type in _CHANGES and not row.text.startswith(AGENT))
         worked = max((row.sources[-1] for row in changes), default=0)
         return ended.closes and (broke <= worked if ended.reports else ended.accepted and not broke)
 
     def _asked_since(self, since: int | None) -> list[int]:
         """What a person asked since the turn began; where that is nothing, or not known, the last thing asked."""
         rows = {number: self.rows[number] for number in sorted(self._asked)}
-        asked = {n: row.sources[-1] for n, row in rows.items() if not row.text.startswith(_AGENT)}
+        asked = {n: row.sources[-1] for n, row in rows.items() if not row.text.startswith(AGENT)}
         in_turn = [number for number, seq in asked.items() if since is not None and seq >= since]
         last = max(asked.values(), default=0)
         return in_turn or [number for number, seq in asked.items() if seq == last]
@@ -443,7 +443,7 @@ def _todos(row: Draft | None) -> frozenset[str]:
 
 
 def _asks(row: Draft) -> bool:
-    return row.type is Type.QUESTION and row.status is Status.OPEN and row.text.startswith(_AGENT)
+    return row.type is Type.QUESTION and row.status is Status.OPEN and row.text.startswith(AGENT)
 
 
 def _answering(answer: Draft, question: str) -> Draft | None:

@@ -20,8 +20,8 @@ from omcli.memory.observation import (
 )
 from omcli.memory.patterns import lazily
 from omcli.memory.record import replace
+from omcli.memory.speakers import AGENT, speaker
 from omcli.reflectors.folding import folded
-from omcli.reflectors.rules.repeats import speaker
 from omcli.reflectors.rules.sight import Sight
 
 _SHOWN = 8
@@ -37,7 +37,6 @@ _FILE = lazily(r"(?P<head>(?:Created|Modified|Deleted) .+?)(?: \(\d{1,9}\+? edit
 _LISTS = lazily(r"(?:; )?(adds|removes) ([^·;]*)")
 _LOOKS = frozenset({Type.FILE_READ, Type.SEARCH_PERFORMED})
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
-_AGENT = "Agent: "
 
 Groups = dict[object, list[Observation]]
 
@@ -174,7 +173,7 @@ def _done(sight: Sight) -> Iterator[Draft]:
         first, last = asked.sources[0], asked.sources[-1]
         text, told = asked.text, [asked]
         for row in results:
-            more = f"{' → ' if told == [asked] else ' · '}{row.text.removeprefix(_AGENT)}"
+            more = f"{' → ' if told == [asked] else ' · '}{row.text.removeprefix(AGENT)}"
             fits = len(text) + len(more) <= _STORY_CHARACTERS
             if first < row.sources[-1] <= last and row.id not in taken and fits:
                 text += more

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Material
 from omcli.memory.record import positional_record, replace
+from omcli.memory.speakers import speaker
 from omcli.reflectors.folding import folded, tokens_of
-from omcli.reflectors.rules.repeats import speaker
 from omcli.reflectors.rules.sight import Sight
 
 

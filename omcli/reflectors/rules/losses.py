@@ -8,8 +8,9 @@ from itertools import chain
 from omcli.memory.observation import SETTLED, Observation, Priority
 from omcli.memory.ports import Dropped
 from omcli.memory.ranking import days
+from omcli.memory.speakers import AGENT
 from omcli.memory.worth import most_telling
-from omcli.reflectors.rules.sight import Sight, is_in_force, is_untouchable
+from omcli.reflectors.rules.sight import Sight, is_untouchable
 
 _LOW_DAYS, _SETTLED_DAYS = 2, 3
 _RECENT = 4
@@ -24,7 +25,7 @@ def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
     that no other row says first, the most recent ones last. What is high, open or in force stays.
     """
     rows = list(sight.rows.values())
-    free = [row for row in rows if not (row.id in sight.protected or is_untouchable(row) or is_in_force(row))]
+    free = [row for row in rows if not (row.id in sight.protected or is_untouchable(row) or row.is_in_force)]
     low = [row for row in free if row.priority is Priority.LOW or _leads_in(row)]
     medium = [row for row in free if row.priority is Priority.MEDIUM]
     settled = [row for row in medium if row.status in SETTLED]
@@ -39,7 +40,7 @@ def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
 
 def _leads_in(row: Observation) -> bool:
     """Whether a row only says what an agent was about to do: "Now the types after the options:"."""
-    return row.priority is Priority.MEDIUM and row.text.startswith("Agent: ") and row.text.endswith(":")
+    return row.priority is Priority.MEDIUM and row.text.startswith(AGENT) and row.text.endswith(":")
 
 
 def _by_worth(rows: list[Observation], among: list[Observation]) -> Iterator[Observation]:

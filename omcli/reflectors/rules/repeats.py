@@ -10,9 +10,9 @@ from omcli.memory.observation import Observation, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.ports import Dropped
 from omcli.memory.record import record
+from omcli.memory.speakers import AGENT, speaker
 from omcli.memory.worth import folded
 
-_AGENT = "Agent: "
 _SAID = frozenset({Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT, Type.REQUEST, Type.QUESTION})
 _HAPPENS = frozenset({Type.EVENT, Type.FACT})
 """What may be said of another day in the same words."""
@@ -69,12 +69,6 @@ def superseded(rows: Iterable[Observation], among: Iterable[Observation]) -> Ite
             yield Dropped(row=row.id, reason="superseded", by=latest[row.type].id)
 
 
-def speaker(text: str) -> str:
-    """Who says a row, as it is told; empty where nobody is."""
-    who, colon, _ = text.partition(": ")
-    return who if colon and len(who) <= 40 and who[:1].isupper() and who.replace(" ", "").isalnum() else ""
-
-
 @record
 class _Said:
     """A row as far as it is compared with others."""
@@ -118,9 +112,9 @@ class _Wholes:
 
     def of(self, one: _Said) -> _Said | None:
         """A row that holds what an agent's row says, where others hold all of it and are no less important."""
-        if not one.row.text.startswith(_AGENT) or len(one.words) <= _FEWEST_WORDS:
+        if not one.row.text.startswith(AGENT) or len(one.words) <= _FEWEST_WORDS:
             return None
-        parts = one.row.text.removeprefix(_AGENT).split(" · ")
+        parts = one.row.text.removeprefix(AGENT).split(" · ")
         holders = [self._holder(one.row, _clauses(part)) for part in parts]
         return holders[0] if all(holders) else None
 

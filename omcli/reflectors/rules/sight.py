@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Status, Type
+from omcli.memory.observation import Draft, Kind, Observation, Status
 from omcli.memory.ports import Dropped, Material, TokenCounter
 from omcli.memory.record import field, mutable_record
 from omcli.memory.worth import PINNED
 from omcli.reflectors.folding import tokens_of
-
-_IN_FORCE = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.CORRECTION, Type.DECISION})
-"""What somebody wants, said or settled: it stays word for word until it is overruled."""
 
 
 @mutable_record
@@ -59,7 +56,7 @@ class Sight:
 
     def foldable(self) -> list[Observation]:
         """Rows whose wording may change."""
-        return [row for row in self.mergeable() if not is_in_force(row)]
+        return [row for row in self.mergeable() if not row.is_in_force]
 
     def drop(self, dropped: Dropped) -> None:
         """Takes a row out of sight."""
@@ -82,11 +79,6 @@ class Sight:
 def is_untouchable(row: Observation) -> bool:
     """Whether a row stays as it is whatever is asked for: open, pinned, or written by hand or for later sessions."""
     return row.status is Status.OPEN or PINNED in row.tags or row.kind in (Kind.NOTE, Kind.ITEM)
-
-
-def is_in_force(row: Observation) -> bool:
-    """Whether a row says what holds until somebody says otherwise."""
-    return row.type in _IN_FORCE and row.status not in SETTLED
 
 
 def is_reflection(row: Observation) -> bool:

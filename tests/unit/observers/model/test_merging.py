@@ -9,7 +9,7 @@ import pytest
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
 from omcli.memory.ports import Observed
-from omcli.observers.model.coverage import covers
+from omcli.memory.saying import covers
 from omcli.observers.model.merging import merged
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk
