@@ -39,7 +39,7 @@ def usage(
 
     now = run.wiring.clock.now()
     begins, ends = period(since, until, now=now)
-    found = usage.usage(run.wiring.reading, since=begins, until=ends, by=by, limits=_limits(run), now=now)
+    found = usage.usage(run.wiring.reading, since=begins, until=ends, by=by, limits=run.wiring.limits, now=now)
     if not found.sums:
         run.talk.note("no model was called" + (" then" if since or until else ""))
     if run.json:
@@ -58,13 +58,6 @@ def usage(
         run.output.table(header, cells, cut_in_front=[by.upper()])
     for limit in found.limits:
         run.output.line(_limit_line(limit))
-
-
-def _limits(run: Run) -> dict[str, float]:
-    """The limits that are set, by the names of their settings."""
-    from omcli.memory.record import fields_of
-
-    return {f"limits.{name}": most for name, most in fields_of(run.settings.limits).items() if most is not None}
 
 
 def _cells(name: str, one: Sum) -> tuple[str, ...]:
@@ -91,11 +84,11 @@ def _time(milliseconds: int) -> str:
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
 
 
-def _limit_line(limit: UsedUp) -> str:
-    period = "this month" if limit.of_month else "today"
+def _limit_line(one: UsedUp) -> str:
+    limit = one.limit
     if limit.is_cost:
-        return f"{limit.name}: {_dollars(limit.used)} of {_dollars(limit.limit)} {period}"
-    return f"{limit.name}: {limit.used:.0f} of {limit.limit:.0f} tokens {period}"
+        return f"{limit.name}: {_dollars(one.used)} of {_dollars(limit.most)} {limit.period}"
+    return f"{limit.name}: {one.used:.0f} of {limit.most:.0f} tokens {limit.period}"
 
 
 def _as_dict(one: Sum) -> dict[str, object]:
@@ -112,12 +105,13 @@ def _as_dict(one: Sum) -> dict[str, object]:
     }
 
 
-def _limit_as_dict(limit: UsedUp) -> dict[str, object]:
+def _limit_as_dict(one: UsedUp) -> dict[str, object]:
+    limit = one.limit
     return {
         "name": limit.name,
-        "limit": limit.limit,
-        "used": limit.used,
+        "limit": limit.most,
+        "used": one.used,
         "unit": "usd" if limit.is_cost else "tokens",
         "period": "month" if limit.of_month else "day",
-        "soft": limit.is_soft,
+        "soft": not limit.is_hard,
     }

@@ -5,40 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from omcli.memory.errors import OmError, OverLimit
-from omcli.memory.model import Call, Ledger, Prompt, Provider, Reply, Spent, Stop
+from omcli.memory.model import Call, Ledger, Prompt, Provider, Reply, Stop
 from omcli.memory.ports import Lane
-from omcli.memory.record import record
 from omcli.operations.clock import Clock
-
-_OF_A_DAY, _OF_A_MONTH = len("2026-02-10"), len("2026-02")
-
-
-@record
-class Limit:
-    """What models may come to in a day or in a month."""
-
-    name: str
-    """As the settings call it."""
-    of_month: bool
-    """Of the calendar month, else of the day; both in UTC."""
-    is_hard: bool
-    """Refuses calls; a soft one only says so."""
-    tokens: int | None = None
-    cost: float | None = None
-    """US dollars."""
-
-    def since(self, now: str) -> str:
-        """Where the day or month of an instant begins."""
-        return now[:_OF_A_MONTH] + "-01" if self.of_month else now[:_OF_A_DAY]
-
-    def reached(self, spent: Spent) -> str | None:
-        """What has been reached, in words; None where nothing has."""
-        period = "this month" if self.of_month else "today"
-        if self.tokens is not None and spent.tokens >= self.tokens:
-            return f"`{self.name}` is reached: {spent.tokens} of {self.tokens} tokens {period}"
-        if self.cost is not None and spent.cost >= self.cost:
-            return f"`{self.name}` is reached: ${spent.cost:.2f} of ${self.cost:.2f} {period}"
-        return None
+from omcli.operations.limits import Limit
 
 
 class Metered:

@@ -14,6 +14,7 @@ from omcli.memory.saying import wording
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
+from omcli.reflectors.folding import tokens_of
 
 
 class Verbatim(StrEnum):
@@ -123,10 +124,11 @@ def reflect_session(
     mark = fingerprint(rows, studio.name)
     if not again and (note := tried(scope, mark, work)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
+    given = material(rows, studio)
     if dry_run:
-        return made(scope, rows, studio.reflector.reflect(_material(rows, studio)), work)[0]
+        return made(scope, rows, studio.reflector.reflect(given), work)[0]
     with held(session_id, Lane.REFLECT, work):
-        reflected = reflected_or_noted(studio, _material(rows, studio), scope, mark)
+        reflected = reflected_or_noted(studio, given, scope, mark)
         reflection, replaced = made(scope, rows, reflected, work)
         again_with = reflection.rows if studio.policy.meta is Meta.WHOLE else ()
         left = fingerprint((*reflection.left, *again_with), studio.name)
@@ -187,7 +189,8 @@ def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tupl
     return tuple(sorted(rows, key=lambda row: row.dated))
 
 
-def _material(rows: Sequence[Observation], studio: Studio) -> Material:
+def material(rows: Sequence[Observation], studio: Studio) -> Material:
+    """Rows with what the policy wants of them."""
     work, policy = studio.workshop, studio.policy
     return Material(
         rows=tuple(rows),
@@ -200,8 +203,7 @@ def _material(rows: Sequence[Observation], studio: Studio) -> Material:
 
 
 def _tokens(rows: Sequence[Observation], workshop: Workshop) -> int:
-    counter = workshop.counter
-    return sum(row.tokens if row.counter == counter.name else counter.text(row.text) for row in rows)
+    return sum(tokens_of(row, workshop.counter) for row in rows)
 
 
 def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: str) -> Reflected:
@@ -215,8 +217,8 @@ def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: s
         if studio.stand_in is not None:
             work.warn(f"{error.message}; reflected by rules")
             return studio.stand_in.reflect(material)
-        in_vain = {"in_vain": isinstance(error, (Unusable, CutOff, Refused))}
-        failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message, figures=in_vain)
+        figures = {"in_vain": isinstance(error, (Unusable, CutOff, Refused))}
+        failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message, figures=figures)
         work.store.fold(failed, now=work.clock.now())
         raise
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from omcli.memory.errors import OmError
 from omcli.memory.folding import Ending, Scope, fingerprint
 from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Dropped, LogQuery, Material, Reflected, Replacement
-from omcli.memory.record import record
-from omcli.operations.reflect import Reflection, Studio, as_folding, made, reflected_or_noted, tried
+from omcli.memory.ports import Dropped, LogQuery, Reflected, Replacement
+from omcli.memory.record import record, replace
+from omcli.operations.reflect import Reflection, Studio, as_folding, made, material, reflected_or_noted, tried
 from omcli.reflectors.globally import GlobalBatch, GlobalPlan, planned, within
 
 _SCOPE = Scope()
@@ -52,22 +52,13 @@ def reflect_globally(
 
 
 def _reflected(batch: GlobalBatch, studio: Studio, mark: str, *, number: int, of: int) -> Reflected:
-    work, policy = studio.workshop, studio.policy
-    target = policy.target_of(batch.tokens)
-    material = Material(
-        rows=batch.rows,
-        target=target,
-        now=work.clock.now(),
-        protected=frozenset(row.id for row in batch.rows if policy.protects(row)),
-        most_rows=0,  # rows of several sessions are no one story
-        project=batch.project,
-    )
+    given = replace(material(batch.rows, studio), most_rows=0)  # rows of several sessions are no one story
     try:
-        reflected = reflected_or_noted(studio, material, _SCOPE, mark)
+        reflected = reflected_or_noted(studio, given, _SCOPE, mark)
     except OmError as error:
         error.message = f"batch {number} of {of}: {error.message}"
         raise
-    return within(reflected, target=target, counter=work.counter)
+    return within(reflected, target=given.target, counter=studio.workshop.counter)
 
 
 def _swapped(

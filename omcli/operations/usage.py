@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from omcli.memory.model import Call, Ledger
 from omcli.memory.record import mutable_record, record
+from omcli.operations.limits import Limit
 
-_DAY, _MONTH = len("2026-02-10"), len("2026-02")
+_DAY = len("2026-02-10")
 
 
 class By(StrEnum):
@@ -58,15 +59,9 @@ class Sum:
 class UsedUp:
     """A limit, and how much of it is used."""
 
-    name: str
-    """As the settings call it: `limits.day_tokens`, `limits.soft_month_cost`."""
-    limit: float
+    limit: Limit
     used: float
     """Tokens or US dollars, as the limit is."""
-    of_month: bool
-    """Of the calendar month, else of the day; both in UTC."""
-    is_cost: bool
-    is_soft: bool
 
 
 @record
@@ -79,16 +74,18 @@ class Usage:
     limits: tuple[UsedUp, ...]
 
 
-def usage(
-    ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Mapping[str, float], now: str
-) -> Usage:
-    """What calls of a period come to. `limits` are those of the settings, by name; they are of today and this month."""
+def usage(ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Sequence[Limit], now: str) -> Usage:
+    """What calls of a period come to; `limits` are of today and this month, whatever the period."""
     sums: dict[str, Sum] = {}
     total = Sum()
     for call in ledger.calls(since=since, until=until):
         sums.setdefault(_named(call, by), Sum()).add(call)
         total.add(call)
-    return Usage(sums=dict(sorted(sums.items())), total=total, limits=tuple(_used_up(ledger, limits, now)))
+    return Usage(
+        sums=dict(sorted(sums.items())),
+        total=total,
+        limits=tuple(UsedUp(limit=one, used=one.used(ledger.spent(since=one.since(now)))) for one in limits),
+    )
 
 
 def _named(call: Call, by: By) -> str:
@@ -101,17 +98,3 @@ def _named(call: Call, by: By) -> str:
             return call.lane
         case By.SESSION:
             return call.session or "(none)"
-
-
-def _used_up(ledger: Ledger, limits: Mapping[str, float], now: str) -> Iterable[UsedUp]:
-    for name, limit in limits.items():
-        of_month, is_cost = "month_" in name, name.endswith("_cost")
-        spent = ledger.spent(since=now[:_MONTH] if of_month else now[:_DAY])
-        yield UsedUp(
-            name=name,
-            limit=limit,
-            used=spent.cost if is_cost else spent.tokens,
-            of_month=of_month,
-            is_cost=is_cost,
-            is_soft="soft_" in name,
-        )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omcli.memory.ports import Batch, Observed, TokenCounter
     from omcli.memory.transcript import Item, Transcript
     from omcli.operations.clock import Clock
+    from omcli.operations.limits import Limit
     from omcli.operations.reflect import Studio
     from omcli.operations.tally import Tally
     from omcli.operations.tick import Due
@@ -197,6 +198,13 @@ class Wiring:
             batch_messages=most,
             is_model=True,
         )
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What models may cost."""
+        from omcli.wiring import models
+
+        return models.limits(self.settings)
 
     def due(self) -> Due:
         """When a session's messages are to be observed."""

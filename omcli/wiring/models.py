@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from omcli.memory.errors import BadConfiguration, NoInput, NotAllowed
 from omcli.memory.model import Call, Provider, Reply, Rung, Spent
 from omcli.memory.ports import Lane, Observer, Reflector, TokenCounter
-from omcli.memory.record import record, replace
+from omcli.memory.record import fields_of, record, replace
 
 if TYPE_CHECKING:
     from omcli.operations.clock import Clock
-    from omcli.operations.model_calls import Limit
+    from omcli.operations.limits import Limit
     from omcli.providers.choosing import Spec
     from omcli.reflectors.asking import Ladder
     from omcli.settings.settings import ModelSettings, Settings
@@ -277,20 +277,19 @@ def _first(one: float | None, other: float) -> float:
 
 def limits(settings: Settings) -> tuple[Limit, ...]:
     """What models may cost, the hard limits first."""
-    from omcli.operations.model_calls import Limit
+    from omcli.operations.limits import Limit
 
-    said = settings.limits
-    found = []
-    for prefix, is_hard in (("", True), ("soft_", False)):
-        for period, of_month in (("day", False), ("month", True)):
-            tokens, cost = (getattr(said, f"{prefix}{period}_{unit}") for unit in ("tokens", "cost"))
-            if tokens is not None:
-                name = f"limits.{prefix}{period}_tokens"
-                found.append(Limit(name=name, of_month=of_month, is_hard=is_hard, tokens=tokens))
-            if cost is not None:
-                name = f"limits.{prefix}{period}_cost"
-                found.append(Limit(name=name, of_month=of_month, is_hard=is_hard, cost=cost))
-    return tuple(found)
+    return tuple(
+        Limit(
+            name=f"limits.{name}",
+            most=most,
+            is_cost=name.endswith("_cost"),
+            of_month="month_" in name,
+            is_hard=not name.startswith("soft_"),
+        )
+        for name, most in fields_of(settings.limits).items()
+        if most is not None
+    )
 
 
 def temperature(settings: Settings, role: str) -> float | None:
