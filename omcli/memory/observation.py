@@ -143,6 +143,12 @@ class Draft:
     """Ids of the rows it was made of: for a reflection or an item."""
     source: Source = Source.RULES
     """Who states it."""
+    under: str | None = None
+    """How another row of the batch begins that it is a detail of."""
+
+
+UNDER = "under"
+"""The key in a row's `metadata` for the id of the row that it is a detail of."""
 
 
 @record

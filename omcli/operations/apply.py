@@ -8,7 +8,7 @@ from typing import Self
 
 from omcli.memory.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.memory.folding import Folding, Scope, fingerprint
-from omcli.memory.observation import Kind, Observation, handle
+from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import Observed, Outcome, Reflected, Replacement, Store, TokenCounter
 from omcli.memory.record import field, record, replace
 from omcli.observers.given.checking import check_messages, observed
@@ -16,8 +16,8 @@ from omcli.observers.given.document import Handed, handed
 from omcli.observers.given.ticket import Ticket, ticket
 from omcli.observers.model.evidence import Evidence
 from omcli.operations.apply_rows import read_by, reflected
-from omcli.operations.drafts import as_row, replacements
-from omcli.operations.observe_session import STANDING_ROWS, keys
+from omcli.operations.drafts import replacements, rows_of
+from omcli.operations.observe_session import STANDING_ROWS
 from omcli.operations.reflect import as_folding, made
 from omcli.operations.showing import Showing, belongs, showing
 from omcli.operations.workshop import Workshop
@@ -161,12 +161,8 @@ class _Written:
         cls, shown: Showing, seen: Observed, folding: Folding | None, findings: Mapping[str, int], workshop: Workshop
     ) -> Self:
         """Observations as rows, with what becomes of other rows."""
-        session, known = shown.session, keys(shown.batch) if shown.batch else {}
-        kind, project = Kind.OBSERVATION, session.project
-        observations = tuple(
-            as_row(draft, kind=kind, session=session.id, project=project, keys=known, workshop=workshop)
-            for draft in seen.drafts
-        )
+        batch, project = shown.batch, shown.session.project
+        observations = rows_of(batch, seen.drafts, project=project, workshop=workshop) if batch else ()
         return cls(
             shown=shown,
             seen=seen,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from omcli.memory.observation import Draft, Kind, Observation, Priority
-from omcli.memory.ports import Replacement
+from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority
+from omcli.memory.ports import Batch, Replacement
+from omcli.memory.record import replace
 from omcli.operations.workshop import Workshop
 
 
@@ -43,6 +44,34 @@ def as_row(
         generation=generation,
         supports=draft.supports,
     )
+
+
+def rows_of(
+    batch: Batch, drafts: Sequence[Draft], *, project: str | None, workshop: Workshop
+) -> tuple[Observation, ...]:
+    """What an observer makes of a batch as rows; a detail names the row that it is one of."""
+    known = _keys(batch)
+    rows = [
+        as_row(draft, kind=Kind.OBSERVATION, session=batch.session, project=project, keys=known, workshop=workshop)
+        for draft in drafts
+    ]
+    return tuple(_placed(place, draft, rows) for place, draft in enumerate(drafts))
+
+
+def _placed(place: int, draft: Draft, rows: Sequence[Observation]) -> Observation:
+    row = rows[place]
+    if draft.under is None:
+        return row
+    others = (*reversed(rows[:place]), *rows[place + 1 :])
+    above = next((other.id for other in others if other.text.startswith(draft.under)), None)
+    return replace(row, metadata={**row.metadata, UNDER: above}) if above else row
+
+
+def _keys(batch: Batch) -> dict[int, str]:
+    """The keys of all messages that rows of a batch may come from, by their `seq`."""
+    last_said = (batch.last_said,) if batch.last_said else ()
+    of_rows = {seq: key for row in batch.standing for seq, key in zip(row.sources, row.message_ids, strict=True)}
+    return of_rows | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
 
 
 def replacements(drafts: Iterable[Draft], rows: Sequence[Observation]) -> tuple[Replacement, ...]:

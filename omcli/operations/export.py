@@ -7,9 +7,9 @@ from functools import cache
 from itertools import groupby
 
 from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach
-from omcli.memory.exchange.provenance import CATEGORY, CWD, ORIGINAL_ID, UNDER, WRITTEN_AT, imported_reach
+from omcli.memory.exchange.provenance import CATEGORY, CWD, ORIGINAL_ID, WRITTEN_AT, imported_reach
 from omcli.memory.notation import line
-from omcli.memory.observation import Kind, Observation, Source
+from omcli.memory.observation import UNDER, Kind, Observation
 from omcli.memory.ports import Covered, Logged, LogQuery, Store, TokenCounter
 from omcli.memory.record import record
 
@@ -82,14 +82,9 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
 
 
 def _above(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
-    """The place of the row, before its own, that a row is a detail of. A model's row names it by how it begins."""
-    named = _said(rows[place], UNDER)
-    if named is None:
-        return None
-    if named in places or rows[place].source is Source.IMPORT:
-        above = places.get(named, place)
-        return above if above < place else None
-    return next((above for above in reversed(range(place)) if rows[above].text.startswith(named)), None)
+    """The place of the row, before its own, that a row is a detail of."""
+    above = places.get(_said(rows[place], UNDER) or "")
+    return above if above is not None and above < place else None
 
 
 def _reach(row: Observation, batch: Covered | None) -> Reach:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from omcli.memory.dates import instant, minute
 from omcli.memory.errors import BadInput, OmError, UnknownId
 from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread
-from omcli.memory.exchange.provenance import MARK, UNDER, provenance
+from omcli.memory.exchange.provenance import MARK, provenance
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import as_line
-from omcli.memory.observation import ITEM_TYPES, Kind, Observation, Priority, Source, Type
+from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
 from omcli.memory.record import field, record, replace
 from omcli.memory.redaction import redact

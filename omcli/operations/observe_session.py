@@ -15,10 +15,10 @@ from omcli.memory.errors import (
     Refused,
     Unusable,
 )
-from omcli.memory.observation import Kind, Observation
+from omcli.memory.observation import Observation
 from omcli.memory.ports import Batch, Lane, Observed, Observer, Outcome
 from omcli.memory.record import field, record
-from omcli.operations.drafts import as_row, replacements
+from omcli.operations.drafts import replacements, rows_of
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
 
@@ -130,11 +130,7 @@ def _observer(workshop: Workshop) -> Observer:
 
 def _write(batch: Batch, observed: Observed, project: str | None, workshop: Workshop) -> Step:
     store, now = workshop.store, workshop.clock.now()
-    known = keys(batch)
-    rows = tuple(
-        as_row(draft, kind=Kind.OBSERVATION, session=batch.session, project=project, keys=known, workshop=workshop)
-        for draft in observed.drafts
-    )
+    rows = rows_of(batch, observed.drafts, project=project, workshop=workshop)
     outcome = Outcome.OBSERVED if rows else Outcome.EMPTY
     if not rows and not observed.is_final and _is_end(batch, workshop):
         outcome = Outcome.DEFERRED
@@ -154,10 +150,3 @@ def _write(batch: Batch, observed: Observed, project: str | None, workshop: Work
 def _is_end(batch: Batch, workshop: Workshop) -> bool:
     """Whether nothing waits behind a batch: only then can it be offered again together with more."""
     return workshop.store.pending(batch.session).messages <= len(batch.messages)
-
-
-def keys(batch: Batch) -> dict[int, str]:
-    """The keys of all messages that rows of a batch may come from, by their `seq`."""
-    last_said = (batch.last_said,) if batch.last_said else ()
-    of_rows = {seq: key for row in batch.standing for seq, key in zip(row.sources, row.message_ids, strict=True)}
-    return of_rows | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}

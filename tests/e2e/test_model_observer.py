@@ -772,3 +772,17 @@ def test_a_script_that_is_not_there_is_said_before_any_work(om: Om) -> None:
         assert pending(om) == 8
     run = om("observe", transcript, "--observer", "nobody", code=78)
     assert "there is no model endpoint 'nobody'" in run.stderr
+
+
+def test_a_detail_names_the_row_that_it_is_one_of(om: Om) -> None:
+    """S3.7: by its id, as an imported one does, and stands below it in an export."""
+    told = (said("Gauge 0 stands in harbour 100", "m1"), said("It is of brass", "m1", under=0))
+    model = script(om, answer(*told))
+    talk = Talk().user("The tide gauge 0 stands in harbour 100, and is of brass.")
+    om("observe", om.write("t.jsonl", talk.text()), "--model", model.model)
+    by_text = {row["text"]: row for row in rows(om)}
+    assert by_text["It is of brass"]["metadata"] == {"under": by_text["Gauge 0 stands in harbour 100"]["id"]}
+    lines = om("export", "--to", "pi").stdout.splitlines()
+    place = next(at for at, line in enumerate(lines) if "Gauge 0 stands" in line)
+    assert lines[place + 1].startswith("  - ")
+    assert lines[place + 1].endswith("It is of brass")

@@ -8,7 +8,7 @@ from omcli.memory.ports import LogQuery, Outcome
 from omcli.operations.export import export
 from omcli.tokenizers.table import counter
 from tests.fakes import MemoryStore
-from tests.material import COUNTER, NOW, row, said, session
+from tests.material import COUNTER, NOW, row, row_id, said, session
 
 
 def exported(*batches: list[Observation], name: str = "pi") -> str:
@@ -22,15 +22,15 @@ def exported(*batches: list[Observation], name: str = "pi") -> str:
     return "".join(export(store, LogQuery(), named(name), counter("chars-4")))
 
 
-def detail(number: int, text: str, under: str) -> Observation:
-    """A row as a model's observer writes it: it names the row above by how that begins."""
-    return row(number, text=text, metadata={"under": under})
+def detail(number: int, text: str, under: int) -> Observation:
+    """A row that names the row of another number as the one that it is a detail of."""
+    return row(number, text=text, metadata={"under": row_id(under)})
 
 
 def test_a_detail_stands_below_its_row() -> None:
     """S3.7: children are rows with a parent; one whose parent stands elsewhere stands for itself."""
-    first = [row(1, text="The port is 8443"), row(2, text="Never main"), detail(3, "since May", "The port is")]
-    text = exported(first, [detail(4, "on Fridays", "Never main")])
+    first = [row(1, text="The port is 8443"), row(2, text="Never main"), detail(3, "since May", 1)]
+    text = exported(first, [detail(4, "on Fridays", 2)])
     lines = [line for line in text.splitlines() if "- " in line]
     assert [line.replace("[?] 10:00 ", "") for line in lines] == [
         "- The port is 8443",
@@ -41,7 +41,7 @@ def test_a_detail_stands_below_its_row() -> None:
 
 
 def test_a_row_is_no_detail_of_itself_or_of_a_later_one() -> None:
-    text = exported([detail(1, "a", "b"), row(2, text="b"), detail(3, "c", "c")])
+    text = exported([detail(1, "a", 2), row(2, text="b"), detail(3, "c", 3)])
     assert "  -" not in text
 
 

@@ -14,8 +14,6 @@ CWD = "cwd"
 CATEGORY = "category"
 MARK = "mark"
 """What the row was marked with; see `notation.line`."""
-UNDER = "under"
-"""The row that this one is a detail of: its id, or how its text begins."""
 _ENDS = {"first": "first_message", "last": "last_message", "start": "first_place", "end": "end_place"}
 """The keys of a `Reach`."""
 

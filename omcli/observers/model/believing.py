@@ -248,4 +248,4 @@ def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Dra
     draft = drafts[place]
     assert draft is not None
     parent = drafts[under] if under is not None and 0 <= under < place else None
-    return replace(draft, metadata={**draft.metadata, "under": parent.text[:_LONGEST_PARENT]}) if parent else draft
+    return replace(draft, under=parent.text[:_LONGEST_PARENT]) if parent else draft

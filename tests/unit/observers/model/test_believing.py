@@ -180,7 +180,7 @@ def test_a_status_needs_something_to_be_settled(kind: str, status: str | None, k
 def test_a_row_that_details_another_names_it() -> None:
     rows = [said("The port is 8443", "m1"), said("Never main", "m1", under=0), said("On Friday", "m1", under=2)]
     result = observed(_TALK, answer(*rows))
-    assert [draft.metadata.get("under") for draft in result.drafts] == [None, "The port is 8443", None]
+    assert [draft.under for draft in result.drafts] == [None, "The port is 8443", None]
 
 
 # ---- what a row names
