@@ -33,7 +33,7 @@ def apply(
     is worth keeping: the messages count as read. What tools did is written down by rules.
     """
     from omcli.operations import apply
-    from omcli.wiring import STDIN
+    from omcli.wiring.inputs import STDIN
 
     if file is None and is_typed():
         raise BadUsage("no answer given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
@@ -50,7 +50,7 @@ def apply(
 
 def _document(name: str) -> Any:
     from omcli.memory.replies import ends_early, json_in
-    from omcli.wiring import content
+    from omcli.wiring.inputs import content
 
     text = content(name).decode("utf-8", "replace")
     document = json_in(text)

@@ -48,7 +48,7 @@ def compact(
     """
     from omcli.operations.compact import compact as shortened
     from omcli.operations.observe import Input
-    from omcli.wiring import STDIN
+    from omcli.wiring.inputs import STDIN
 
     check_transcript("compact", given=file is not None, format_name=format_, session=session)
     layout = run.layout(to)

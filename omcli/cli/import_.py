@@ -53,7 +53,7 @@ def import_(
     """
     from omcli.memory.exchange import named
     from omcli.operations.importing import Input
-    from omcli.wiring import STDIN
+    from omcli.wiring.inputs import STDIN
 
     if not files and is_typed():
         raise BadUsage("nothing to import", hint="`om import --format NAME FILE`, or `< FILE`")
@@ -68,7 +68,7 @@ def import_(
 
 
 def _read(name: str) -> str:
-    from omcli.wiring import content
+    from omcli.wiring.inputs import content
 
     return content(name).decode("utf-8", "replace")
 

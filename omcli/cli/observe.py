@@ -64,7 +64,7 @@ def observe(
     writes; else rules do it alone. Where a model fails, messages are kept and wait for the next run.
     """
     from omcli.operations.observe import Input
-    from omcli.wiring import STDIN
+    from omcli.wiring.inputs import STDIN
 
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     say(run, "observer", provider=observer, model=model, base_url=base_url)

@@ -38,7 +38,8 @@ def tokens(
 
     Prints the number. A transcript is counted as its messages, with what the counter adds for each.
     """
-    from omcli.wiring import STDIN, check_format, content
+    from omcli.wiring import check_format
+    from omcli.wiring.inputs import STDIN, content
 
     if file == STDIN and is_typed():
         raise BadUsage("nothing to count", hint="`om tokens FILE`, or `om tokens < FILE`")
@@ -63,7 +64,7 @@ def tokens(
 
 def _count(run: Run, content: bytes, unit: Unit | None, format_name: str | None) -> TokenCount:
     from omcli.operations.tokens import count_items, count_text
-    from omcli.wiring import transcript_in
+    from omcli.wiring.inputs import transcript_in
 
     if unit is not Unit.TEXT:
         try:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-import stat
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-from omcli import __version__
-from omcli.memory.errors import BadInput, NoInput
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from omcli.formats.format import Format
-    from omcli.formats.source import Source
-    from omcli.memory.bookmark import Earlier, Origin
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.ports import Batch, Observed, TokenCounter
-    from omcli.memory.transcript import Item, Transcript
+    from omcli.memory.transcript import Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.limits import Limit
     from omcli.operations.reflect import Studio
@@ -29,9 +23,6 @@ if TYPE_CHECKING:
     from omcli.settings.settings import Settings
     from omcli.sqlite.store import SqliteStore
     from omcli.wiring.models import Surroundings
-
-STDIN = "-"
-"""The name that means standard input."""
 
 
 def _silent(name: str, tally: Tally) -> None:
@@ -116,39 +107,20 @@ class Wiring:
         while self._opened:
             self._opened.pop().close()
 
-    @contextmanager
     def transcript(
         self, name: str, *, format_name: str | None = None, session: str | None = None
-    ) -> Iterator[Transcript]:
+    ) -> AbstractContextManager[Transcript]:
         """Opens a file, or standard input, as a transcript of the format named, or recognised.
 
         A file that was taken in before, on the same terms, is read from where it goes on. Raises NoInput, also while it
         is read, BadInput for a directory and for what no reader recognises, and what opening the store raises.
         """
-        with _opened(name) as stream:
-            origin = _origin(name, stream, terms=[__version__, _readers(), format_name, session])
-            yield self._rest(stream, origin) or transcript_in(stream, format_name=format_name, origin=origin)
+        from omcli.wiring.inputs import transcript
 
-    def _rest(self, stream: BinaryIO, origin: Origin | None) -> Transcript | None:
-        """What follows the part of a file that need not be read again; None where there is none."""
-        from omcli.formats.growth import known_part
-        from omcli.memory.transcript import Transcript
+        return transcript(name, self._bookmarks, format_name=format_name, session=session)
 
-        if origin is None or not self._has_store:
-            return None
-        with _readable():
-            known = known_part(stream, self.store.bookmarks(origin))
-        if known is None:
-            return None
-        earlier = known.bookmark.earlier(goes_on=not known.is_all)
-        if earlier.carried is None:
-            return Transcript(format=earlier.found["format"], items=(), origin=origin, earlier=earlier)
-
-        from omcli.formats.source import Source
-        from omcli.formats.table import named
-
-        source = Source(stream, extent=known.extent, carried=earlier.carried["reader"])
-        return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
+    def _bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
+        return self.store.bookmarks(origin) if self._has_store else ()
 
     def workshop(
         self,
@@ -202,9 +174,9 @@ class Wiring:
     @property
     def limits(self) -> tuple[Limit, ...]:
         """What models may cost."""
-        from omcli.wiring import models
+        from omcli.wiring.costs import limits
 
-        return models.limits(self.settings)
+        return limits(self.settings)
 
     def due(self) -> Due:
         """When a session's messages are to be observed."""
@@ -275,90 +247,6 @@ def _size(file: Path) -> int | None:
         return file.stat().st_size
     except FileNotFoundError:  # the log goes when the last writer does
         return None
-
-
-def content(name: str) -> bytes:
-    """All of a file, or of standard input. Raises NoInput, BadInput."""
-    with _opened(name) as stream, _readable():
-        return stream.read()
-
-
-def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
-    """A stream as a transcript of the format named, or recognised. Raises UnknownFormat, NoInput."""
-    from omcli.formats.source import Shape, Source
-    from omcli.formats.table import named, recognised
-    from omcli.memory.transcript import Transcript
-
-    with _readable():
-        source = Source(stream)
-        if source.shape is Shape.EMPTY:
-            return Transcript(format=None, items=())
-        chosen = named(format_name) if format_name else recognised(source)
-    return _read(source, chosen, origin=origin)
-
-
-def _read(source: Source, chosen: Format, *, origin: Origin | None, earlier: Earlier | None = None) -> Transcript:
-    from omcli.memory.transcript import Transcript
-
-    return Transcript(
-        format=chosen.name, copies=chosen.copies, items=_reading(source, chosen), origin=origin, earlier=earlier
-    )
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    """A file, or standard input. Raises NoInput, BadInput."""
-    if name == STDIN:
-        if sys.stdin is None:
-            raise NoInput("standard input is closed")
-        yield sys.stdin.buffer
-        return
-    try:
-        stream = Path(name).open("rb")  # noqa: SIM115 - only what opening raises is meant here
-    except FileNotFoundError:
-        raise NoInput("there is no such file", hint="check the path; `-` is standard input") from None
-    except PermissionError:
-        raise NoInput("the file may not be read") from None
-    except IsADirectoryError:
-        raise BadInput("it is a directory", hint=f"name the transcripts in it: `om observe {name}/*.jsonl`") from None
-    except OSError as error:
-        raise NoInput(f"it cannot be opened: {error.strerror}") from error
-    with stream:
-        yield stream
-
-
-def _readers() -> int:
-    """Tells the readers of this installation from others of the same version: those may come to something else."""
-    with os.scandir(Path(__file__).parents[1] / "formats") as modules:
-        return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))
-
-
-def _origin(name: str, stream: BinaryIO, *, terms: list[str | int | None]) -> Origin | None:
-    """Where a stream comes from, if it can be read there again: not from standard input, nor from a pipe."""
-    if name == STDIN or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        return None
-    import json
-
-    from omcli.memory.bookmark import Origin
-
-    return Origin(path=os.path.realpath(name), terms=json.dumps(terms))
-
-
-def _reading(source: Source, chosen: Format) -> Iterator[Item]:
-    """The items, and at last the end."""
-    with _readable():
-        yield from chosen.read(source)
-        if source.end is not None:
-            yield source.end
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Says in our words what the disk refuses while an input is read. Raises NoInput."""
-    try:
-        yield
-    except OSError as error:
-        raise NoInput(f"it cannot be read: {error.strerror}") from error
 
 
 def check_format(name: str) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from omcli.memory.errors import BadConfiguration, NoInput, NotAllowed
-from omcli.memory.model import Call, Provider, Reply, Rung, Spent
+from omcli.memory.model import Call, Provider, Rung, Spent
 from omcli.memory.ports import Lane, Observer, Reflector, TokenCounter
-from omcli.memory.record import fields_of, record, replace
+from omcli.memory.record import record, replace
 
 if TYPE_CHECKING:
     from omcli.operations.clock import Clock
-    from omcli.operations.limits import Limit
     from omcli.providers.choosing import Spec
     from omcli.reflectors.asking import Ladder
     from omcli.settings.settings import ModelSettings, Settings
@@ -40,7 +39,6 @@ class Surroundings:
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> Spec | None:
     """The model of a role; None for rules. Raises BadConfiguration for a model that nobody says the endpoint of."""
-    from omcli.providers.choosing import Spec
     from omcli.providers.table import from_environment, split
 
     if role.provider == RULES:
@@ -55,6 +53,8 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
         )
     if of_name is None and role.provider is not None and model is not None:
         model = role.model  # `google/gemini-2.5-flash` of the provider that is named
+    from omcli.providers.choosing import Spec
+
     return Spec(
         endpoint=endpoint,
         model=role.command or model if endpoint == "command" else model,
@@ -211,6 +211,7 @@ def _who_says(key: str, lane: Lane, around: Surroundings) -> str:
 def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
     from omcli.operations.model_calls import Metered
     from omcli.providers.choosing import provider
+    from omcli.wiring.costs import cost, limits
 
     kept = _Kept(around.store)
     asked = provider(spec, environment=os.environ, rungs=kept)
@@ -219,7 +220,7 @@ def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
         lane=lane,
         ledger=lambda: kept,
         limits=limits(around.settings),
-        cost=_Cost(spec.endpoint, around.settings),
+        cost=partial(cost, endpoint=spec.endpoint, settings=around.settings),
         clock=around.clock,
         warn=around.warn,
     )
@@ -247,51 +248,6 @@ class _Kept:
         self._store().put_rung(endpoint, model, rung)
 
 
-class _Cost:
-    """What a reply of an endpoint cost."""
-
-    def __init__(self, endpoint: str, settings: Settings) -> None:
-        self._endpoint = endpoint
-        self._settings = settings
-
-    def __call__(self, reply: Reply) -> float | None:
-        from omcli.providers.prices import Price, cost
-
-        own = {
-            model: Price(input=price.input, output=price.output, cached=_first(price.cached, price.input))
-            for model, price in self._settings.prices.items()
-        }
-        return cost(
-            reply.model,
-            endpoint=self._endpoint,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-            cached_tokens=reply.cached_tokens,
-            own=own,
-        )
-
-
-def _first(one: float | None, other: float) -> float:
-    return other if one is None else one
-
-
-def limits(settings: Settings) -> tuple[Limit, ...]:
-    """What models may cost, the hard limits first."""
-    from omcli.operations.limits import Limit
-
-    return tuple(
-        Limit(
-            name=f"limits.{name}",
-            most=most,
-            is_cost=name.endswith("_cost"),
-            of_month="month_" in name,
-            is_hard=not name.startswith("soft_"),
-        )
-        for name, most in fields_of(settings.limits).items()
-        if most is not None
-    )
-
-
 def temperature(settings: Settings, role: str) -> float | None:
     """What is sent of it: nothing where nobody but `om` has asked for it, for many models refuse it."""
     if settings.origin(f"{role}.temperature") == "default":
@@ -301,6 +257,8 @@ def temperature(settings: Settings, role: str) -> float | None:
 
 
 def _token() -> str:
+    import secrets
+
     return secrets.token_hex(8)
 
 

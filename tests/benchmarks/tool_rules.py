@@ -17,7 +17,7 @@ from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Batch
 from omcli.observers.rules import drafts_of_batch
 from omcli.tokenizers.table import counter
-from omcli.wiring import transcript_in
+from omcli.wiring.inputs import transcript_in
 from tests.shared import TRANSCRIPTS
 
 _STORIES = Path(__file__).parents[1] / "stories"

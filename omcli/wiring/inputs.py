@@ -1,0 +1,142 @@
+"""Inputs: files and standard input, opened as they are or as transcripts."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from omcli import __version__
+from omcli.memory.errors import BadInput, NoInput
+
+if TYPE_CHECKING:
+    from omcli.formats.format import Format
+    from omcli.formats.source import Source
+    from omcli.memory.bookmark import Bookmark, Earlier, Origin
+    from omcli.memory.transcript import Item, Transcript
+
+STDIN = "-"
+"""The name that means standard input."""
+
+
+@contextmanager
+def transcript(
+    name: str, bookmarks: Callable[[Origin], Iterable[Bookmark]], *, format_name: str | None, session: str | None
+) -> Iterator[Transcript]:
+    """Opens a file, or standard input, as a transcript of the format named, or recognised.
+
+    `bookmarks` tells how far a file was taken in before, on the same terms: what follows that is read. Raises NoInput,
+    also while it is read, BadInput, and what asking for bookmarks raises.
+    """
+    with _opened(name) as stream:
+        origin = _origin(name, stream, terms=[__version__, _readers(), format_name, session])
+        rest = None if origin is None else _rest(stream, origin, bookmarks(origin))
+        yield rest or transcript_in(stream, format_name=format_name, origin=origin)
+
+
+def _rest(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
+    """What follows the part of a file that need not be read again; None where there is none."""
+    from omcli.formats.growth import known_part
+    from omcli.memory.transcript import Transcript
+
+    with _readable():
+        known = known_part(stream, bookmarks)
+    if known is None:
+        return None
+    earlier = known.bookmark.earlier(goes_on=not known.is_all)
+    if earlier.carried is None:
+        return Transcript(format=earlier.found["format"], items=(), origin=origin, earlier=earlier)
+
+    from omcli.formats.source import Source
+    from omcli.formats.table import named
+
+    source = Source(stream, extent=known.extent, carried=earlier.carried["reader"])
+    return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
+
+
+def content(name: str) -> bytes:
+    """All of a file, or of standard input. Raises NoInput, BadInput."""
+    with _opened(name) as stream, _readable():
+        return stream.read()
+
+
+def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
+    """A stream as a transcript of the format named, or recognised. Raises UnknownFormat, NoInput."""
+    from omcli.formats.source import Shape, Source
+    from omcli.formats.table import named, recognised
+    from omcli.memory.transcript import Transcript
+
+    with _readable():
+        source = Source(stream)
+        if source.shape is Shape.EMPTY:
+            return Transcript(format=None, items=())
+        chosen = named(format_name) if format_name else recognised(source)
+    return _read(source, chosen, origin=origin)
+
+
+def _read(source: Source, chosen: Format, *, origin: Origin | None, earlier: Earlier | None = None) -> Transcript:
+    from omcli.memory.transcript import Transcript
+
+    return Transcript(
+        format=chosen.name, copies=chosen.copies, items=_reading(source, chosen), origin=origin, earlier=earlier
+    )
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """A file, or standard input. Raises NoInput, BadInput."""
+    if name == STDIN:
+        if sys.stdin is None:
+            raise NoInput("standard input is closed")
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = Path(name).open("rb")  # noqa: SIM115 - only what opening raises is meant here
+    except FileNotFoundError:
+        raise NoInput("there is no such file", hint="check the path; `-` is standard input") from None
+    except PermissionError:
+        raise NoInput("the file may not be read") from None
+    except IsADirectoryError:
+        raise BadInput("it is a directory", hint=f"name the transcripts in it: `om observe {name}/*.jsonl`") from None
+    except OSError as error:
+        raise NoInput(f"it cannot be opened: {error.strerror}") from error
+    with stream:
+        yield stream
+
+
+def _readers() -> int:
+    """Tells the readers of this installation from others of the same version: those may come to something else."""
+    with os.scandir(Path(__file__).parents[1] / "formats") as modules:
+        return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))
+
+
+def _origin(name: str, stream: BinaryIO, *, terms: list[str | int | None]) -> Origin | None:
+    """Where a stream comes from, if it can be read there again: not from standard input, nor from a pipe."""
+    if name == STDIN or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        return None
+    import json
+
+    from omcli.memory.bookmark import Origin
+
+    return Origin(path=os.path.realpath(name), terms=json.dumps(terms))
+
+
+def _reading(source: Source, chosen: Format) -> Iterator[Item]:
+    """The items, and at last the end."""
+    with _readable():
+        yield from chosen.read(source)
+        if source.end is not None:
+            yield source.end
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Says in our words what the disk refuses while an input is read. Raises NoInput."""
+    try:
+        yield
+    except OSError as error:
+        raise NoInput(f"it cannot be read: {error.strerror}") from error
