@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Material
 from omcli.memory.record import positional_record, replace
+from omcli.memory.replies import LONGEST_ROW
 from omcli.memory.speakers import speaker
 from omcli.reflectors.folding import folded, tokens_of
 from omcli.reflectors.rules.sight import Sight
+
+_BETWEEN = len(" · [2026-02-10] ")
 
 
 @positional_record
@@ -21,17 +24,34 @@ class _Piece:
 
 
 def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
-    """What is left but for protected rows as at most `material.most_rows` reflections, none where that is longer."""
+    """What is left but for protected rows as `material.most_rows` reflections, none where that is longer.
+
+    They are more where one would be longer than a row may be: what fits into no pack is told to nobody.
+    """
     given = {row.id: row for row in material.rows}
     left = [_Piece(row.text, (row,)) for row in sight.rows.values() if row.id not in sight.protected]
     left += [_Piece(draft.text, tuple(given[row] for row in draft.replaces)) for draft in sight.drafts]
     if not left:
         return ()
     left.sort(key=lambda piece: max(row.dated for row in piece.rows))
-    size = -(-len(left) // material.most_rows)
-    drafts = tuple(_one(left[start : start + size]) for start in range(0, len(left), size))
+    drafts = tuple(map(_one, _parts(left, most=-(-len(left) // material.most_rows))))
     before = sum(tokens_of(row, sight.counter) for row in material.rows if row.id not in sight.protected)
     return drafts if sum(sight.counter.text(draft.text) for draft in drafts) <= before else ()
+
+
+def _parts(pieces: Iterable[_Piece], *, most: int) -> Iterator[list[_Piece]]:
+    """Pieces, as many together as are asked for and fit into one row."""
+    part: list[_Piece] = []
+    room = LONGEST_ROW
+    for piece in pieces:
+        size = len(piece.text) + _BETWEEN
+        if part and (len(part) == most or size > room):
+            yield part
+            part, room = [], LONGEST_ROW
+        part.append(piece)
+        room -= size
+    if part:
+        yield part
 
 
 def _one(pieces: Sequence[_Piece]) -> Draft:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.observation import Kind, Observation, Status, Type
 from omcli.memory.ports import Material, Reflected
+from omcli.memory.replies import LONGEST_ROW
 from omcli.memory.worth import PINNED
 from omcli.reflectors.rules import RuleReflector
 from tests import strategies
@@ -345,6 +346,17 @@ def test_days_are_told_in_a_row_of_several() -> None:
     trivial = row(5, f"In src/crane.py: {FILLER}", Type.EXCERPT, priority=LOW)
     (told,) = reflect(material(*rows, trivial, most_rows=1, target=tokens(rows))).reflections
     assert told.text == "User: moved a · moved b · [2026-03-09] User: moved c · moved d"
+
+
+def test_no_row_of_several_is_longer_than_a_row_may_be() -> None:
+    """Else it would fit into no pack, and nothing that was folded into it would be told."""
+    words = [f"w{number}" for number in range(5000)]
+    rows = tuple(row(number, f"User: {' '.join(words[number * 50 : number * 50 + 50])}") for number in range(1, 90))
+    given_rows = material(*rows, target=tokens(rows), most_rows=1)
+    told = reflect(given_rows).reflections
+    assert all(len(each.text) <= LONGEST_ROW for each in told)
+    assert 1 < len(told) < 6
+    assert {folded for each in told for folded in each.replaces} == {each.id for each in rows}
 
 
 def test_nothing_is_made_one_row_where_that_is_longer() -> None:
