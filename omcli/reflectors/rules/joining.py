@@ -24,7 +24,7 @@ class _Piece:
 
 
 def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
-    """What is left but for protected rows as `material.most_rows` reflections, none where that is longer.
+    """What is left but for protected rows as `material.most_rows` reflections, none where that is no less.
 
     They are more where one would be longer than a row may be: what fits into no pack is told to nobody.
     """
@@ -35,8 +35,9 @@ def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
         return ()
     left.sort(key=lambda piece: max(row.dated for row in piece.rows))
     drafts = tuple(map(_one, _parts(left, most=-(-len(left) // material.most_rows))))
-    before = sum(tokens_of(row, sight.counter) for row in material.rows if row.id not in sight.protected)
-    return drafts if sum(sight.counter.text(draft.text) for draft in drafts) <= before else ()
+    before = [tokens_of(row, sight.counter) for row in material.rows if row.id not in sight.protected]
+    is_less = len(drafts) < len(before) and sum(sight.counter.text(draft.text) for draft in drafts) <= sum(before)
+    return drafts if is_less else ()
 
 
 def _parts(pieces: Iterable[_Piece], *, most: int) -> Iterator[list[_Piece]]:

@@ -357,6 +357,8 @@ def test_no_row_of_several_is_longer_than_a_row_may_be() -> None:
     assert all(len(each.text) <= LONGEST_ROW for each in told)
     assert 1 < len(told) < 6
     assert {folded for each in told for folded in each.replaces} == {each.id for each in rows}
+    as_stored = [stored(each, 5000 + place, rows) for place, each in enumerate(told)]
+    assert reflect(material(*as_stored, target=tokens(rows), most_rows=1)) == Reflected()
 
 
 def test_nothing_is_made_one_row_where_that_is_longer() -> None:
