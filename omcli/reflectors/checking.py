@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.dates import minute
-from omcli.memory.observation import FAILURES, ITEM_TYPES, Draft, Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.observation import (
+    FAILURES,
+    ITEM_TYPES,
+    SETTLED,
+    Draft,
+    Kind,
+    Observation,
+    Priority,
+    Source,
+    Status,
+    Type,
+)
 from omcli.memory.ports import Dropped, Material, Reflected, TokenCounter
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.redaction import redact
@@ -154,7 +165,7 @@ class _Checked:
             elif row.id not in self.gone and row.id not in self.kept:
                 by = self.rows.get(gone.by)
                 by = None if by is row else by
-                if by is None and _holds(row) and not self.retires:
+                if by is None and _stands(row) and not self.retires:
                     self.back.add(row.id)
                 else:
                     self._out(row, gone.reason, by=by.id if by else None)
@@ -178,7 +189,7 @@ class _Checked:
         for item in answer.items:
             text = self._clean(item.text)
             ground = self._ground(item.rows, text)
-            if not ground:
+            if not ground or (item.rows is not None and _is_foreign(text, ground)):
                 self.found["rejected_items"] += 1
             elif wording(text) in known or wording(text) in drafts:
                 self.found["duplicates"] += 1
@@ -226,8 +237,18 @@ def _holds(row: Observation) -> bool:
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
+def _stands(row: Observation) -> bool:
+    """Whether a row holds, or is high and not over: rules alone never let it out of sight."""
+    return _holds(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
+
+
 def _matters(row: Observation) -> bool:
     return row.priority is Priority.HIGH or _holds(row)
+
+
+def _is_foreign(text: str, rows: Sequence[Observation]) -> bool:
+    """Whether a text that cites rows has not a word of theirs."""
+    return not any(share(row.text, text) for row in rows)
 
 
 def _grounds(row: Observation) -> str:

@@ -136,9 +136,10 @@ def test_a_reply_that_holds_nothing_changes_nothing() -> None:
 
 def test_rows_are_never_all_dropped() -> None:
     """V11."""
-    gone = [{"row": f"o{number}", "reason": "trivial", "by": None} for number in (1, 2, 3, 4)]
+    rows = [each for each in QUEUE if each.priority is not HIGH]
+    gone = [{"row": f"o{number}", "reason": "trivial", "by": None} for number in range(1, len(rows) + 1)]
     with pytest.raises(Unusable):
-        reflect(material(*QUEUE), reply(drop=gone))
+        reflect(material(*rows), reply(drop=gone))
 
 
 def test_rows_are_dropped_with_a_reason_and_what_makes_them_superfluous() -> None:
@@ -242,6 +243,16 @@ def test_what_holds_is_dropped_only_for_a_row_that_is_named() -> None:
         assert reflected.findings["kept_back"] == 1
     reflected = reflect(given_rows, reply(("The queue is in Postgres", ["o1", "o2"]), drop=[newer]))
     assert WEIGHTY[1] not in left(given_rows, reflected)
+
+
+def test_what_is_high_and_not_over_is_not_trivial() -> None:
+    """R11: rules alone never let it out of sight."""
+    changed = row(5, "Modified src/queue/worker.py", Type.FILE_MODIFIED, priority=HIGH)
+    over = row(6, "Moved the export to the night", Type.OUTCOME, priority=HIGH, status=DONE)
+    gone = [{"row": f"o{number}", "reason": "trivial", "by": None} for number in (5, 6)]
+    given_rows = material(*QUEUE, changed, over)
+    after = left(given_rows, reflect(given_rows, reply(("The queue is in Postgres", ["o1", "o2"]), drop=gone)))
+    assert (changed in after, over in after) == (True, False)
 
 
 def test_what_was_open_is_not_closed_unsaid() -> None:
@@ -503,11 +514,12 @@ def test_items_of_unknown_rows_or_with_invented_names_are_rejected() -> None:
         {"text": "Likes it", "type": "behavior", "tags": [], "from": ["o9"]},
         {"text": "Uses src/never.py", "type": "behavior", "tags": [], "from": ["o1"]},
         {"text": "Uses nothing", "type": "behavior", "tags": [], "from": []},
+        {"text": "Never push", "type": "behavior", "tags": [], "from": ["o1", "o2"]},
         {"text": "prefers tabs in Makefiles", "type": "behavior", "tags": [], "from": ["o5"]},
     ]
     reflected = reflect(material(*QUEUE, known), reply(("The queue is in Postgres", ["o1", "o2"]), items=facts))
     assert reflected.items == ()
-    assert (reflected.findings["rejected_items"], reflected.findings["duplicates"]) == (3, 1)
+    assert (reflected.findings["rejected_items"], reflected.findings["duplicates"]) == (4, 1)
 
 
 # ---- the prompt
