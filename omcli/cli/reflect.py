@@ -136,10 +136,10 @@ def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
 
 def summary(reflection: Reflection) -> str:
     """What it came to, in a line."""
-    return (
-        f"{counted(reflection.read, 'row')} read, {reflection.condensed} folded into {len(reflection.rows)}, "
-        f"{counted(len(reflection.items), 'item')}; {reflection.tokens_before} → {reflection.tokens_after} tokens"
-    )
+    rows = f"{counted(reflection.read, 'row')} read, {reflection.condensed} folded into {len(reflection.rows)}"
+    tokens = f"{reflection.tokens_before} → {reflection.tokens_after} tokens"
+    findings = (f"{name.replace('_', ' ')} {number}" for name, number in sorted(reflection.findings.items()))
+    return "; ".join((f"{rows}, {counted(len(reflection.items), 'item')}", tokens, *findings))
 
 
 def as_dict(reflection: Reflection) -> dict[str, object]:

@@ -46,19 +46,21 @@ def last_attempt(connection: sqlite3.Connection, scope: Scope, mark: str | None)
     project = None if scope.project is None else sessions.project_number(connection, scope.project)
     if (scope.session is not None and session is None) or (scope.project is not None and project is None):
         return None
-    found = connection.execute(
+    attempts = connection.execute(
         "SELECT at, outcome, error, fingerprint, figures FROM operations"
-        " WHERE verb = ? AND session IS ? AND project IS ?"
-        " AND (? IS NULL OR ? IN (fingerprint, json_extract(figures, '$.left'))) ORDER BY number DESC LIMIT 1",
-        (_REFLECT, session, project, mark, mark),
-    ).fetchone()
-    if found is None:
-        return None
+        " WHERE verb = ? AND session IS ? AND project IS ? ORDER BY number DESC",
+        (_REFLECT, session, project),
+    )
+    found = (_attempt(row, scope) for row in attempts)
+    return next((attempt for attempt in found if mark is None or attempt.is_about(mark)), None)
+
+
+def _attempt(row: sqlite3.Row, scope: Scope) -> Attempt:
     return Attempt(
         scope=scope,
-        at=found["at"],
-        ending=Ending(found["outcome"]),
-        fingerprint=found["fingerprint"],
-        error=found["error"],
-        figures=rows.parsed(found["figures"]),
+        at=row["at"],
+        ending=Ending(row["outcome"]),
+        fingerprint=row["fingerprint"],
+        error=row["error"],
+        figures=rows.parsed(row["figures"]),
     )

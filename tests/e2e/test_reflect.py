@@ -267,7 +267,7 @@ def test_facts_and_condensed_text_are_read(om: Om, text: str, items: list[str], 
 
 
 def test_nobody_is_asked_of_nothing_and_who_fails_changes_nothing(om: Om) -> None:
-    """T40, S0.31: an empty store, a session without rows; exit 69, and what went wrong in the status."""
+    """T40, S0.31, C17: an empty store, a session without rows; exit 69, and what went wrong is in the status."""
     model = reflecting(om, {"error": "unreachable"})
     for arguments, why in (((), "nothing to reflect on"), (("--session", "s"), "there is no session `s`")):
         run = om("reflect", "--model", model.model, *arguments)
@@ -278,6 +278,8 @@ def test_nobody_is_asked_of_nothing_and_who_fails_changes_nothing(om: Om) -> Non
     reflect(om, model, code=69)
     assert om("log", "--all", "--jsonl").stdout == before
     assert calls(om)["failed"] == 1
+    (error,) = om("status", "--json").document["errors"]
+    assert (error["session"], error["lane"]) == ("s", "reflect")
     reflect(om, always(om, {"error": "unreachable"}), "--best-effort")
 
 
@@ -463,11 +465,11 @@ def test_an_empty_reply_is_refused(om: Om, nothing: str) -> None:
 def test_rows_that_a_reply_forgets_stay(om: Om) -> None:
     """F6: of 100 rows 60 are accounted for; the others are counted, in JSON and for people."""
     kept(om, *(row(number, text=f"Ship {number % 7} took on coal and water") for number in range(1, 101)))
-    model = reflecting(
-        om, reply(*(told("Ships took coal and water " + "abc"[at], *labels(20, 1 + 20 * at)) for at in range(3)))
-    )
+    ships = (told("Ships took coal and water " + "abc"[at], *labels(20, 1 + 20 * at)) for at in range(3))
+    model = always(om, reply(*ships))
+    assert "; unaccounted 40\n" in reflect(om, model, "--dry-run").stderr
     document = reflect(om, model, "--json").document
-    assert document["findings"]["unaccounted"] == 40
+    assert document["findings"] == {"unaccounted": 40}
     assert (document["read"], document["observations_condensed"], document["kept"]) == (100, 60, 40)
     assert [each["id"] for each in in_sight(om) if each["kind"] == "observation"] == [
         row_id(at) for at in range(61, 101)
