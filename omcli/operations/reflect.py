@@ -81,6 +81,11 @@ class Studio:
     stand_in: Reflector | None = None
     """Who reflects where the reflector fails; None: nobody does."""
 
+    def mark(self, rows: Sequence[Observation]) -> str:
+        """The fingerprint of rows, and of how they are folded here: told otherwise, more may come of them."""
+        policy = self.policy
+        return fingerprint(rows, self.name, str(policy.target), str(policy.rows), policy.verbatim, policy.meta)
+
 
 @record
 class Reflection:
@@ -121,7 +126,7 @@ def reflect_session(
     rows = rows_to_fold(session_id, studio, meta=meta)
     if not rows:
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
-    mark = fingerprint(rows, studio.name)
+    mark = studio.mark(rows)
     if not again and (note := tried(scope, mark, work)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     given = material(rows, studio)
@@ -131,7 +136,7 @@ def reflect_session(
         reflected = reflected_or_noted(studio, given, scope, mark)
         reflection, replaced = made(scope, rows, reflected, work)
         again_with = reflection.rows if studio.policy.meta is Meta.WHOLE else ()
-        left = fingerprint((*reflection.left, *again_with), studio.name)
+        left = studio.mark((*reflection.left, *again_with))
         folding = as_folding(reflection, rows, reflected.dropped, replaced, mark, left=left)
         work.store.fold(folding, now=work.clock.now())
     return reflection
@@ -167,7 +172,7 @@ def meta_is_due(session_id: str, studio: Studio) -> bool:
 
 
 def _tried(session_id: str, rows: Sequence[Observation], studio: Studio) -> bool:
-    return tried(Scope(session=session_id), fingerprint(rows, studio.name), studio.workshop) is not None
+    return tried(Scope(session=session_id), studio.mark(rows), studio.workshop) is not None
 
 
 def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tuple[Observation, ...]:

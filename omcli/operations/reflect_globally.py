@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omcli.memory.errors import OmError
-from omcli.memory.folding import Ending, Scope, fingerprint
+from omcli.memory.folding import Ending, Scope
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Dropped, LogQuery, Reflected, Replacement
 from omcli.memory.record import record, replace
@@ -41,7 +41,7 @@ def reflect_globally(
     if dry_run or not read:
         note = None if read else "nothing to reflect on"
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
-    mark = fingerprint(read, studio.name)
+    mark = studio.mark(read)
     if not again and (note := tried(_SCOPE, mark, work)):
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
     parts = [
@@ -72,7 +72,7 @@ def _swapped(
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
     whole = _sum([reflection for reflection, _ in each])
     snapshot = work.store.snapshot(now=work.clock.now()) if whole.ending is Ending.DONE else None
-    left = fingerprint(whole.left, studio.name)  # what was made is not folded again
+    left = studio.mark(whole.left)  # what was made is not folded again
     work.store.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=work.clock.now())
     return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
 

@@ -327,6 +327,10 @@ def test_a_careless_model_does_not_lose_what_matters(om: Om) -> None:
         run = om("reflect", "--model", model.model, "--json", env={"OM_REFLECT_VERBATIM": "none"}, code=None)
         assert run.code == 69 or run.document["findings"]["kept_back"] >= len(matters)
         assert matters <= set(texts(om))
+    pack = om("context", "--budget", "400").stdout
+    assert om("tokens", "--json", stdin=pack).document["tokens"] <= 400
+    assert "metric units" in pack
+    assert "we decided to keep them lower case" in pack
 
 
 # How often a model is asked

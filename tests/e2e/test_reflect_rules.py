@@ -194,6 +194,8 @@ def test_reflecting_again_changes_nothing(told_story: Om) -> None:
     assert "nothing has changed since" in run.stderr
     assert told_story("log", "--all", "--jsonl").stdout == log
     assert told_story("tick", *NOW, env={"OM_REFLECT_TOKENS": "10"}).stderr == "om: nothing is due\n"
+    less = told_story("reflect", "--session", SESSION, "--dry-run", "--json", *NOW, env={"OM_REFLECT_TARGET": "0.1"})
+    assert less.document["outcome"] in ("done", "empty"), "what is asked for otherwise is tried"
 
 
 def test_rows_that_came_since_are_folded_with_those_that_were_left(om: Om) -> None:
