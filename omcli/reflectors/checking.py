@@ -280,6 +280,18 @@ def _type(merged: Merged, draft: Draft, ground: Sequence[Observation]) -> Type:
     return KINDS.get(merged.kind, Type.FACT if merged.rows is None else draft.type)
 
 
+def together(parts: Sequence[Reflected], most_rows: int) -> Reflected:
+    """What came of rows that were folded part by part, of at most so many reflections where a number is given."""
+    findings = sum((Counter(part.findings) for part in parts), Counter[str]())
+    return Reflected(
+        reflections=tuple(_joined([draft for part in parts for draft in part.reflections], most_rows)),
+        dropped=tuple(dropped for part in parts for dropped in part.dropped),
+        items=tuple({item.text.casefold(): item for part in parts for item in part.items}.values()),
+        findings=dict(findings),
+        attempts=sum(part.attempts for part in parts),
+    )
+
+
 def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
     """Reflections as at most so many rows, where a number is given."""
     if not most or len(drafts) <= most:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from omcli.memory.errors import CutOff, ProviderFailed, Refused, Unusable
+from omcli.memory.errors import CutOff, PromptTooLong, ProviderFailed, Refused, Unusable
 from omcli.memory.model import Provider, Reply
+from omcli.memory.observation import Observation
 from omcli.memory.ports import Material, Reflected, TokenCounter
 from omcli.memory.record import replace
 from omcli.reflectors.answers import Answer, answer_of
 from omcli.reflectors.asking import Ladder, prompt_of
-from omcli.reflectors.checking import Candidate, candidate
+from omcli.reflectors.checking import Candidate, candidate, together
 from omcli.reflectors.folding import tokens_of
 
 _UNBELIEVABLE = (Unusable, CutOff, Refused)
@@ -30,8 +31,36 @@ class ModelReflector:
 
         A reply counts only where what is left in sight is less than before. Where none is, the reason is raised:
         Unusable, CutOff or Refused. What keeps the model from replying at all ends the attempts, and is raised where no
-        reply counts so far: the other ProviderFailed, NotAllowed, BadConfiguration.
+        reply counts so far: the other ProviderFailed, NotAllowed, BadConfiguration. Rows that are more than the model
+        takes are folded in halves.
         """
+        try:
+            return self._reflected(material)
+        except PromptTooLong:
+            if len(material.rows) < 2:
+                raise
+            return self._in_halves(material)
+
+    def _in_halves(self, material: Material) -> Reflected:
+        """The older and the newer rows by themselves. A half of which nothing comes stays as it is, one of the two."""
+        middle = len(material.rows) // 2
+        parts: list[Reflected] = []
+        fault: ProviderFailed | None = None
+        for rows in (material.rows[:middle], material.rows[middle:]):
+            try:
+                parts.append(self.reflect(replace(material, rows=rows, target=self._share(material, rows))))
+            except (*_UNBELIEVABLE, PromptTooLong) as error:
+                fault = error
+        if fault is not None and not parts:
+            raise fault
+        return together(parts, material.most_rows)
+
+    def _share(self, material: Material, rows: Sequence[Observation]) -> int:
+        """What should remain of some of the rows."""
+        some, whole = (sum(tokens_of(row, self._counter) for row in each) for each in (rows, material.rows))
+        return material.target * some // max(1, whole)
+
+    def _reflected(self, material: Material) -> Reflected:
         climb = _Climb(self._provider, self._counter, self._ladder, material)
         best: Candidate | None = None
         try:

@@ -380,6 +380,16 @@ def test_rules_stand_in_where_a_preset_says_so(om: Om) -> None:
     assert "reflected by rules" in run.stderr
 
 
+def test_rows_that_are_more_than_a_model_takes_are_folded_in_halves(om: Om) -> None:
+    """As batches of messages are: the calls are in the ledger, and all of it is written at once."""
+    kept(om, *ten_rows_of_100())
+    halves = [reply(told(sized(tokens), *labels(5))) for tokens in (200, 100)]
+    model = reflecting(om, {"error": "prompt-too-long"}, *halves)
+    document = reflect(om, model, "--json", env=PI).document
+    assert (document["reflections_created"], document["tokens_after"], tokens_in_sight(om)) == (2, 300, 300)
+    assert calls(om)["calls"] == 3
+
+
 LADDER = {
     "OM_COUNTER": "chars-4", "OM_REFLECT_TARGET": "0.9", "OM_REFLECT_ATTEMPTS": "4", "OM_REFLECT_LEVELS": "0,1,2,3",
     "OM_REFLECT_TEMPERATURE_STEP": "0.05", "OM_REFLECTOR_TEMPERATURE": "0",

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.errors import CutOff, NotAllowed, OmError, ProviderFailed, Refused, Unreachable, Unusable
+from omcli.memory.errors import (
+    CutOff,
+    NotAllowed,
+    OmError,
+    PromptTooLong,
+    ProviderFailed,
+    Refused,
+    Unreachable,
+    Unusable,
+)
 from omcli.memory.model import Reply, Stop
 from omcli.memory.observation import Kind, Source, Status, Type
 from omcli.memory.ports import Material, Reflected
@@ -328,6 +337,27 @@ def test_what_keeps_the_model_from_answering_ends_the_ladder() -> None:
     with pytest.raises(Unreachable):
         ModelReflector(model, WordCounter(), ladder=Ladder(levels=(0, 1, 2, 3))).reflect(SIZED)
     assert len(model.asked) == 1
+
+
+def test_rows_that_are_more_than_a_model_takes_are_folded_in_halves() -> None:
+    """A half of which nothing comes stays; where nothing comes of either, that is said."""
+    too_long, half = PromptTooLong("8192 tokens"), [f"o{number}" for number in range(1, 6)]
+    older, newer = (reply((words(count, "tide"), half)) for count in (200, 100))
+    model = ScriptedModel(too_long, older, newer)
+    reflected = ModelReflector(model, WordCounter(), ladder=Ladder(levels=(0,))).reflect(SIZED)
+    assert texts(reflected.reflections) == [words(200, "tide"), words(100, "tide")]
+    assert [len(told.replaces) for told in reflected.reflections] == [5, 5]
+    assert reflected.attempts == 2
+    assert "fit into 250 tokens" in str(model.asked[1].content[-1])
+    one = reflect(material(*SIZED.rows, target=500, most_rows=1), too_long, older, newer)
+    assert len(one.reflections) == 1
+    assert len(left(SIZED, reflect(SIZED, too_long, "[]", newer))) == 6
+    with pytest.raises(Unusable):
+        reflect(SIZED, too_long, "[]", "[]")
+    with pytest.raises(PromptTooLong):
+        reflect(SIZED, *[too_long] * 20)
+    with pytest.raises(Unreachable):
+        reflect(SIZED, too_long, older, Unreachable("no route"))
 
 
 def test_a_reply_that_counts_is_not_given_up_for_an_error() -> None:
