@@ -30,7 +30,7 @@ def sized(tokens: int, name: str, *, start: str = "") -> str:
     long = f"{start or tokens} " + "how are you " * tokens
 
     def size(length: int) -> int:
-        return count(Message(role=Role.USER, text=f"{long[:length]}?"))
+        return count(Message(role=Role.ASSISTANT, text=f"{long[:length]}?"))
 
     low, high = 0, len(long)
     while low < high:
@@ -41,10 +41,10 @@ def sized(tokens: int, name: str, *, start: str = "") -> str:
 
 
 def asking(session: str, *tokens: int, name: str = "chars-4") -> Talk:
-    """A session of questions of so many tokens each."""
+    """A session in which an agent asks questions of so many tokens each: rules keep nothing of it."""
     talk = Talk(session=session)
     for number, size in enumerate(tokens):
-        talk.user(sized(size, name, start=f"{session} {number}"))
+        talk.assistant(sized(size, name, start=f"{session} {number}"))
     return talk
 
 
@@ -152,7 +152,7 @@ def test_the_oldest_messages_are_observed_so_many_at_once(om: Om) -> None:
     model = always(om, "echo")
     env = {"OM_PRESET": "zora", "OM_OBSERVE_TOKENS": "50", "OM_OBSERVE_CHUNK_MESSAGES": "3"}
     om("tick", "--model", model.model, env=env)
-    assert [re.findall(r"user: s ([0-9])", shown) for shown in model.transcripts] == [["0", "1", "2"]]
+    assert [re.findall(r"assistant: s ([0-9])", shown) for shown in model.transcripts] == [["0", "1", "2"]]
     assert pending(om) == 7
     om("tick", "--model", model.model, env=env)
     ranges = [json.loads(line)["sourceMessageRange"] for line in om("export", "--to", "zora-jsonl").stdout.splitlines()]
@@ -231,7 +231,7 @@ def test_what_gave_nothing_is_offered_again_when_as_much_has_come(om: Om) -> Non
     keep(om, asking("s", *sizes))
     assert asks() == 1
     assert "s 0 " in model.transcripts[-1]
-    assert model.transcripts[-1].count("user: ") == 4
+    assert model.transcripts[-1].count("assistant: ") == 4
     assert (rows(om), pending(om)) == ([], 5)
 
 
@@ -246,7 +246,7 @@ def test_a_patience_ends_when_something_is_noted(om: Om) -> None:
     keep(om, asking("s", 12_000, 10_000, 10_000))
     assert due(om, env=CHARS) == {"s": ["observe"]}
     om("tick", "--model", model.model, env=CHARS)
-    assert [shown.count("user: ") for shown in model.transcripts][:2] == [1, 2]
+    assert [shown.count("assistant: ") for shown in model.transcripts][:2] == [1, 2]
     assert pending(om) == 0
 
 
@@ -268,7 +268,8 @@ def test_empty_replies_to_full_batches_are_taken_as_read(om: Om) -> None:
     model = always(om, NOTHING)
     keep(om, asking("s", *[1_000] * 14))
     om("tick", "--model", model.model, env={**CHARS, "OM_OBSERVE_BATCH_TOKENS": "6000"})
-    assert [shown.count("user: ") for shown in model.transcripts] == [6, 6, 2]
+    new = [shown.count("assistant: ") - shown.count("(before)") for shown in model.transcripts]
+    assert new == [6, 6, 2]
     assert pending(om) == 2
 
 
