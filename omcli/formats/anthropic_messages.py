@@ -11,7 +11,7 @@ from omcli.formats.conversations import in_turns, instant_of, utc_offset_of
 from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
-from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.message import Aside, Image, Message, Role, attachment
 from omcli.memory.patterns import lazily
 from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
@@ -186,7 +186,7 @@ class _Shown:
         elif source.get("type") == "text":
             self.pieces.append(f"[{f'{label} {named}'.strip()}]\n{content}")
         elif content:
-            self.pieces.append(blocks.attachment(f"{label} {named}".strip(), media_type, len(content) * 3 // 4))
+            self.pieces.append(attachment(f"{label} {named}".strip(), media_type, len(content) * 3 // 4))
         else:
             place = text(part.get("source")) or text(source.get("url")) or text(source.get("file_id"))
             self.pieces.append(f"[{' '.join(filter(None, (label, named, place)))}]")

@@ -7,11 +7,9 @@ import binascii
 import hashlib
 import re
 
-from omcli.memory.message import Image
+from omcli.memory.message import LARGEST_IMAGE, Image, attachment
 from omcli.memory.patterns import lazily
 
-_LARGEST = 5 << 20
-"""Bytes of an image that goes along: models take none that is larger."""
 _DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
@@ -26,7 +24,7 @@ def image_of_base64(encoded: str, media_type: str) -> Image:
         media_type=media_type,
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
-        content=content if is_whole and len(content) <= _LARGEST else None,
+        content=content if is_whole and len(content) <= LARGEST_IMAGE else None,
     )
 
 
@@ -39,10 +37,3 @@ def image_of_url(url: str) -> Image | None:
 def placeholder(image: Image) -> str:
     """What stands in the text where an image was: `[image png 642 KB]`."""
     return attachment("image", image.media_type, image.size)
-
-
-def attachment(kind: str, media_type: str, size: int) -> str:
-    """What stands in the text where something was attached. Size in bytes, shown in units of 1024."""
-    subtype = media_type.rpartition("/")[2]
-    shown = f"{size} B" if size < 1024 else f"{size / 1024:.0f} KB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MB"
-    return f"[{kind} {subtype} {shown}]"

@@ -12,7 +12,7 @@ from omcli.formats.format import Format
 from omcli.formats.own_output import is_pack
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
-from omcli.memory.message import Image, Message, Role
+from omcli.memory.message import Image, Message, Role, attachment
 from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
@@ -194,7 +194,7 @@ class _Content:
             return self._image(part.get("image_url", value))
         if kind in ("input_audio", "audio"):
             sound = record(part.get("input_audio", part.get("audio")))
-            return blocks.attachment("audio", text(sound.get("format")), len(text(sound.get("data"))) * 3 // 4)
+            return attachment("audio", text(sound.get("format")), len(text(sound.get("data"))) * 3 // 4)
         if kind in ("file", "input_file"):
             return f"[file {text(record(part.get('file', part)).get('filename')) or 'unnamed'}]"
         if kind == "tool_call":

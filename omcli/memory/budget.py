@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 
 from omcli.memory.record import record
 from omcli.memory.tier import Tier
@@ -83,3 +84,8 @@ def shares(total: int, maxima: Mapping[Tier, int]) -> dict[Tier, int]:
         given[tier] += more
         rest -= more
     return given
+
+
+def largest(fits: Callable[[int], bool], least: int, most: int) -> int:
+    """The largest number from `least` to `most` that fits, as all smaller ones do; `least - 1` where none does."""
+    return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003

@@ -63,6 +63,17 @@ class Image:
     them. None where nobody wants them, and always in what is read from the store."""
 
 
+LARGEST_IMAGE = 5_000_000
+"""Bytes of an image that models take."""
+
+
+def attachment(kind: str, media_type: str, size: int) -> str:
+    """What stands in the text where something was attached. Size in bytes, shown in units of 1024."""
+    subtype = media_type.rpartition("/")[2]
+    shown = f"{size} B" if size < 1024 else f"{size / 1024:.0f} KB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MB"
+    return f"[{kind} {subtype} {shown}]"
+
+
 @record
 class Message:
     """One turn or tool event. `text` is what was said or written, verbatim but for secrets and injected context."""

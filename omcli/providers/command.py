@@ -18,14 +18,13 @@ from typing import IO
 from omcli.memory.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
 from omcli.memory.model import Prompt, Reply, Stop
 from omcli.memory.record import record
-from omcli.memory.redaction import redact
+from omcli.providers.failures import in_a_line
 from omcli.providers.prompt_text import whole_text
 
 _MOST = 8_000_000
 """Bytes that are read of a reply: what writes more does not end."""
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
-_LONGEST = 200
 
 
 @record
@@ -106,10 +105,8 @@ class Command:
 
     def _failure(self, code: int, said: str) -> ProviderFailed:
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        line = redact(f"{self.model} {how}{': ' if said else ''}{said}").text
-        return Unreachable(
-            line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…", hint="run it by hand to see why"
-        )
+        line = in_a_line(f"{self.model} {how}{': ' if said else ''}{said}")
+        return Unreachable(line, hint="run it by hand to see why")
 
 
 def command(line: str, *, seconds: float) -> Command:

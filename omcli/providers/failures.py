@@ -18,6 +18,7 @@ from omcli.memory.errors import (
     UnknownModel,
     Unreachable,
 )
+from omcli.memory.redaction import redact
 from omcli.providers.attempt import AttemptFailed
 
 UNREADABLE = (OSError, ValueError, RecursionError)
@@ -33,9 +34,16 @@ _TOO_LONG = (
     "exceed_context", "reduce the length", "request_too_large", "prompt too long",
 )  # fmt: skip
 _OUT_OF_MONEY = ("insufficient_quota", "credit balance", "exceeded your current quota")
+_LONGEST = 200
 _SEARCHED = 10_000
 """Characters of an error in which words are looked for."""
 _HTML = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
+
+
+def in_a_line(said: str) -> str:
+    """What went wrong on one line, without a secret, and not too long for a terminal."""
+    line = " ".join(redact(said).text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 def said_in(body: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from omcli.memory.message import attachment
 from omcli.memory.model import Picture, Prompt, Rung
 
 
@@ -22,17 +23,12 @@ def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str |
     """The content with neighbouring texts joined by a line break; without `pictures`, each of them in words."""
     parts: list[str | Picture] = []
     for part in content:
-        shown = part if pictures or isinstance(part, str) else placeholder(part)
+        shown = part if pictures or isinstance(part, str) else attachment("image", part.media_type, len(part.data))
         if isinstance(shown, str) and parts and isinstance(parts[-1], str):
             parts[-1] = f"{parts[-1]}\n{shown}"
         else:
             parts.append(shown)
     return tuple(parts)
-
-
-def placeholder(picture: Picture) -> str:
-    """A picture in words: `[image png 642 KB]`."""
-    return f"[image {picture.media_type.rpartition('/')[2]} {max(1, round(len(picture.data) / 1000))} KB]"
 
 
 def whole_text(prompt: Prompt) -> str:

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
 from omcli.memory.model import Prompt, Reply, Rung, Rungs, Stop
 from omcli.memory.record import record, replace
-from omcli.memory.redaction import redact
 from omcli.memory.replies import json_in
 from omcli.providers import failures
 from omcli.providers.addresses import is_loopback
@@ -20,7 +19,6 @@ from omcli.providers.patience import NoSign, Patience, TimeUp, wait_for
 if TYPE_CHECKING:
     import httpx2
 
-_LONGEST = 200
 _AFTERWARDS = 5.0
 """Seconds after the deadline at which a connection that was left behind gives up by itself."""
 _TRIES_FOR_JSON = 2
@@ -157,13 +155,12 @@ class RemoteModel:
         said = failed.text
         for secret in self._access.secrets:
             said = said.replace(secret, "[key]")
-        line = " ".join(redact(f"{self._subject(failed)}: {said}").text.split())
         hint = failed.hint
         if failed.kind is NotAllowed and self._access.key_from:
             hint = f"the key comes from {self._access.key_from}"
         if failed.kind is UnknownModel and self._access.model_from:
             hint = f"the model comes from {self._access.model_from}; {hint}"
-        return failed.kind(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…", hint=hint)
+        return failed.kind(failures.in_a_line(f"{self._subject(failed)}: {said}"), hint=hint)
 
     def _subject(self, failed: AttemptFailed) -> str:
         if failed.kind is UnknownModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from omcli.memory.budget import largest
 from omcli.memory.observation import Kind, Observation, Status
 from omcli.memory.ports import Dropped, Reflected, TokenCounter
 from omcli.memory.ranking import days
@@ -99,11 +100,10 @@ def _cut(text: str, most: int, counter: TokenCounter) -> str:
     """The beginning of a text, up to a space, that with a marker takes at most so many tokens."""
     if counter.text(text) <= most:
         return text
-    shortest, longest = 0, len(text)
-    while shortest + 1 < longest:  # the longest beginning that fits
-        middle = (shortest + longest) // 2
-        fits = counter.text(text[:middle] + _MARKER.format(len(text) - middle)) <= most
-        shortest, longest = (middle, longest) if fits else (shortest, middle)
-    end = text.rfind(" ", 0, shortest + 1)
-    end = end if end > 0 else shortest
-    return text[:end] + _MARKER.format(len(text) - end)
+
+    def cut(chars: int) -> str:
+        return text[:chars] + _MARKER.format(len(text) - chars)
+
+    fitting = largest(lambda chars: counter.text(cut(chars)) <= most, 1, len(text) - 1)
+    space = text.rfind(" ", 0, fitting + 1)
+    return cut(space if space > 0 else fitting)

@@ -199,7 +199,7 @@ def test_pictures_that_are_refused_become_words(asking: Asking) -> None:
     """S2.20."""
     asking.fake.refused_fields = ("image",)
     assert asking.ask(replace(PROMPT, content=("Before.", PICTURE))).stop is Stop.END
-    assert asking.fake.asked[-1].text == "Before.\n[image png 1 KB]"
+    assert asking.fake.asked[-1].text == "Before.\n[image png 4 B]"
 
 
 def test_a_large_output_comes_piece_by_piece(asking: Asking) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from omcli.memory.notation import Line
@@ -142,3 +143,13 @@ def reach_of(written: str) -> Reach:
     if is_odd or not written.strip(":"):
         return NOWHERE
     return Reach(first=unescaped(":".join(parts[:half])), last=unescaped(":".join(parts[half:])))
+
+
+def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
+    """The objects of a text that has one on each line; None for a line that is none, nothing for a blank one."""
+    for written in filter(str.strip, lines_of(text)):
+        try:
+            found = json.loads(written, strict=False)
+        except (ValueError, RecursionError):
+            found = None
+        yield found if isinstance(found, dict) else None

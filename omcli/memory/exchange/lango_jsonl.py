@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omcli.memory.dates import instant
 from omcli.memory.exchange import lango
-from omcli.memory.exchange.exchange import NOWHERE, Exchange, Group, Reach, Unread, lines_of
+from omcli.memory.exchange.exchange import NOWHERE, Exchange, Group, Reach, Unread, lines_of, objects_of
 from omcli.memory.observation import Kind
 from omcli.memory.rows import json_line
 
@@ -33,16 +32,11 @@ def render(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[st
 
 def parse(text: str) -> Iterator[Group | Unread]:
     """Object by object; one with a generation is a reflection."""
-    for written in filter(str.strip, lines_of(text)):
-        try:
-            found = json.loads(written, strict=False)
-        except (ValueError, RecursionError):
-            found = None
-        group = _group(found) if isinstance(found, dict) else None
-        yield group or Unread(reason="no observation")
+    for found in objects_of(text):
+        yield (found and _group(found)) or Unread(reason="no observation")
 
 
-def _group(fields: _Fields) -> Group | None:
+def _group(fields: Mapping[str, object]) -> Group | None:
     content, session, generation = fields.get("content"), fields.get("session_key"), fields.get("generation")
     if not isinstance(content, str) or not content.strip():
         return None

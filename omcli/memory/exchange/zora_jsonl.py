@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omcli.memory.dates import instant
 from omcli.memory.exchange import zora
-from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread, lines_of
+from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread, lines_of, objects_of
 from omcli.memory.notation import WORDS, Line
 from omcli.memory.observation import Kind, Priority
 from omcli.memory.rows import json_line
@@ -50,16 +49,11 @@ def _item(group: Group) -> _Fields:
 
 def parse(text: str) -> Iterator[Group | Unread]:
     """Object by object; a line that holds none is left out."""
-    for written in filter(str.strip, lines_of(text)):
-        try:
-            found = json.loads(written, strict=False)
-        except (ValueError, RecursionError):
-            found = None
-        group = _group(found) if isinstance(found, dict) else None
-        yield group or Unread(reason="no block")
+    for found in objects_of(text):
+        yield (found and _group(found)) or Unread(reason="no block")
 
 
-def _group(fields: _Fields) -> Group | None:
+def _group(fields: Mapping[str, object]) -> Group | None:
     said = next((text for key in ("observations", "summary", "content") if (text := _text(fields.get(key)))), "")
     entries = tuple(_entries(said))
     if not entries:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from omcli.memory.errors import ProviderFailed, Unusable
-from omcli.memory.message import Image
+from omcli.memory.message import LARGEST_IMAGE, Image
 from omcli.memory.model import Provider
 from omcli.memory.ports import Batch, Observed, Observer, TokenCounter
 from omcli.memory.record import positional_record, replace
@@ -21,8 +21,6 @@ from omcli.observers.model.transcript import show
 from omcli.observers.model.trimming import size_of, trimmed
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_LARGEST_PICTURE = 5_000_000
-"""Bytes of an image that endpoints accept."""
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
 """Tokens of rows that stand which are shown beside a small transcript, and their share beside a larger one."""
 _WARMER = 0.1
@@ -117,5 +115,5 @@ class ModelObserver:
         return min(self.limits.previous, max(_LEAST_PREVIOUS, transcript // _PREVIOUS_SHARE))
 
     def _picture(self, image: Image) -> bytes | None:
-        may_be_sent = image.media_type in _PICTURES and image.size <= _LARGEST_PICTURE
+        may_be_sent = image.media_type in _PICTURES and image.size <= LARGEST_IMAGE
         return self.images(image.sha256) if self.images and self.provider.takes_images and may_be_sent else None

@@ -7,9 +7,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import accumulate
 
+from omcli.memory.budget import largest
 from omcli.memory.dates import minute, spell
 from omcli.memory.errors import PromptTooLong
-from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
+from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attachment
 from omcli.memory.model import Picture
 from omcli.memory.ports import Batch, TokenCounter
 from omcli.memory.record import record
@@ -74,15 +75,8 @@ def show(batch: Batch, *, limits: Limits, counter: TokenCounter, pictures: Pictu
 
 def _fitting(fits: Callable[[int], bool], room: int) -> int:
     """The most characters per message with which a transcript fits."""
-    low, high = _LEAST_CHARS, room * _CHARS_PER_TOKEN
-    best = 0
-    while low <= high:
-        chars = (low + high) // 2
-        if fits(chars):
-            best, low = chars, chars + 1
-        else:
-            high = chars - 1
-    if not best:
+    best = largest(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
+    if best < _LEAST_CHARS:
         raise PromptTooLong(
             f"a batch may have {room} tokens, too few to show one message", hint="raise observe.max_transcript"
         )
@@ -117,7 +111,7 @@ class _Writing:
             before = " (before)" if place < self._earlier else ""
             yield f"{label}{stamp}{before} {self._said(kept.message, longest, is_before=bool(before))}\n"
             for image in kept.message.images:
-                yield f"  {placeholder(image)}\n"
+                yield f"  {attachment('image', image.media_type, image.size)}\n"
                 if (seen := self._pictures(image)) is not None:
                     yield Picture(media_type=image.media_type, data=seen)
 
@@ -128,11 +122,6 @@ class _Writing:
         chars = min((most for most in (limit, longest) if most is not None), default=None)
         text = message.text if chars is None else excerpt(message.text, chars)
         return printable(_phrased(message, text.strip("\n"))).rstrip().replace("\n", "\n  ")
-
-
-def placeholder(image: Image) -> str:
-    """An image in words: `[image png 642 KB]`."""
-    return f"[image {image.media_type.rpartition('/')[2]} {max(1, round(image.size / 1000))} KB]"
 
 
 def _phrased(message: Message, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omcli.memory.budget import largest
 from omcli.memory.observation import Draft
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import replace
@@ -30,11 +31,8 @@ def trimmed(reply: Believed, most: int, counter: TokenCounter) -> Believed:
 
 def _beginning(text: str, most: int, counter: TokenCounter) -> str:
     """The longest beginning of a text that fits, at least a character."""
-    low, high = 1, len(text)
-    while low < high:
-        chars = (low + high + 1) // 2
-        low, high = (chars, high) if counter.text(_marked(text, chars)) <= most else (low, chars - 1)
-    return _marked(text, low)
+    fitting = largest(lambda chars: counter.text(_marked(text, chars)) <= most, 1, len(text))
+    return _marked(text, max(1, fitting))
 
 
 def _marked(text: str, chars: int) -> str:

@@ -7,7 +7,8 @@ import hashlib
 
 import pytest
 
-from omcli.formats.blocks import attachment, image_of_base64, image_of_url, placeholder
+from omcli.formats.blocks import image_of_base64, image_of_url, placeholder
+from omcli.memory.message import attachment
 
 
 @pytest.mark.parametrize(

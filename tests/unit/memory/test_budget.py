@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.budget import DEFAULTS, UNLIMITED, budgets, shares
+from omcli.memory.budget import DEFAULTS, UNLIMITED, budgets, largest, shares
 from omcli.memory.tier import Tier
 
 maxima = st.fixed_dictionaries({tier: st.integers(0, 40_000) for tier in Tier})
@@ -71,3 +71,10 @@ def test_no_budget_is_below_zero(total: int | None, asked: tuple[int | None, int
     cross, session, tail = asked
     made = budgets(total=total, cross=cross, session=session, tail=tail)
     assert min(made.maxima.values()) >= 0
+
+
+@given(st.integers(-5, 60), st.integers(0, 20), st.integers(0, 50))
+def test_the_largest_number_that_fits_is_found(limit: int, least: int, further: int) -> None:
+    most = least + further
+    fitting = [number for number in range(least, most + 1) if number <= limit]
+    assert largest(lambda number: number <= limit, least, most) == max(fitting, default=least - 1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.errors import PromptTooLong
-from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
+from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attachment
 from omcli.memory.model import Picture
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.model import ModelObserver
@@ -251,7 +251,7 @@ def test_an_image_goes_beside_its_message_to_a_model_that_sees() -> None:
     before, picture, after = model.asked[0].content
     assert picture == Picture(media_type="image/png", data=b"\x89PNG")
     assert isinstance(before, str)
-    assert before.endswith("The second.\n  [image png 642 KB]\n")
+    assert before.endswith("The second.\n  [image png 627 KB]\n")
     assert isinstance(after, str)
     assert after.startswith("m3 10:02 user: What is it?")
 
@@ -267,7 +267,7 @@ def test_an_image_that_cannot_be_shown_is_named(sees: bool, media_type: str, siz
     observer(model, images=lambda _: b"bytes").observe(talk.batch())
     (only,) = model.asked[0].content
     assert isinstance(only, str)
-    assert f"[image {media_type[6:]} {size // 1000} KB]" in only
+    assert f"  {attachment('image', media_type, size)}\n" in only
 
 
 # ---- the structure asked for
