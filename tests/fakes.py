@@ -20,7 +20,6 @@ from omcli.memory.ports import (
     Appended,
     Batch,
     Covered,
-    Dropped,
     Incoming,
     Lane,
     LaneError,
@@ -32,6 +31,7 @@ from omcli.memory.ports import (
     SessionSummary,
     StoreStatus,
 )
+from omcli.memory.roles import Dropped
 from omcli.memory.session import Session
 
 _Value = TypeVar("_Value", Session, Message, Observation)

@@ -9,7 +9,8 @@ from typing import Any
 from omcli.memory.errors import OmError
 from omcli.memory.model import Reply
 from omcli.memory.observation import Draft, Observation, Source
-from omcli.memory.ports import Batch, Observed
+from omcli.memory.ports import Batch
+from omcli.memory.roles import Observed
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
 from omcli.tokenizers.table import counter

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from omcli.memory.observation import Observation
-from omcli.memory.ports import Dropped, Replacement
+from omcli.memory.ports import Replacement
 from omcli.memory.record import field, record
+from omcli.memory.roles import Dropped
 
 
 class Ending(StrEnum):

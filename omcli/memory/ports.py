@@ -1,4 +1,4 @@
-"""What the core needs from outside: a store, a token counter, an observer. Each has a fake under the same tests."""
+"""What the core needs from outside: a store and a token counter. Each has a fake under the same tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from omcli.memory.message import KeptMessage, Message
-from omcli.memory.observation import Draft, Kind, Observation, Priority, Type
-from omcli.memory.record import field, record
+from omcli.memory.observation import Kind, Observation, Priority, Type
+from omcli.memory.record import record
 from omcli.memory.session import Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
@@ -366,79 +366,3 @@ class TokenCounter(Protocol):
 
     def remembering(self) -> TokenCounter:
         """A counter that counts the same, made for texts that share lines: it may remember those."""
-
-
-@record
-class Observed:
-    """What an observer makes of a batch."""
-
-    drafts: tuple[Draft, ...]
-    """What is worth keeping, oldest first."""
-    used: tuple[str, ...] = ()
-    """Ids of standing rows that mattered for what was said."""
-    title: str | None = None
-    """What the session is about, where that is new."""
-    is_final: bool = True
-    """False: nothing is worth keeping yet, but what follows may give it a meaning."""
-    findings: Mapping[str, int] = field(default_factory=dict)
-    """What had to be put right in a reply, by kind: rows rejected, trimmed, added back."""
-
-
-class Observer(Protocol):
-    """Messages to observations."""
-
-    def observe(self, batch: Batch) -> Observed:
-        """What is worth keeping of a batch. Raises ProviderFailed, NotAllowed, BadConfiguration."""
-
-
-@record
-class Material:
-    """Rows to be folded into fewer."""
-
-    rows: tuple[Observation, ...]
-    """In sight, oldest first, at least one."""
-    target: int
-    """Tokens that the rows which remain should have at most, by the reflector's counter."""
-    now: str
-    protected: frozenset[str] = frozenset()
-    """Ids of rows that have to stay in sight, or come back word for word."""
-    most_rows: int = 0
-    """How many reflections may come out; 0: as many as needed."""
-    project: str | None = None
-
-
-@record
-class Dropped:
-    """A row that goes out of sight, with nothing in its place but what is known already."""
-
-    row: str
-    """Its id."""
-    reason: str
-    """`duplicate`, `superseded`, `resolved` or `trivial`, or in words."""
-    by: str | None = None
-    """The id of the row that makes it superfluous, where one does."""
-
-
-@record
-class Reflected:
-    """What a reflector makes of rows."""
-
-    reflections: tuple[Draft, ...] = ()
-    """Rows that take the place of those they `replaces`, and were made of those they `supports`."""
-    dropped: tuple[Dropped, ...] = ()
-    items: tuple[Draft, ...] = ()
-    """Lasting facts for later sessions; they replace nothing."""
-    findings: Mapping[str, int] = field(default_factory=dict)
-    """What had to be put right in a reply, by kind."""
-    attempts: int = 1
-    """How often a model was asked."""
-
-
-class Reflector(Protocol):
-    """Observations to fewer rows."""
-
-    def reflect(self, material: Material) -> Reflected:
-        """What the rows come to. Nothing at all where they can't be made shorter.
-
-        Raises ProviderFailed, NotAllowed, BadConfiguration.
-        """

@@ -9,8 +9,9 @@ from typing import Self
 from omcli.memory.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.memory.folding import Folding, Scope, fingerprint
 from omcli.memory.observation import Observation, handle
-from omcli.memory.ports import Observed, Outcome, Reflected, Replacement, Store, TokenCounter
+from omcli.memory.ports import Outcome, Replacement, Store, TokenCounter
 from omcli.memory.record import field, record, replace
+from omcli.memory.roles import Observed, Reflected
 from omcli.observers.given.checking import check_messages, observed
 from omcli.observers.given.document import Handed, handed
 from omcli.observers.given.ticket import Ticket, ticket

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from omcli.memory.errors import BadInput
 from omcli.memory.observation import Observation, Source
-from omcli.memory.ports import Material, Reflected, TokenCounter
+from omcli.memory.ports import TokenCounter
 from omcli.memory.record import replace
 from omcli.memory.replies import row_text
+from omcli.memory.roles import Material, Reflected
 from omcli.memory.worth import PINNED
 from omcli.observers.given.document import Handed
 from omcli.reflectors.answers import Answer, Gone, Lasting, Merged

@@ -16,8 +16,9 @@ from omcli.memory.errors import (
     Unusable,
 )
 from omcli.memory.observation import Observation
-from omcli.memory.ports import Batch, Lane, Observed, Observer, Outcome
+from omcli.memory.ports import Batch, Lane, Outcome
 from omcli.memory.record import field, record
+from omcli.memory.roles import Observed, Observer
 from omcli.operations.drafts import replacements, rows_of
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop

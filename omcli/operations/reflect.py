@@ -8,8 +8,9 @@ from enum import StrEnum
 from omcli.memory.errors import BadConfiguration, CutOff, NotAllowed, ProviderFailed, Refused, Unusable
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
-from omcli.memory.ports import Dropped, Lane, LogQuery, Material, Reflected, Reflector, Replacement
+from omcli.memory.ports import Lane, LogQuery, Replacement
 from omcli.memory.record import field, record
+from omcli.memory.roles import Dropped, Material, Reflected, Reflector
 from omcli.memory.saying import wording
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.lanes import held

@@ -5,8 +5,9 @@ from __future__ import annotations
 from omcli.memory.errors import OmError
 from omcli.memory.folding import Ending, Scope
 from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Dropped, LogQuery, Reflected, Replacement
+from omcli.memory.ports import LogQuery, Replacement
 from omcli.memory.record import record, replace
+from omcli.memory.roles import Dropped, Reflected
 from omcli.operations.reflect import Reflection, Studio, as_folding, made, material, reflected_or_noted, tried
 from omcli.reflectors.globally import GlobalBatch, GlobalPlan, planned, within
 

@@ -10,9 +10,9 @@ from omcli.memory.dates import minute
 from omcli.memory.hashes import hashed
 from omcli.memory.model import Prompt
 from omcli.memory.observation import Observation
-from omcli.memory.ports import Material
 from omcli.memory.record import record
 from omcli.memory.reply_schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
+from omcli.memory.roles import Material
 from omcli.memory.text import one_line
 
 GUIDANCE = (

@@ -19,11 +19,12 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.memory.ports import Dropped, Material, Reflected, TokenCounter
+from omcli.memory.ports import TokenCounter
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.redaction import redact
 from omcli.memory.replies import row_text
 from omcli.memory.reply_schema import KINDS, LONGEST_TAG, MOST_TAGS, PRIORITIES, STATUSES
+from omcli.memory.roles import Dropped, Material, Reflected
 from omcli.memory.saying import LEAST_TOUCHED, share, touches, wording
 from omcli.reflectors.answers import Answer, Lasting, Merged
 from omcli.reflectors.asking import labelled

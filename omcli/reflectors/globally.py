@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from omcli.memory.budget import largest
 from omcli.memory.observation import Kind, Observation, Status
-from omcli.memory.ports import Dropped, Reflected, TokenCounter
+from omcli.memory.ports import TokenCounter
 from omcli.memory.ranking import days
 from omcli.memory.record import record, replace
+from omcli.memory.roles import Dropped, Reflected
 from omcli.memory.worth import PINNED
 from omcli.reflectors.folding import tokens_of
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from omcli.memory.errors import CutOff, PromptTooLong, ProviderFailed, Refused, Unusable
 from omcli.memory.model import Provider, Reply
 from omcli.memory.observation import Observation
-from omcli.memory.ports import Material, Reflected, TokenCounter
+from omcli.memory.ports import TokenCounter
 from omcli.memory.record import replace
+from omcli.memory.roles import Material, Reflected
 from omcli.reflectors.answers import Answer, answer_of
 from omcli.reflectors.asking import Ladder, prompt_of
 from omcli.reflectors.checking import Candidate, candidate, together

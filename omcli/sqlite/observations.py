@@ -6,12 +6,16 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from omcli.memory import record
 from omcli.memory.errors import UnknownId
 from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Dropped, Logged, LogQuery, Replacement
+from omcli.memory.ports import Logged, LogQuery, Replacement
 from omcli.sqlite import rows, sessions
+
+if TYPE_CHECKING:
+    from omcli.memory.roles import Dropped
 
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8

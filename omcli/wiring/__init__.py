@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omcli.memory.bookmark import Bookmark, Origin
-    from omcli.memory.ports import Batch, Observed, TokenCounter
+    from omcli.memory.ports import Batch, TokenCounter
+    from omcli.memory.roles import Observed
     from omcli.memory.transcript import Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.limits import Limit

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from omcli.memory.errors import BadConfiguration, NoInput, NotAllowed
 from omcli.memory.model import Call, Provider, Rung, Spent
-from omcli.memory.ports import Lane, Observer, Reflector, TokenCounter
+from omcli.memory.ports import Lane, TokenCounter
 from omcli.memory.record import record, replace
+from omcli.memory.roles import Observer, Reflector
 
 if TYPE_CHECKING:
     from omcli.operations.clock import Clock

@@ -76,7 +76,7 @@ def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
     om("observe", stdin=tide_story().text())
     modules = imported(om, "context")
     assert "json" not in modules
-    assert not {"tomllib", "omcli.settings.layers", "omcli.settings.values"} & modules
+    assert not {"tomllib", "omcli.settings.layers", "omcli.settings.values", "omcli.memory.roles"} & modules
     layouts = {module for module in modules if module.startswith("omcli.memory.layouts.")}
     assert layouts == {"omcli.memory.layouts.layout", "omcli.memory.layouts.text"}
 

@@ -15,18 +15,8 @@ from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Image, Message, Role, digest
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import (
-    Batch,
-    Covered,
-    Dropped,
-    Incoming,
-    Lane,
-    LogQuery,
-    Outcome,
-    Pending,
-    Replacement,
-    Store,
-)
+from omcli.memory.ports import Batch, Covered, Incoming, Lane, LogQuery, Outcome, Pending, Replacement, Store
+from omcli.memory.roles import Dropped
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore

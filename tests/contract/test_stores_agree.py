@@ -15,7 +15,8 @@ from omcli.memory.errors import OmError
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.memory.ports import Batch, Dropped, Incoming, Lane, LogQuery, Outcome, Replacement
+from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement
+from omcli.memory.roles import Dropped
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.ports import Batch, Observed
+from omcli.memory.ports import Batch
+from omcli.memory.roles import Observed
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring

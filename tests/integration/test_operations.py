@@ -16,7 +16,8 @@ from omcli.memory.budget import budgets
 from omcli.memory.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
-from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Observed, Outcome
+from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Outcome
+from omcli.memory.roles import Observed
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, Item, NewConversation, Pause, Reason, Skipped, Transcript
 from omcli.operations.append import CHUNK

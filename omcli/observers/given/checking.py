@@ -6,9 +6,10 @@ from collections import Counter
 
 from omcli.memory.errors import BadInput, Unusable
 from omcli.memory.observation import Source
-from omcli.memory.ports import Batch, Observed, Observer
+from omcli.memory.ports import Batch
 from omcli.memory.record import replace
 from omcli.memory.reply_schema import MOST_ROWS
+from omcli.memory.roles import Observed, Observer
 from omcli.observers.given.document import Handed
 from omcli.observers.model.answer import Answer
 from omcli.observers.model.believing import believed

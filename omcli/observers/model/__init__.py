@@ -8,8 +8,9 @@ from collections.abc import Callable
 from omcli.memory.errors import ProviderFailed, Unusable
 from omcli.memory.message import LARGEST_IMAGE, Image
 from omcli.memory.model import Provider
-from omcli.memory.ports import Batch, Observed, Observer, TokenCounter
+from omcli.memory.ports import Batch, TokenCounter
 from omcli.memory.record import positional_record, replace
+from omcli.memory.roles import Observed, Observer
 from omcli.observers.model.believing import Believed, believed
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.limits import Limits

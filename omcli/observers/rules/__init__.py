@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
-from omcli.memory.ports import Batch, Observed
+from omcli.memory.ports import Batch
 from omcli.memory.record import field, mutable_record
+from omcli.memory.roles import Observed
 from omcli.observers.rules.actions import drafts_of, passes
 from omcli.observers.rules.dialogue import (
     asides_of_person,

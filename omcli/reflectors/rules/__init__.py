@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from omcli.memory.ports import Material, Reflected, TokenCounter
+from omcli.memory.ports import TokenCounter
+from omcli.memory.roles import Material, Reflected
 from omcli.reflectors.items import lasting
 from omcli.reflectors.rules import folds, joining, losses, repeats
 from omcli.reflectors.rules.sight import Sight

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.memory.observation import Draft, Observation
-from omcli.memory.ports import Material
 from omcli.memory.record import positional_record, replace
 from omcli.memory.replies import LONGEST_ROW
+from omcli.memory.roles import Material
 from omcli.memory.speakers import speaker
 from omcli.reflectors.folding import folded, tokens_of
 from omcli.reflectors.rules.sight import Sight

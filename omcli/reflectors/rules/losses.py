@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from omcli.memory.observation import SETTLED, Observation, Priority
-from omcli.memory.ports import Dropped
 from omcli.memory.ranking import days
+from omcli.memory.roles import Dropped
 from omcli.memory.speakers import AGENT
 from omcli.memory.worth import most_telling
 from omcli.reflectors.rules.sight import Sight, is_untouchable

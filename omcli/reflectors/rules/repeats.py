@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from omcli.memory.anchors import anchors
 from omcli.memory.observation import Observation, Type
 from omcli.memory.patterns import lazily
-from omcli.memory.ports import Dropped
 from omcli.memory.record import record
+from omcli.memory.roles import Dropped
 from omcli.memory.speakers import AGENT, speaker
 from omcli.memory.worth import folded
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from omcli.memory.observation import Draft, Kind, Observation, Status
-from omcli.memory.ports import Dropped, Material, TokenCounter
+from omcli.memory.ports import TokenCounter
 from omcli.memory.record import field, mutable_record
+from omcli.memory.roles import Dropped, Material
 from omcli.memory.worth import PINNED
 from omcli.reflectors.folding import tokens_of
 

@@ -18,7 +18,8 @@ import pytest
 
 from omcli.memory.errors import LaneTaken, StaleBatch
 from omcli.memory.observation import Draft, Type
-from omcli.memory.ports import Batch, Incoming, Lane, Observed
+from omcli.memory.ports import Batch, Incoming, Lane
+from omcli.memory.roles import Observed
 from omcli.operations.clock import Clock
 from omcli.operations.observe_session import observe_session
 from omcli.operations.workshop import Workshop

@@ -21,7 +21,7 @@ from omcli.memory.errors import (
 )
 from omcli.memory.model import Reply, Stop
 from omcli.memory.observation import Kind, Source, Status, Type
-from omcli.memory.ports import Material, Reflected
+from omcli.memory.roles import Material, Reflected
 from omcli.reflectors.asking import Ladder
 from omcli.reflectors.model import ModelReflector
 from omcli.reflectors.rules import RuleReflector

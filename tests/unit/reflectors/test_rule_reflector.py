@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.observation import Kind, Observation, Status, Type
-from omcli.memory.ports import Material, Reflected
 from omcli.memory.replies import LONGEST_ROW
+from omcli.memory.roles import Material, Reflected
 from omcli.memory.worth import PINNED
 from omcli.reflectors.rules import RuleReflector
 from tests import strategies

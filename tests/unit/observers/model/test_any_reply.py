@@ -12,8 +12,9 @@ from omcli.memory.errors import CutOff, ProviderFailed
 from omcli.memory.message import KeptMessage
 from omcli.memory.model import Reply, Stop
 from omcli.memory.observation import Draft, Observation, Source, Type
-from omcli.memory.ports import Batch, Observed
+from omcli.memory.ports import Batch
 from omcli.memory.replies import LONGEST_ROW
+from omcli.memory.roles import Observed
 from omcli.memory.text import clean, one_line
 from omcli.observers.model.limits import Limits
 from omcli.observers.rules import RuleObserver

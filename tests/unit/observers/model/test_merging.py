@@ -8,7 +8,7 @@ import pytest
 
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
-from omcli.memory.ports import Observed
+from omcli.memory.roles import Observed
 from omcli.memory.saying import covers
 from omcli.observers.model.merging import merged
 from omcli.observers.rules import RuleObserver
