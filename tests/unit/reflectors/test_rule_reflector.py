@@ -361,6 +361,15 @@ def test_no_row_of_several_is_longer_than_a_row_may_be() -> None:
     assert reflect(material(*as_stored, target=tokens(rows), most_rows=1)) == Reflected()
 
 
+def test_what_would_be_as_long_in_one_row_loses_what_matters_least() -> None:
+    """S1.8: joined alone, different rows are no shorter; what their reflection is for is to be shorter."""
+    rows = [row(number, f"{chr(64 + number)}: berth {number} {FILLER}", day=number % 9 + 1) for number in range(1, 25)]
+    trivial = [row(100 + number, f"{chr(64 + number)}: crane {FILLER}", priority=LOW, day=1) for number in range(1, 9)]
+    (told,) = reflect(material(*rows, *trivial, target=tokens([*rows, *trivial]), most_rows=1)).reflections
+    assert told.text.count("berth") > 18
+    assert "crane" not in told.text
+
+
 def test_nothing_is_made_one_row_where_that_is_longer() -> None:
     """V13."""
     given_rows = material(row(1, "Moved"), row(2, "Bertha"), target=10, most_rows=1)
