@@ -7,8 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from omcli.memory.errors import CutOff, Looped, Refused, Unusable
+from omcli.memory.model import Reply, Stop
 from omcli.memory.patterns import lazily
 from omcli.memory.record import record
+from omcli.memory.repetition import is_repetitive
 from omcli.memory.text import clean, one_line
 
 LONGEST_ROW = 10_000
@@ -19,6 +22,20 @@ _STARTS = 8
 _BEGINS = lazily(r"\{\s*\"|\[\s*\{")
 _FENCED = lazily(r"\A```[\w+-]*[ \t]*\n(.*?)(?:\n[ \t]*```.*)?\Z", re.DOTALL)
 _ENDS = frozenset("]}")
+_TEXTS = lazily(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
+
+
+def whole(reply: Reply) -> str:
+    """The text of a reply that ended as it should. Raises Refused, CutOff (Looped for a loop), Unusable."""
+    if reply.stop is Stop.REFUSAL:
+        raise Refused(f"{reply.model} declined to answer")
+    if reply.stop is Stop.LENGTH and is_repetitive(_TEXTS.findall(reply.text) or reply.text.splitlines()):
+        raise Looped(f"{reply.model} repeated itself until it was cut off")
+    if reply.stop is Stop.LENGTH:
+        raise CutOff(f"the reply of {reply.model} was cut off")
+    if not reply.text.strip():
+        raise Unusable(f"{reply.model} answered nothing")
+    return reply.text
 
 
 def json_in(text: str) -> Any:
@@ -98,6 +115,11 @@ def texts_of(value: object, key: str) -> list[str]:
     found = value.get(key) if isinstance(value, Mapping) else None
     listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
     return list(dict.fromkeys(each for each in listed if isinstance(each, str)))
+
+
+def label_in(text: str) -> str:
+    """A label, an id or a handle as it is cited, however it is bracketed."""
+    return text.strip(" []()").lower()
 
 
 def row_text(text: str) -> str:

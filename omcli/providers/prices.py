@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from omcli.memory.errors import BadConfiguration
 from omcli.memory.record import record
 from omcli.providers.table import ENDPOINTS, Protocol
 
@@ -50,25 +49,6 @@ def cost(
     cached = min(cached_tokens or 0, input_tokens)
     fresh = input_tokens - cached
     return (fresh * price.input + cached * price.cached + output_tokens * price.output) / _PER
-
-
-def own_prices(table: Mapping[str, object]) -> dict[str, Price]:
-    """Prices as settings hold them: by model, `input`, `output` and, or it costs as much as other input, `cached`.
-
-    Raises BadConfiguration for what is no price.
-    """
-    return {model: _own_price(model, price) for model, price in table.items()}
-
-
-def _own_price(model: str, price: object) -> Price:
-    match price:
-        case {"input": int() | float() as fresh, "output": int() | float() as output, **rest}:
-            cached = rest.get("cached", fresh)
-            if isinstance(cached, int | float) and min(fresh, output, cached) >= 0:
-                return Price(input=fresh, output=output, cached=cached)
-    raise BadConfiguration(
-        f"the price of {model!r} is none", hint="US dollars per million tokens: `input = 1.0` and `output = 5.0`"
-    )
 
 
 def _price(model: str, own: Mapping[str, Price]) -> Price | None:

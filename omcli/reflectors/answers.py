@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from omcli.memory.errors import CutOff, Refused, Unusable
-from omcli.memory.model import Reply, Stop
+from omcli.memory.errors import CutOff, Unusable
+from omcli.memory.model import Reply
 from omcli.memory.notation import NOTATIONS
 from omcli.memory.patterns import lazily
 from omcli.memory.record import record, replace
-from omcli.memory.replies import elements, ends_early, json_in, list_of, row_text, text_of, texts_of
+from omcli.memory.replies import elements, ends_early, json_in, list_of, row_text, text_of, texts_of, whole
 
 
 @record
@@ -68,20 +68,15 @@ _CITED = lazily(r"[\[(](o\d{1,6}(?:,? ?o\d{1,6})*)[\])][.]?\Z")
 
 def answer_of(reply: Reply) -> Answer:
     """What a reply says. Raises CutOff, Refused, Unusable."""
-    if reply.stop is Stop.REFUSAL:
-        raise Refused(f"{reply.model} declined to answer")
-    if reply.stop is Stop.LENGTH:
-        raise CutOff(f"{reply.model}: the reply ended before it was complete")
-    if not reply.text.strip():
-        raise Unusable(f"{reply.model}: the reply is empty")
-    value = json_in(reply.text)
+    text = whole(reply)
+    value = json_in(text)
     if isinstance(value, Mapping) and any(key in value for key in _KEYS):
         return _read(value)
-    if (told := _from_text(reply.text)) is not None:
+    if (told := _from_text(text)) is not None:
         return told
     if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
         return _read({"reflections": value})
-    if ends_early(reply.text):
+    if ends_early(text):
         raise CutOff(f"{reply.model}: the reply ended before it was complete")
     raise Unusable(f"{reply.model}: the reply is not the JSON that was asked for")
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from omcli.memory.errors import BadInput
 from omcli.memory.record import positional_record, record
+from omcli.memory.replies import label_in
 from omcli.memory.reply_schema import (
     LONGEST_TAG,
     MOST_REPLACED,
@@ -171,9 +172,9 @@ def _item(entry: _Fields) -> Item:
 def _retirement(entry: _Fields) -> Retirement:
     entry.check("row", "reason", "by")
     return Retirement(
-        row=_reference(entry.text("row", required=True)),
+        row=label_in(entry.text("row", required=True)),
         reason=entry.text("reason", required=True),
-        by=_reference(entry.text("by")),
+        by=label_in(entry.text("by")),
     )
 
 
@@ -226,7 +227,7 @@ class _Fields:
         return tuple(texts)
 
     def references(self, key: str, *, required: bool = False, most: int | None = None) -> tuple[str, ...]:
-        found = tuple(dict.fromkeys(_reference(text) for text in self.texts(key)))
+        found = tuple(dict.fromkeys(label_in(text) for text in self.texts(key)))
         if required and not found:
             raise _fault(self._at(key), "has to name at least one")
         if most is not None and len(found) > most:
@@ -250,10 +251,6 @@ class _Fields:
 
     def _at(self, key: str) -> str:
         return f"{self.place}.{key}" if self.place else key
-
-
-def _reference(text: str) -> str:
-    return text.strip(" []()").lower()
 
 
 def _fault(place: str, what: str, *, hint: str = "") -> BadInput:

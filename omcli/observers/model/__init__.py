@@ -10,13 +10,14 @@ from omcli.memory.message import LARGEST_IMAGE, Image
 from omcli.memory.model import Provider
 from omcli.memory.ports import Batch, TokenCounter
 from omcli.memory.record import positional_record, replace
+from omcli.memory.replies import whole
 from omcli.memory.roles import Observed, Observer
 from omcli.observers.model.believing import Believed, believed
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.limits import Limits
 from omcli.observers.model.merging import merged
 from omcli.observers.model.prompting import Situation, prompt
-from omcli.observers.model.reply import complete, read
+from omcli.observers.model.reply import read
 from omcli.observers.model.standing import standing
 from omcli.observers.model.transcript import show
 from omcli.observers.model.trimming import size_of, trimmed
@@ -82,7 +83,7 @@ class ModelObserver:
             situation = Situation(
                 now=self.now(), cwd=batch.cwd, guidance=self.guidance, correction=correction, session=batch.session
             )
-            return complete(
+            return whole(
                 self.provider.ask(
                     prompt(evidence, situation, token=token, max_output=self.limits.reply, temperature=self.temperature)
                 )

@@ -31,7 +31,5 @@ class Answer:
     current_task: str = ""
     next_step: str = ""
     title: str = ""
-    malformed: int = 0
-    """Rows without a text."""
     cites: bool = True
     """False for a reply in text, whose rows need not say which messages they come from."""

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from omcli.memory.errors import CutOff, Looped, Refused, Unusable
-from omcli.memory.model import Reply, Stop
+from omcli.memory.errors import CutOff, Unusable
 from omcli.memory.patterns import lazily
-from omcli.memory.repetition import is_repetitive
-from omcli.memory.replies import ends_early, json_in, text_of, texts_of
+from omcli.memory.replies import ends_early, json_in, label_in, text_of, texts_of
 from omcli.observers.model.answer import Answer, Row
 from omcli.observers.model.text_reply import read_text
 
-_TEXTS = lazily(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
-
 _IS_JSON = lazily(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[\s*(?:[{\"\]]|\Z))")
-
-
-def complete(reply: Reply) -> str:
-    """The text of a reply that ended as it should. Raises Refused, CutOff (Looped for a loop), Unusable."""
-    if reply.stop is Stop.REFUSAL:
-        raise Refused(f"{reply.model} declined to read this part of the transcript")
-    if reply.stop is Stop.LENGTH and is_repetitive(_TEXTS.findall(reply.text) or reply.text.splitlines()):
-        raise Looped(f"{reply.model} repeated itself until it was cut off")
-    if reply.stop is Stop.LENGTH:
-        raise CutOff(f"the reply of {reply.model} was cut off")
-    if not reply.text.strip():
-        raise Unusable(f"{reply.model} answered nothing")
-    return reply.text
 
 
 def read(text: str) -> Answer:
@@ -51,21 +33,19 @@ def read(text: str) -> Answer:
 
 
 def _answer(found: Mapping[str, Any]) -> Answer:
-    rows = [_row(each) for each in found["observations"]]
     return Answer(
-        rows=tuple(row or Row(text="") for row in rows),
+        rows=tuple(map(_row, found["observations"])),
         used=_labels(found, "used"),
         current_task=text_of(found, "current_task"),
         next_step=text_of(found, "next_step"),
         title=text_of(found, "title"),
-        malformed=rows.count(None),
     )
 
 
-def _row(found: object) -> Row | None:
-    """A row; None where it has no text."""
-    if not isinstance(found, Mapping) or not text_of(found, "text").strip():
-        return None
+def _row(found: object) -> Row:
+    """A row; of what is none an empty one, which nobody believes."""
+    if not isinstance(found, Mapping):
+        return Row(text="")
     under = found.get("under")
     return Row(
         text=text_of(found, "text"),
@@ -86,4 +66,4 @@ def _word(found: Mapping[str, Any], key: str) -> str:
 
 
 def _labels(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(label.strip(" []()").lower() for label in texts_of(found, key)))
+    return tuple(dict.fromkeys(map(label_in, texts_of(found, key))))
