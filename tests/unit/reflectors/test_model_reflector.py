@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.errors import (
     CutOff,
+    Looped,
     NotAllowed,
     OmError,
     PromptTooLong,
@@ -586,6 +587,13 @@ def test_rows_are_shown_as_groups_where_that_is_asked_for() -> None:
     shown = str(model.asked[0].content[1])
     assert "## Group `o1`\n_range: 2026-03-09 09:01_\n- medium fact: Tried" in shown
     assert "one reflection at most" in str(model.asked[0].content[2])
+
+
+def test_a_reply_that_ran_into_a_loop_is_said_to_have_done_so() -> None:
+    """As an observer's is: it was cut off, and why is known."""
+    looped = Reply(text=reply(*[("The queue is in Postgres now", ["o1"])] * 60)[:-9], stop=Stop.LENGTH, model="m")
+    with pytest.raises(Looped, match="repeated itself"):
+        reflect(material(*QUEUE), looped)
 
 
 def test_tasks_in_a_models_words_are_several_stories_and_no_states_of_one() -> None:
