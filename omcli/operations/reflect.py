@@ -212,8 +212,11 @@ def _tokens(rows: Sequence[Observation], workshop: Workshop) -> int:
     return sum(tokens_of(row, workshop.counter) for row in rows)
 
 
-def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: str) -> Reflected:
-    """What the reflector makes of rows, or who stands in for it; a failure is noted, and raised."""
+def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:
+    """What the reflector makes of rows, or who stands in for it; a failure is noted, and raised.
+
+    `part` says, in front of what failed, which of several parts these rows are.
+    """
     work = studio.workshop
     if studio.is_model:
         work.busy(f"{scope.session or material.project or 'all projects'}: reflecting on {len(material.rows)} rows")
@@ -223,6 +226,7 @@ def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: s
         if studio.stand_in is not None:
             work.warn(f"{error.message}; reflected by rules")
             return studio.stand_in.reflect(material)
+        error.message = f"{part}{error.message}"
         figures = {"in_vain": isinstance(error, (Unusable, CutOff, Refused))}
         failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message, figures=figures)
         work.store.fold(failed, now=work.clock.now())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from omcli.memory.errors import OmError
 from omcli.memory.folding import Ending, Scope
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Replacement
@@ -54,11 +53,7 @@ def reflect_globally(
 
 def _reflected(batch: GlobalBatch, studio: Studio, mark: str, *, number: int, of: int) -> Reflected:
     given = replace(material(batch.rows, studio), most_rows=0)  # rows of several sessions are no one story
-    try:
-        reflected = reflected_or_noted(studio, given, _SCOPE, mark)
-    except OmError as error:
-        error.message = f"batch {number} of {of}: {error.message}"
-        raise
+    reflected = reflected_or_noted(studio, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
     return within(reflected, target=given.target, counter=studio.workshop.counter)
 
 

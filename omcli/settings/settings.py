@@ -43,6 +43,8 @@ class ObserveSettings:
     """Tokens of the messages that a model is shown at once."""
     max_transcript: Tokens | None = 35_000
     """The most that is observed in one go."""
+    newest_only: bool = False
+    """Whether of more than that a model is shown only the newest, and rules alone observe the rest."""
     max_output: Tokens | None = 8_000
     """The most that the rows of one reply may have."""
     sentences: Span | None = None

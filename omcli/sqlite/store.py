@@ -30,7 +30,7 @@ from omcli.memory.ports import (
 from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import bookmarks as bookmark_table
-from omcli.sqlite import lanes, owner, pictures, transaction
+from omcli.sqlite import lanes, owner, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
 from omcli.sqlite import sessions as session_table
@@ -118,6 +118,8 @@ class SqliteStore:
                 raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
             new = message_table.append(connection, messages, session=number, counter=counter)
             if any(new):
+                from omcli.sqlite import pictures
+
                 pictures.keep(connection, [incoming.message for incoming in _some(messages, new)])
                 added = (incoming.message.at for incoming in _some(messages, new))
                 session_table.note_new(connection, number, instants=[at for at in added if at], now=now)
@@ -161,6 +163,8 @@ class SqliteStore:
                 observation_table.replace(connection, replacement)
             observation_table.use(connection, used, now=now)
             if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+                from omcli.sqlite import pictures
+
                 pictures.let_go(connection, [kept.message for kept in batch.messages])
             if title is not None:
                 session_table.entitle(connection, session, title)
@@ -174,6 +178,8 @@ class SqliteStore:
 
     def picture(self, sha256: str) -> bytes | None:
         """The bytes of an image that waits to be seen."""
+        from omcli.sqlite import pictures
+
         with self._reading() as connection:
             return pictures.content(connection, sha256)
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Surroundings
 
 
+_MUCH = 10
+"""Times what a model is shown that is observed at once where it is shown only the newest."""
+
+
 def _silent(name: str, tally: Tally) -> None:
     """Nobody is shown any progress."""
 
@@ -159,8 +163,10 @@ class Wiring:
             return workshop
         from omcli.memory.record import replace
 
-        tokens = min(self.settings.observe.batch_tokens, self.settings.observe.max_transcript or workshop.batch_tokens)
-        most = self.settings.observe.chunk_messages or None
+        said = self.settings.observe
+        longest = said.max_transcript or workshop.batch_tokens
+        tokens = _MUCH * longest if said.newest_only else min(said.batch_tokens, longest)
+        most = said.chunk_messages or None
         return replace(
             workshop,
             observer=chosen.observer,

@@ -114,6 +114,7 @@ def observer(around: Surroundings) -> ChosenObserver | None:
     usual = Limits()
     limits = Limits(
         transcript=observe.max_transcript or usual.transcript,
+        newest_only=observe.newest_only,
         previous=observe.previous_tokens,
         output=observe.max_output or usual.output,
         reply=role.max_output,

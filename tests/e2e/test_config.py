@@ -21,6 +21,7 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "observe.inclusive": (True, False, True, True, False, True, True),
     "observe.chunk_messages": (0, 20, 0, 0, 0, 1, 0),
     "observe.max_transcript": (35_000, None, None, 35_000, None, None, None),
+    "observe.newest_only": (False, False, False, True, False, False, False),
     "observe.max_output": (8_000, None, None, 8_000, 100_000, None, 100_000),
     "observe.sentences": (None, None, "2-5", None, None, None, None),
     # The default shows less than the 4000 it could: with batches of 6000 that keeps long transcripts cheap.

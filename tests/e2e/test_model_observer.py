@@ -71,7 +71,7 @@ def test_a_batch_holds_what_no_observation_covers(om: Om) -> None:
 
 
 def test_what_was_written_before_is_shown_as_not_to_be_repeated(om: Om) -> None:
-    """T11; messages have labels of their own in each batch, so that a model can't cite those of another."""
+    """T11, S2.15, S0.23; messages have labels of their own in each batch: a model cannot cite those of another."""
     model = script(om, answer(said("Previous observation", "m50")), NOTHING)
     transcript = om.write("t.jsonl", facts(50).text())
     om("observe", transcript, "--model", model.model)
@@ -413,7 +413,7 @@ def test_a_failure_writes_nothing_and_all_of_it_waits(om: Om, reply: object) -> 
 
 
 def test_best_effort_is_a_warning_and_nothing_else(om: Om) -> None:
-    """T12, D4: with `--best-effort` the run succeeds, and messages wait all the same."""
+    """T12, S1.15, D4: with `--best-effort` the run succeeds, and messages wait all the same."""
     failing = always(om, {"error": "unreachable", "text": "the gauge model is out"})
     transcript = om.write("t.jsonl", tide_story().text())
     run = om("observe", transcript, "--model", failing.model, "--best-effort")
@@ -790,3 +790,19 @@ def test_a_detail_names_the_row_that_it_is_one_of(om: Om) -> None:
     place = next(at for at, line in enumerate(lines) if "Gauge 0 stands" in line)
     assert lines[place + 1].startswith("  - ")
     assert lines[place + 1].endswith("It is of brass")
+
+
+def test_under_duet_a_model_is_shown_the_newest_and_rules_observe_the_rest(om: Om) -> None:
+    """T17, S2.16: nothing is skipped in silence; one call, however much waits."""
+    talk = Talk().user("We decided to keep the gauges in harbour 7, because the crane is there.")
+    for number in range(30):
+        talk.user(f"Gauge {number} stands in harbour {number}, next to the old crane.")
+    model = script(om, "echo")
+    env = {"OM_OBSERVE_MAX_TRANSCRIPT": "200"}
+    om("--preset", "duet", "observe", om.write("t.jsonl", talk.text()), "--model", model.model, env=env)
+    (shown,) = model.transcripts
+    assert "Gauge 29 " in shown
+    assert "We decided" not in shown
+    assert om("status", "--json").document["pending"] == 0
+    decided = [row["source"] for row in rows(om) if "We decided" in row["text"]]
+    assert decided == ["rules"]

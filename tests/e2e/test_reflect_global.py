@@ -196,6 +196,7 @@ def test_a_batch_that_fails_aborts_all_of_it(om: Om, failure: object) -> None:
     model = reflecting(om, good, failure, failure, failure)
     run = across(om, model=model, env=env, code=69)
     assert run.stderr.startswith("om: error: batch 2 of 3: ")
+    assert om("status", "--json").document["errors"][0]["error"].startswith("batch 2 of 3: ")
     assert (log(om), snapshots(om)) == (before, [])
     assert calls(om)["calls"] >= 2
     across(om, "--again", model=always(om, good), env=env)

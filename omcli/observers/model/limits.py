@@ -12,6 +12,8 @@ class Limits:
 
     transcript: int = 35_000
     """What is shown of a batch. Messages of a larger one are shown by their beginnings and ends."""
+    newest_only: bool = False
+    """Of a larger one the newest messages are shown instead, and the others not at all: those only rules observe."""
     previous: int | None = 4_000
     """Rows that stand, at most; and not more than an eighth of the transcript, or 700. None: all of them."""
     output: int = 8_000

@@ -17,6 +17,7 @@ from omcli.memory.record import record
 from omcli.memory.tail import answers, excerpt
 from omcli.memory.text import printable
 from omcli.observers.model.limits import Limits
+from omcli.observers.model.newest import newest
 
 Pictures = Callable[[Image], bytes | None]
 """The bytes of an image, where there are any and the model takes them."""
@@ -56,6 +57,9 @@ def show(batch: Batch, *, limits: Limits, counter: TokenCounter, pictures: Pictu
     before = [*batch.earlier_calls, *([batch.last_said] if batch.last_said else [])]
     earlier = sorted((kept for kept in before if _says(kept.message)), key=lambda kept: kept.seq)
     new = [kept for kept in batch.messages if _says(kept.message)]
+    if limits.newest_only:
+        line = _Writing({}, 0, None, limits, pictures)
+        new = list(newest(new, room=limits.transcript, cost=lambda kept: counter.text(line.alone(kept.message))))
     labels = {f"m{number}": kept for number, kept in enumerate((*earlier, *new), start=1)}
     zones = (kept.message.utc_offset for kept in reversed(new))
     zone = next((offset for offset in zones if offset is not None), None)
@@ -99,6 +103,10 @@ class _Writing:
     def text(self, longest: int | None) -> str:
         """All lines, messages up to so many characters."""
         return "".join(part for part in self.content(longest) if isinstance(part, str))
+
+    def alone(self, message: Message) -> str:
+        """A message on lines of its own, with a label and a time of the usual length."""
+        return f"m100 2026-01-01 00:00 {self._said(message, None, is_before=False)}\n"
 
     def content(self, longest: int | None) -> Iterator[str | Picture]:
         """All lines, with pictures in between; the date where it changes."""
