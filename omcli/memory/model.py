@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -15,26 +15,6 @@ class Picture:
 
     media_type: str
     data: bytes
-
-
-@record
-class Prompt:
-    """What a model is asked."""
-
-    system: str
-    """The rules it goes by. Nothing of a transcript is ever in here."""
-    content: tuple[str | Picture, ...]
-    """What it is shown, in order."""
-    schema: Mapping[str, object]
-    """JSON schema of the reply: every field required, null for absence, no further ones, no lengths, no `\\d`."""
-    name: str
-    """What the schema is called on the wire: letters and underscores."""
-    max_output: int | None = None
-    """Tokens the reply may have; None leaves it to the provider."""
-    temperature: float | None = None
-    """None: not sent."""
-    session: str | None = None
-    """Which session it is about, for the ledger: never sent."""
 
 
 class Stop(StrEnum):
@@ -60,6 +40,28 @@ class Reply:
     output_tokens: int | None = None
     cached_tokens: int | None = None
     """Those of the input that were read from the endpoint's cache."""
+
+
+@record
+class Prompt:
+    """What a model is asked."""
+
+    system: str
+    """The rules it goes by. Nothing of a transcript is ever in here."""
+    content: tuple[str | Picture, ...]
+    """What it is shown, in order."""
+    schema: Mapping[str, object]
+    """JSON schema of the reply: every field required, null for absence, no further ones, no lengths, no `\\d`."""
+    name: str
+    """What the schema is called on the wire: letters and underscores."""
+    max_output: int | None = None
+    """Tokens the reply may have; None leaves it to the provider."""
+    temperature: float | None = None
+    """None: not sent."""
+    session: str | None = None
+    """Which session it is about, for the ledger: never sent."""
+    reads: Callable[[Reply], object] | None = None
+    """Reads a reply, and raises ProviderFailed for one that is of no use: for the ledger, who asks reads it as well."""
 
 
 class Provider(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omcli.memory.errors import OmError, OverLimit
+from omcli.memory.errors import OmError, OverLimit, ProviderFailed
 from omcli.memory.model import Call, Ledger, Prompt, Provider, Reply, Stop
 from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
@@ -62,7 +62,7 @@ class Metered:
         except BaseException:  # a Ctrl-C in the middle: it may have been billed
             self._note(prompt, begun, outcome="interrupted")
             raise
-        self._note(prompt, begun, outcome="ok" if reply.stop is Stop.END else reply.stop, reply=reply)
+        self._note(prompt, begun, outcome=_outcome(prompt, reply), reply=reply)
         return reply
 
     def _check(self) -> None:
@@ -90,6 +90,18 @@ class Metered:
                 outcome=outcome,
             )
         )
+
+
+def _outcome(prompt: Prompt, reply: Reply) -> str:
+    """How a call ended: well only where the reply can be read."""
+    if reply.stop is not Stop.END:
+        return reply.stop
+    try:
+        if prompt.reads is not None:
+            prompt.reads(reply)
+    except ProviderFailed as error:
+        return error.slug
+    return "ok"
 
 
 class WithFallback:

@@ -14,6 +14,7 @@ from omcli.memory.record import record
 from omcli.memory.reply_schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
 from omcli.memory.roles import Material
 from omcli.memory.text import one_line
+from omcli.reflectors.answers import answer_of
 
 GUIDANCE = (
     "",
@@ -75,6 +76,7 @@ def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | N
         max_output=ladder.max_output,
         temperature=None if ladder.temperature is None else round(ladder.temperature + ladder.step * attempt, 4),
         session=_session(material),
+        reads=answer_of,
     )
 
 

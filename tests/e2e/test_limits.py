@@ -39,6 +39,13 @@ def grown(om: Om, messages: int) -> str:
 # The ledger
 
 
+@pytest.mark.parametrize("text", ["Certainly! Here is what I noticed.", ""], ids=["prose", "blank"])
+def test_a_reply_that_cannot_be_read_is_a_failed_call(om: Om, text: str) -> None:
+    """It was answered and paid for, and was of no use."""
+    om("observe", grown(om, 2), "--model", always(om, text).model, code=69)
+    assert {day["failed"] == day["calls"] for day in ledger(om)} == {True}
+
+
 def test_every_call_is_in_the_ledger_with_what_became_of_it(om: Om) -> None:
     """Failures as well as replies, of both lanes and of every session, at the time of the run."""
     model = script(om, echo(), {"error": "unreachable"}, {"text": "No.", "stop": "refusal"}, echo(500), echo(200))

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from omcli import prompts
 from omcli.memory.model import Picture, Prompt
 from omcli.memory.record import record
+from omcli.memory.replies import whole
 from omcli.observers.model.evidence import Evidence
+from omcli.observers.model.reply import read
 from omcli.observers.model.schema import NAME, SCHEMA
 from omcli.observers.model.standing import Standing
 from omcli.observers.model.transcript import Shown, in_zone
@@ -54,6 +56,7 @@ def prompt(
         max_output=max_output,
         temperature=temperature,
         session=situation.session,
+        reads=lambda reply: read(whole(reply)),
     )
 
 
