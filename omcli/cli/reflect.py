@@ -136,7 +136,10 @@ def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
 
 def summary(reflection: Reflection) -> str:
     """What it came to, in a line."""
-    rows = f"{counted(reflection.read, 'row')} read, {reflection.condensed} folded into {len(reflection.rows)}"
+    folded = len({support for row in reflection.rows for support in row.supports})
+    rows = f"{counted(reflection.read, 'row')} read, {folded} folded into {len(reflection.rows)}"
+    if folded < reflection.condensed:
+        rows += f", {reflection.condensed - folded} hidden"
     tokens = f"{reflection.tokens_before} → {reflection.tokens_after} tokens"
     findings = (f"{name.replace('_', ' ')} {number}" for name, number in sorted(reflection.findings.items()))
     return "; ".join((f"{rows}, {counted(len(reflection.items), 'item')}", tokens, *findings))

@@ -35,6 +35,8 @@ class Spec:
     """Whether the model takes pictures. None: as the table has it."""
     effort: str | None = None
     """How hard the model should think; None leaves it to the endpoint."""
+    role: str = "observer"
+    """Who it is for, `observer` or `reflector`: the flag that keeps to rules is called so."""
 
 
 def provider(spec: Spec, *, environment: Mapping[str, str], rungs: Rungs) -> Provider:
@@ -75,7 +77,7 @@ def _remote(
     if not (key or has_profile or place.is_local or is_loopback(address)):
         raise NotAllowed(
             f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
-            hint=f"set {place.key_variables[0]}, or keep to rules with `--observer rules`",
+            hint=f"set {place.key_variables[0]}, or keep to rules with `--{spec.role} rules`",
         )
     needs_key = not has_profile or bool(key)
     return RemoteModel(

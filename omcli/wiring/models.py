@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RULES = "rules"
 """The provider that is no model."""
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
+_ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
 
 
 @record
@@ -206,7 +207,7 @@ def _provider(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider
 
 def _who_says(key: str, lane: Lane, around: Surroundings) -> str:
     """The variable, file or preset that says what a role's key is; nothing where the command line does, or nobody."""
-    origin = around.settings.origin(f"{'observer' if lane is Lane.OBSERVE else 'reflector'}.{key}")
+    origin = around.settings.origin(f"{_ROLE[lane]}.{key}")
     return "" if origin in ("flag", "default") else origin
 
 
@@ -216,7 +217,7 @@ def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
     from omcli.wiring.costs import cost, limits
 
     kept = _Kept(around.store)
-    asked = provider(spec, environment=os.environ, rungs=kept)
+    asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, rungs=kept)
     return Metered(
         asked,
         lane=lane,

@@ -596,3 +596,21 @@ def test_a_dry_run_shows_what_would_come_of_it(om: Om) -> None:
     assert "would be: 2 rows read, 2 folded into 1" in run.stderr
     assert om("log", "--all", "--jsonl").stdout == before
     assert reflect(om, model, "--dry-run", "--json").document["dry_run"] is True
+
+
+def test_a_missing_key_is_told_with_the_flag_that_reflecting_has(om: Om) -> None:
+    """S3.17."""
+    noticed(om, *CRANES)
+    run = om("reflect", "--session", "s", "--reflector", "anthropic", "--model", "m", code=77)
+    assert "`--reflector rules`" in run.stderr
+    assert "--observer" not in run.stderr
+
+
+def test_what_only_goes_out_of_sight_is_not_said_to_be_folded(om: Om) -> None:
+    """S0.30: rules drop what is done and small from sight first; that is in no new row."""
+    small = [row(number, text=sized(20, number), tokens=20, priority=Priority.LOW) for number in range(1, 9)]
+    kept(om, *small, *(row(number, text=sized(20, number), tokens=20) for number in range(9, 12)))
+    run = om("reflect", "--session", "s", "--reflector", "rules")
+    hidden = [each for each in rows(om, "--session", "s") if each.get("dropped_at")]
+    assert hidden
+    assert f"read, 0 folded into 0, {len(hidden)} hidden, 0 items" in run.stderr

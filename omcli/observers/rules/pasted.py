@@ -23,6 +23,8 @@ _TRACE = lazily(r"^\s*(?:Traceback \(most recent call last\)|Exception in thread
 _FRAME = lazily(r"^(?:\s|File \"|at \S)")
 _DIFF = lazily(r"^(?:diff --git |@@ -\d|(?:---|\+\+\+) (?:[ab]/|/dev/null))")
 _DIFF_GOES_ON = lazily(r"^(?:[ +@\\-]|$|index |new file|deleted file|similarity |rename |old mode|new mode)")
+_INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
+"""As a terminal wraps the lines of what it shows; no item of a list."""
 _LINE = lazily(
     r"^\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # a clock begins the lines of a log
@@ -44,11 +46,11 @@ def apart(text: str) -> tuple[str, list[str]]:
     for line in text.splitlines():
         shown = line[:_LINE_SHOWN]
         opens = _FRAME if _TRACE.match(shown) else _DIFF_GOES_ON if _DIFF.match(shown) else None
-        ends_trace = goes_on is _FRAME and not _FRAME.match(shown) and _LINE.search(shown)
+        is_line = bool(_LINE.search(shown)) or _is_escaped(line)
         if opens is None and goes_on is not None and not goes_on.match(shown):
             goes_on = None
-        goes_on = opens or goes_on
-        is_pasted = goes_on is not None or ends_trace or _LINE.search(shown) or _is_escaped(line)
+        goes_on = opens or goes_on or (_INDENTED if is_line and _INDENTED.match(shown) else None)
+        is_pasted = goes_on is not None or is_line
         (pasted if is_pasted and line.strip() else said).append(line)
     if len(pasted) > 1 or sum(map(len, pasted)) > _WORTH_PARTING:
         return "\n".join(said), pasted

@@ -724,3 +724,23 @@ def test_an_error_answered_in_json_is_pasted_as_well() -> None:
     rows = Talk().user(prompt + "It happens with every order of more than a hundred boxes").observed()
     assert not any(row.type is Type.INSTRUCTION for row in rows)
     assert sum("pasted" in row.text for row in rows) == 1
+
+
+def test_an_error_that_a_terminal_wrapped_is_pasted_to_its_end() -> None:
+    """Else its middle is a rule: "must have a lid in the next"."""
+    wrapped = (
+        'Error: 400 {"type":"error","message":"boxes.236: no lid was found. Each',
+        "`box` on the belt must have a `lid` in the next",
+        'crate."},"request":"r-1"}',
+    )
+    prompt = "this is what came back:\n\n" + "\n".join(f" {line}" for line in wrapped)
+    rows = Talk().user(f"{prompt}\n\nhow can we prevent this? {'It happens with every large order. ' * 9}").observed()
+    assert not any(row.type is Type.INSTRUCTION for row in rows)
+    assert "[3 pasted lines]" in rows[-1].text
+
+
+@pytest.mark.parametrize("mark", ["-", "1."])
+def test_an_indented_list_below_a_line_of_a_log_is_said(mark: str) -> None:
+    prompt = f" ERROR: the belt stands still\n ERROR: the crate is open\n {mark} never restart the belt by hand"
+    rows = Talk().user(f"Look:\n{prompt}\n{'It happens with every large order. ' * 9}").observed()
+    assert Type.INSTRUCTION in {row.type for row in rows}

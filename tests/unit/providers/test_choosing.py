@@ -58,6 +58,7 @@ def test_a_missing_key_is_told_in_one_line_before_any_request(name: str) -> None
     variable = ENDPOINTS[name].key_variables[0]
     assert variable in failed.value.message
     assert variable in failed.value.hint
+    assert "`--observer rules`" in failed.value.hint
     assert failed.value.exit_code == 77
 
 
