@@ -24,7 +24,7 @@ _FRAME = lazily(r"^(?:\s|File \"|at \S)")
 _DIFF = lazily(r"^(?:diff --git |@@ -\d|(?:---|\+\+\+) (?:[ab]/|/dev/null))")
 _DIFF_GOES_ON = lazily(r"^(?:[ +@\\-]|$|index |new file|deleted file|similarity |rename |old mode|new mode)")
 _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
-"""As a terminal wraps the lines of what it shows; no item of a list."""
+"""What is shown below a line, and no item of a list."""
 _LINE = lazily(
     r"^\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # a clock begins the lines of a log
@@ -49,7 +49,7 @@ def apart(text: str) -> tuple[str, list[str]]:
         is_line = bool(_LINE.search(shown)) or _is_escaped(line)
         if opens is None and goes_on is not None and not goes_on.match(shown):
             goes_on = None
-        goes_on = opens or goes_on or (_INDENTED if is_line and _INDENTED.match(shown) else None)
+        goes_on = opens or goes_on or (_INDENTED if is_line else None)
         is_pasted = goes_on is not None or is_line
         (pasted if is_pasted and line.strip() else said).append(line)
     if len(pasted) > 1 or sum(map(len, pasted)) > _WORTH_PARTING:

@@ -744,3 +744,11 @@ def test_an_indented_list_below_a_line_of_a_log_is_said(mark: str) -> None:
     prompt = f" ERROR: the belt stands still\n ERROR: the crate is open\n {mark} never restart the belt by hand"
     rows = Talk().user(f"Look:\n{prompt}\n{'It happens with every large order. ' * 9}").observed()
     assert Type.INSTRUCTION in {row.type for row in rows}
+
+
+def test_what_stands_below_a_clock_is_pasted_with_it() -> None:
+    log = ("fatal: no crate was read", "please make sure that you always have the", "right belt, and never two")
+    lines = "\n".join(f"07:11:0{n}.212\n {line}" for n, line in enumerate(log))
+    rows = Talk().user(f"{lines}\nit used to work with a nested crate. {'It fails with every order. ' * 9}").observed()
+    assert not any(row.type is Type.INSTRUCTION for row in rows)
+    assert "[6 pasted lines]" in rows[-1].text
