@@ -147,17 +147,19 @@ def _file(same: Sequence[Observation], head: str, told: Sequence[str]) -> Draft:
 
 
 def _what_changed(told: Sequence[str]) -> str:
-    """All names that were added or removed, the first line of the newest edits without one, and what the last says."""
-    names: dict[str, dict[str, None]] = {"adds": {}, "removes": {}}
+    """All names that were added or removed, by what became of each last; the first line of the newest edits without
+    one, and what the last says."""
+    became: dict[str, str] = {}
     lines: dict[str, None] = {}
     for each in told:
         first = each.partition(" · ")[0]
         lists = _LISTS.findall(first)
         for verb, listed in lists:
-            names[verb] |= dict.fromkeys(name.strip() for name in listed.partition(" (+")[0].split(", "))
+            became |= dict.fromkeys((name.strip() for name in listed.partition(" (+")[0].split(", ")), verb)
         if first and not lists:
             lines[first] = None
-    lists = [f"{verb} {_listed(list(each), ', ', _NAMES_SHOWN)}" for verb, each in names.items() if each]
+    names = {verb: [name for name, last in became.items() if last == verb] for verb in ("adds", "removes")}
+    lists = [f"{verb} {_listed(each, ', ', _NAMES_SHOWN)}" for verb, each in names.items() if each]
     rest = told[-1].split(" · ")[1:]
     return " · ".join(dict.fromkeys(filter(None, ("; ".join(lists), *list(lines)[-_LINES_SHOWN:], *rest))))
 

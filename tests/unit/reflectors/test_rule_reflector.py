@@ -215,7 +215,7 @@ def edit(number: int, text: str, *, edits: int = 1, created: bool = False) -> Ob
 
 
 def test_changes_of_a_file_are_one_row() -> None:
-    """What it is now: all names that came, the first lines of the edits, what the last one says."""
+    """What it is now: all names by what became of them last, the first lines of the edits, what the last one says."""
     rows = (
         edit(1, "Created src/crane.py: adds Crane, lift (+8 more) · def lift(self) -> None:", edits=0, created=True),
         edit(2, "Modified src/crane.py (2 edits): adds lower; removes lift · def lower(self) -> None:", edits=2),
@@ -224,11 +224,21 @@ def test_changes_of_a_file_are_one_row() -> None:
     )
     assert folded(*rows) == [
         (
-            "Created src/crane.py (3 edits since): adds Crane, lift, lower; removes lift · + `self.load = 0` · "
+            "Created src/crane.py (3 edits since): adds Crane, lower; removes lift · + `self.load = 0` · "
             "assert self.load >= 0"
         ),
         rows[3].text,
     ]
+
+
+@pytest.mark.parametrize(
+    ("verbs", "told"),
+    [(("adds", "removes"), "removes lift"), (("removes", "adds"), "adds lift")],
+)
+def test_a_name_that_came_and_went_is_told_as_it_ended(verbs: tuple[str, str], told: str) -> None:
+    """Not as added and removed: nobody could tell whether it is there."""
+    rows = (edit(number, f"Modified src/crane.py: {verb} lift") for number, verb in enumerate(verbs, start=1))
+    assert folded(*rows) == [f"Modified src/crane.py (2 edits): {told}"]
 
 
 def test_a_file_that_is_gone_is_told_as_that() -> None:
