@@ -136,7 +136,7 @@ def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
 
 def summary(reflection: Reflection) -> str:
     """What it came to, in a line."""
-    folded = len({support for row in reflection.rows for support in row.supports})
+    folded = len({each for row in reflection.rows for each in row.supports} - {row.id for row in reflection.left})
     rows = f"{counted(reflection.read, 'row')} read, {folded} folded into {len(reflection.rows)}"
     if folded < reflection.condensed:
         rows += f", {reflection.condensed - folded} hidden"

@@ -614,3 +614,11 @@ def test_what_only_goes_out_of_sight_is_not_said_to_be_folded(om: Om) -> None:
     hidden = [each for each in rows(om, "--session", "s") if each.get("dropped_at")]
     assert hidden
     assert f"read, 0 folded into 0, {len(hidden)} hidden, 0 items" in run.stderr
+
+
+def test_a_row_that_stays_is_not_said_to_be_folded(om: Om) -> None:
+    """T41: though a reflection cites it."""
+    opened = row(3, text="The crane on berth 4 is broken", priority=Priority.HIGH, status=Status.OPEN)
+    kept(om, row(1, text=CRANES[0], tokens=9), row(2, text=CRANES[1], tokens=9), opened)
+    run = reflect(om, always(om, reply(told(FOLDED, *labels(3)))), env=ANY)
+    assert "3 rows read, 2 folded into 1, 0 items" in run.stderr
