@@ -29,7 +29,9 @@ class What(StrEnum):
 @with_shared(without=["now"])
 def config(
     run: Run,
-    what: Annotated[What, argument(help="The settings, or the files that are looked for.")] = What.SHOW,
+    what: Annotated[
+        What, argument(metavar="[show|path]", help="The settings, or the files that are looked for.")
+    ] = What.SHOW,
     *,
     origin: Annotated[bool, option("--origin", help="Say of every setting where it comes from.")] = False,
 ) -> None:
