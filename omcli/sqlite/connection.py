@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput
@@ -123,19 +125,61 @@ def _create(path: Path) -> None:
 
 
 def copy_beside(path: Path, name: str, *, wait: float) -> Path:
-    """A copy of the store beside it, `<store>.<name>.bak`: whole and sound, or not at all. Raises InputOutput."""
+    """A copy of the store beside it, `<store>.<name>.bak`: whole and sound, or not at all. Raises InputOutput.
+
+    It takes the place of an older one. Only one process may be at it: whoever holds the lock of the store.
+    """
     target = path.with_name(f"{path.name}.{name}.bak")
-    partial = path.with_name(f"{target.name}.partial")
+    with _copying(path, target):
+        _remove(_partial(target))  # of a run that was killed
+        return _copied(path, target, wait=wait)
+
+
+def snapshot_beside(path: Path, name: str, *, wait: float) -> Path:
+    """A copy like `copy_beside`'s under a name that nobody has: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …"""
+    for number in count(1):
+        target = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}.bak")
+        with _copying(path, target):
+            if _is_claimed(target):
+                return _copied(path, target, wait=wait)
+    raise AssertionError
+
+
+@contextmanager
+def _copying(path: Path, target: Path) -> Iterator[None]:
     try:
-        _remove(partial)  # of a run that was killed
-        _create(partial)
-        _copy(path, partial, wait=wait)
-        partial.replace(target)
+        yield
     except OSError as error:
         raise InputOutput(
             f"cannot copy {path} to {target} before changing it: {error.strerror}",
             hint="check that file and its folder",
         ) from error
+
+
+def _partial(target: Path) -> Path:
+    return target.with_name(f"{target.name}.partial")
+
+
+def _is_claimed(target: Path) -> bool:
+    """Whether the name was free, and its unfinished copy is now ours: of several processes it is one's."""
+    partial = _partial(target)
+    try:
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    # Looked for last: whoever had the name before gave the unfinished copy up only by finishing it.
+    if target.exists():
+        partial.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _copied(path: Path, target: Path, *, wait: float) -> Path:
+    partial = _partial(target)
+    try:
+        _create(partial)
+        _copy(path, partial, wait=wait)
+        partial.replace(target)
     finally:
         _remove(partial)
     return target

@@ -34,7 +34,7 @@ from omcli.sqlite import lanes, owner, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
 from omcli.sqlite import sessions as session_table
-from omcli.sqlite.connection import copy_beside, open_readable, open_writable
+from omcli.sqlite.connection import open_readable, open_writable, snapshot_beside
 from omcli.sqlite.failures import explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
@@ -342,7 +342,7 @@ class SqliteStore:
     def snapshot(self, *, now: str) -> str:
         """Copies the store beside it."""
         with explained(self._path, wait=self._wait):
-            return str(copy_beside(self._path, f"{now[:19].replace(':', '')}Z", wait=self._wait))
+            return str(snapshot_beside(self._path, f"{now[:19].replace(':', '')}Z", wait=self._wait))
 
     # What models cost, and how they are asked: `memory.model.Ledger` and `Rungs`.
 

@@ -297,3 +297,14 @@ def test_an_age_goes_with_it(om: Om) -> None:
     for age, folded in (("0d", 3), ("12h", 2), ("1w", 1), ("30d", 0)):
         assert sum(map(len, plan(om, "--min-age", age)[1])) == folded, age
     across(om, "--min-age", "soon", code=2)
+
+
+def test_a_snapshot_never_takes_the_place_of_another(om: Om) -> None:
+    """T48: a second swap at the same moment has a copy of its own; the first is as it was."""
+    kept(om, *(aged(number, 30, f"Ship {number} lies in the harbour") for number in range(1, 7)))
+    across(om, model=always(om, reply(told("Ships lie in the harbour", *labels(6)))))
+    (first,) = snapshots(om)
+    before = first.read_bytes()
+    kept(om, *(aged(number, 30, f"Boat {number} lies on the beach") for number in range(7, 13)))
+    run = across(om, model=always(om, reply(told("Boats lie on the beach", *labels(6)))))
+    assert (run.code, len(snapshots(om)), first.read_bytes()) == (0, 2, before)

@@ -1,0 +1,30 @@
+"""Copies of the store beside it: several at one moment, of several threads, each whole and under a name of its own."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+from omcli.sqlite.store import SqliteStore
+
+NOW = "2026-03-02T12:00:00.000Z"
+
+
+def test_snapshots_of_one_moment_are_each_whole_and_have_names_of_their_own(tmp_path: Path) -> None:
+    """T48: of eight that are made at once none is lost, and nothing is left beside them."""
+    path = tmp_path / "om.db"
+    SqliteStore.open(path, wait=10).close()
+
+    def made(_: int) -> str:
+        with closing(SqliteStore.open(path, wait=10)) as store:
+            return store.snapshot(now=NOW)
+
+    with ThreadPoolExecutor(8) as pool:
+        names = set(pool.map(made, range(8)))
+    assert len(names) == 8
+    assert {str(each) for each in tmp_path.glob("om.db.*")} == names
+    for name in names:
+        with closing(sqlite3.connect(name)) as copy:
+            assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
