@@ -315,12 +315,17 @@ def _row(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation], wo
 def _new_items(
     drafts: Sequence[Draft], scope: Scope, rows: Sequence[Observation], workshop: Workshop
 ) -> tuple[Observation, ...]:
-    """Lasting facts as rows, without those that are known already."""
+    """Lasting facts as rows, without those that are known already where they belong.
+
+    A session can hold rows of several projects and of none, as those that were imported into it.
+    """
     if not drafts:
         return ()
-    query = LogQuery(kinds=(Kind.ITEM,), project=rows[0].project)
-    known = {wording(logged.observation.text) for logged in workshop.store.log(query)}
+    known = {_belonging(logged.observation) for logged in workshop.store.log(LogQuery(kinds=(Kind.ITEM,)))}
     fresh = {wording(draft.text): draft for draft in reversed(drafts)}
-    return tuple(
-        _row(draft, Kind.ITEM, scope, rows, workshop) for text, draft in reversed(fresh.items()) if text not in known
-    )
+    items = (_row(draft, Kind.ITEM, scope, rows, workshop) for draft in reversed(fresh.values()))
+    return tuple(item for item in items if _belonging(item) not in known)
+
+
+def _belonging(item: Observation) -> tuple[str | None, str]:
+    return item.project, wording(item.text)

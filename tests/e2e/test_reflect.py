@@ -622,3 +622,16 @@ def test_a_row_that_stays_is_not_said_to_be_folded(om: Om) -> None:
     kept(om, row(1, text=CRANES[0], tokens=9), row(2, text=CRANES[1], tokens=9), opened)
     run = reflect(om, always(om, reply(told(FOLDED, *labels(3)))), env=ANY)
     assert "3 rows read, 2 folded into 1, 0 items" in run.stderr
+
+
+def test_an_item_is_written_once_for_each_place_it_belongs_to(om: Om) -> None:
+    """S0.33: in a session of no project that begins with a row of one; another project knows the same."""
+    old = row(1, text="Ships were counted by hand", event_at="2025-01-01T09:00:00.000Z", project="/src/harbours")
+    wish = row(2, text="User: I prefer tabs", type=Type.PREFERENCE, event_at="2026-02-01T09:00:00.000Z", project=None)
+    known = row(3, text=wish.text, kind=Kind.ITEM, type=Type.BEHAVIOR, session=None, project="/src/harbours")
+    kept(om, old, wish, known)
+    for _ in range(2):
+        om("reflect", "--session", wish.session or "", "--again")
+    items = [each for each in rows(om) if each["kind"] == "item"]
+    assert [each["text"] for each in items] == [wish.text] * 2
+    assert [each["id"] for each in om("items", "--project", "/src/harbours", "--jsonl").lines] == [known.id]
