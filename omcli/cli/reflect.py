@@ -23,6 +23,9 @@ om reflect --global --dry-run
 om log --session ID --all
 """
 
+_FOUND = {"kept_back": "kept, for the reply does not tell them", "unaccounted": "kept, for the reply passes over them"}
+"""What was found in a reply, in words, where its name is not enough."""
+
 
 @with_shared()
 def reflect(
@@ -141,7 +144,9 @@ def summary(reflection: Reflection) -> str:
     if folded < reflection.condensed:
         rows += f", {reflection.condensed - folded} hidden"
     tokens = f"{reflection.tokens_before} → {reflection.tokens_after} tokens"
-    findings = (f"{name.replace('_', ' ')} {number}" for name, number in sorted(reflection.findings.items()))
+    findings = (
+        f"{number} {_FOUND.get(name, name.replace('_', ' '))}" for name, number in sorted(reflection.findings.items())
+    )
     return "; ".join((f"{rows}, {counted(len(reflection.items), 'item')}", tokens, *findings))
 
 

@@ -71,7 +71,7 @@ def tick(
         is_begun = True
     if not is_begun:
         return
-    _finish(run, done, check=check)
+    _finish(run, done, session, check=check)
     failures = [ticked.error for ticked in done if ticked.error is not None]
     for error in failures:
         if not (tolerant and isinstance(error, OF_MODELS)):
@@ -94,7 +94,7 @@ def _tell(run: Run, ticked: Ticked, *, is_tolerant: bool) -> None:
         run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
 
 
-def _finish(run: Run, done: Iterable[Ticked], *, check: bool) -> None:
+def _finish(run: Run, done: Iterable[Ticked], session: str | None, *, check: bool) -> None:
     done = list(done)
     if run.json:
         totals = {
@@ -107,7 +107,8 @@ def _finish(run: Run, done: Iterable[Ticked], *, check: bool) -> None:
             lanes = [name for name, is_due in (("observe", ticked.observe), ("reflect", ticked.reflect)) if is_due]
             run.output.line(f"{ticked.session}  {' '.join(lanes)}")
     elif not done:
-        run.talk.note("nothing is due")
+        is_unknown = session is not None and run.wiring.reading.session(session) is None
+        run.talk.note(f"there is no session `{session}`; `om sessions` lists them" if is_unknown else "nothing is due")
     if check and not done:
         raise Ended(_NOT_DUE)
 

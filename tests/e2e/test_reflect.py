@@ -481,7 +481,7 @@ def test_rows_that_a_reply_forgets_stay(om: Om) -> None:
     kept(om, *(row(number, text=f"Ship {number % 7} took on coal and water") for number in range(1, 101)))
     ships = (told("Ships took coal and water " + "abc"[at], *labels(20, 1 + 20 * at)) for at in range(3))
     model = always(om, reply(*ships))
-    assert "; unaccounted 40\n" in reflect(om, model, "--dry-run").stderr
+    assert "; 40 kept, for the reply passes over them\n" in reflect(om, model, "--dry-run").stderr
     document = reflect(om, model, "--json").document
     assert document["findings"] == {"unaccounted": 40}
     assert (document["read"], document["observations_condensed"], document["kept"]) == (100, 60, 40)

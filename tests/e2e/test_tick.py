@@ -347,3 +347,9 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
     assert first.returncode == 0
     assert (len(slow.asked), len(quick.asked), pending(om)) == (1, 1, 0)
     assert len({(row["session"], row["text"]) for row in rows(om)}) == len(rows(om))
+
+
+def test_a_session_that_is_not_there_is_said_to_be_missing(om: Om) -> None:
+    keep(om, asking("s", 10))
+    assert "there is no session `x`" in om("tick", "--session", "x").stderr
+    assert om("tick", "--session", "s").stderr == "om: nothing is due\n"
