@@ -31,6 +31,9 @@ _FORMAT_WORDS = (
     "output_format", "output format", "structured output", "grammar", "guided_json", "schema",
 )  # fmt: skip
 
+_LARGEST_REPLY = 16 << 20
+"""Bytes of a response, as they come over the wire."""
+
 
 @record
 class Access:
@@ -104,7 +107,7 @@ class RemoteModel:
         with _http(self._access.address, seconds) as http:
 
             def work(alive: Callable[[], None]) -> Answer:
-                http.event_hooks = {"request": [lambda sent: _tell_when_connected(sent, alive)]}
+                http.event_hooks = {"request": [lambda sent: _tell_when_connected(sent, alive)], "response": [_bound]}
                 return self._wire.send(request, http=http, seconds=seconds + _AFTERWARDS)
 
             try:
@@ -184,6 +187,13 @@ def _http(address: str, seconds: float) -> httpx2.Client:
             f"the CA certificates cannot be read: {error.strerror or error}",
             hint="check SSL_CERT_FILE and SSL_CERT_DIR",
         ) from error
+
+
+def _bound(response: httpx2.Response) -> None:
+    """Makes a response end with an error where it is larger than any reply: whoever answers may not fill the memory."""
+    from omcli.providers.bounded import Bounded
+
+    response.stream = Bounded(response.stream, most=_LARGEST_REPLY)
 
 
 def _tell_when_connected(request: httpx2.Request, alive: Callable[[], None]) -> None:

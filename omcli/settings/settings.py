@@ -92,7 +92,8 @@ class ReflectSettings:
     min_age: Days = 3.0
     """How old an observation is before the global reflection folds it."""
     batch_tokens: Tokens = 20_000
-    """Tokens of the rows that a model is shown at once; where nobody says, as many as `tokens`."""
+    """Tokens of the rows that a model is shown at once in a reflection across sessions; where nobody says, as many as
+    `tokens`."""
 
 
 @record

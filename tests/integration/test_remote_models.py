@@ -662,3 +662,10 @@ def until(happened: Callable[[], bool]) -> None:
     while not happened():
         assert time.monotonic() < deadline, "it never happened"
         time.sleep(0.02)
+
+
+def test_a_response_larger_than_any_reply_is_broken_off(asking: Asking) -> None:
+    """F79: whoever answers may not fill the memory."""
+    asking.fake.always(Act(body='{"a": "' + "x" * (17 << 20) + '"}'), times=3)
+    with pytest.raises(ProviderFailed, match="more than 16777216 bytes"):
+        asking.ask()
