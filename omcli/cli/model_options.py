@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from omcli.cli.arguments import Declared, option
 from omcli.cli.completion import provider_names
 from omcli.cli.diagnostics import Ended
-from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, ProviderFailed
+from omcli.memory.errors import OF_MODELS, OmError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from omcli.cli.options import Run
-
-OF_MODELS: tuple[type[OmError], ...] = (ProviderFailed, NotAllowed, BadConfiguration)
-"""What goes wrong with a model, and not with what it is given."""
 
 
 def named_provider(role: str) -> Declared:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.diagnostics import Ended, as_dict, counted
-from omcli.cli.model_options import OF_MODELS, best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
 from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
-from omcli.memory.errors import BadInput, NoInput, OmError, TryAgain
+from omcli.memory.errors import OF_MODELS, BadInput, NoInput, OmError, TryAgain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

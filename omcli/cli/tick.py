@@ -8,7 +8,6 @@ from omcli.cli.arguments import option
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.diagnostics import as_dict as error_as_dict
 from omcli.cli.model_options import (
-    OF_MODELS,
     best_effort,
     failing,
     named_model,
@@ -18,6 +17,7 @@ from omcli.cli.model_options import (
     tell,
 )
 from omcli.cli.options import Run, named_session, with_shared
+from omcli.memory.errors import OF_MODELS
 from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def tick(
 
     when = run.wiring.due()
     done: list[Ticked] = []
-    is_begun = False
     with failing(run, is_tolerant=tolerant):
         if check:
             studio = run.wiring.studio_of_rules(run.wiring.workshop(run.counter))
@@ -68,10 +67,7 @@ def tick(
             for ticked in tick.tick(studio, when, session=session):
                 _tell(run, ticked, is_tolerant=tolerant)
                 done.append(ticked)
-        is_begun = True
-    if not is_begun:
-        return
-    _finish(run, done, session, check=check)
+        _finish(run, done, session, check=check)
     failures = [ticked.error for ticked in done if ticked.error is not None]
     for error in failures:
         if not (tolerant and isinstance(error, OF_MODELS)):

@@ -89,3 +89,8 @@ def shares(total: int, maxima: Mapping[Tier, int]) -> dict[Tier, int]:
 def largest(fits: Callable[[int], bool], least: int, most: int) -> int:
     """The largest number from `least` to `most` that fits, as all smaller ones do; `least - 1` where none does."""
     return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003
+
+
+def reaches(tokens: int, threshold: int, *, inclusive: bool) -> bool:
+    """Whether so many tokens are due at a threshold: exactly as many are where it is inclusive."""
+    return tokens > threshold or (inclusive and tokens == threshold)

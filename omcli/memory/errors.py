@@ -215,3 +215,11 @@ class MigrationFailed(OmError):
     """The store could not be brought to the schema of this version of `om`; it is as it was."""
 
     slug = "migration-failed"
+
+
+OF_MODELS = (ProviderFailed, NotAllowed, BadConfiguration)
+"""What goes wrong with a model, and not with what it is given: work waits, or somebody else does it."""
+OF_REPLIES = (CutOff, Refused, Unusable)
+"""What is wrong with a reply, and not with the way to the model: the next one may do."""
+OF_MATERIAL = (*OF_REPLIES, PromptTooLong)
+"""What a model fails at since it was given this material: with other material it may not."""

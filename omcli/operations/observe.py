@@ -6,18 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
-from omcli.memory.errors import BadConfiguration, BadInput, NotAllowed, OmError, ProviderFailed
+from omcli.memory.errors import OF_MATERIAL, OF_MODELS, BadInput, OmError
 from omcli.memory.observation import Observation
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
-from omcli.operations.observe_session import OF_THESE_MESSAGES, Step, observe_session
+from omcli.operations.observe_session import Step, observe_session
 from omcli.operations.tally import Counts
 from omcli.operations.workshop import Workshop
-
-_OF_A_MODEL = (ProviderFailed, NotAllowed, BadConfiguration)
-"""Failures of whoever observes: messages are kept, and wait."""
 
 
 @record
@@ -103,7 +100,7 @@ def observe_files(
     """
     for entry in inputs:
         report = _observe_file(entry, workshop, session, each)
-        if isinstance(report.error, _OF_A_MODEL) and not isinstance(report.error, OF_THESE_MESSAGES):
+        if isinstance(report.error, OF_MODELS) and not isinstance(report.error, OF_MATERIAL):
             workshop = replace(workshop, observer=None)  # it would fail again; the rest is kept
         yield report
 
@@ -129,7 +126,7 @@ def _observe_file(
                 for row in step.rows:
                     each(row)
     except OmError as error:
-        pending = _pending(intake, workshop) if intake and isinstance(error, _OF_A_MODEL) else 0
+        pending = _pending(intake, workshop) if intake and isinstance(error, OF_MODELS) else 0
         return _report(entry.name, intake, written, error, pending=pending)
     return _report(entry.name, intake, written, pending=_pending(intake, workshop))
 

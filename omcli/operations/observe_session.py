@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from omcli.memory.errors import (
-    BadConfiguration,
-    CutOff,
-    Looped,
-    NotAllowed,
-    OmError,
-    PromptTooLong,
-    ProviderFailed,
-    Refused,
-    Unusable,
-)
+from omcli.memory.errors import OF_MODELS, CutOff, Looped, OmError, PromptTooLong
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Batch, Lane, Outcome
 from omcli.memory.record import field, record
@@ -25,8 +15,6 @@ from omcli.operations.workshop import Workshop
 
 STANDING_ROWS = 150
 """Rows an observer is shown of what was written before: the newest, and the newest that may change."""
-OF_THESE_MESSAGES = (CutOff, PromptTooLong, Refused, Unusable)
-"""What a model fails at since it was given these messages: with others it may not."""
 _MOST_HALVINGS = 4
 """How often a batch is made smaller since the model cannot read so much at once."""
 
@@ -104,7 +92,7 @@ class _Reading:
                 if smaller is None:
                     return batch, self._instead(batch, error)
                 batch = smaller
-            except (ProviderFailed, NotAllowed, BadConfiguration) as error:
+            except OF_MODELS as error:
                 return batch, self._instead(batch, error)
 
     def _half(self, batch: Batch) -> Batch | None:

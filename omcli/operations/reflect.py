@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from omcli.memory.errors import BadConfiguration, CutOff, NotAllowed, ProviderFailed, Refused, Unusable
+from omcli.memory.budget import reaches
+from omcli.memory.errors import OF_MODELS, OF_REPLIES
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
 from omcli.memory.ports import Lane, LogQuery, Replacement
@@ -56,7 +57,7 @@ class Policy:
 
     def is_due(self, tokens: int) -> bool:
         """Whether so many tokens of rows are to be folded."""
-        return self.tokens is not None and (tokens > self.tokens or (self.inclusive and tokens == self.tokens))
+        return self.tokens is not None and reaches(tokens, self.tokens, inclusive=self.inclusive)
 
     def target_of(self, tokens: int) -> int:
         """What should remain of so many tokens."""
@@ -222,12 +223,12 @@ def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: s
         work.busy(f"{scope.session or material.project or 'all projects'}: reflecting on {len(material.rows)} rows")
     try:
         return studio.reflector.reflect(material)
-    except (ProviderFailed, NotAllowed, BadConfiguration) as error:
+    except OF_MODELS as error:
         if studio.stand_in is not None:
             work.warn(f"{error.message}; reflected by rules")
             return studio.stand_in.reflect(material)
         error.message = f"{part}{error.message}"
-        figures = {"in_vain": isinstance(error, (Unusable, CutOff, Refused))}
+        figures = {"in_vain": isinstance(error, OF_REPLIES)}
         failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message, figures=figures)
         work.store.fold(failed, now=work.clock.now())
         raise

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from omcli.memory.errors import LaneTaken, OmError, StaleBatch
+from omcli.memory.budget import reaches
+from omcli.memory.errors import OF_MATERIAL, LaneTaken, OmError, StaleBatch
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Pending, SessionSummary
 from omcli.memory.record import record, replace
 from omcli.operations import reflect
-from omcli.operations.observe_session import OF_THESE_MESSAGES, observe_session
+from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.workshop import Workshop
 
-_OF_ONE_SESSION = (*OF_THESE_MESSAGES, LaneTaken, StaleBatch)
+_OF_ONE_SESSION = (*OF_MATERIAL, LaneTaken, StaleBatch)
 """What keeps no other session from being worked on."""
 _ALL = 1_000_000_000
 """More tokens than any session has."""
@@ -88,8 +89,8 @@ def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
         if found.observe:
             for step in observe_session(found.session, studio.workshop, batches=when.batches):
                 rows += step.rows
-        fold = reflect.is_due(found.session, studio)
-        return replace(found, reflect=fold, rows=tuple(rows), reflection=_reflected(found.session, studio))
+        reflection = _reflected(found.session, studio)
+        return replace(found, reflect=reflection is not None, rows=tuple(rows), reflection=reflection)
     except OmError as error:
         return replace(found, rows=tuple(rows), error=error)
 
@@ -115,7 +116,7 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     if when.trigger is Trigger.TOKENS:
         waiting, fresh = _waiting(session_id, workshop)
         # What was offered and gave nothing yet is offered again when as much has come to it.
-        return all(tokens > when.tokens or (when.inclusive and tokens == when.tokens) for tokens in (waiting, fresh))
+        return all(reaches(tokens, when.tokens, inclusive=when.inclusive) for tokens in (waiting, fresh))
     batch = workshop.store.unobserved(session_id, max_tokens=_ALL)
     if batch is None or batch.deferred_through >= batch.through:
         return False

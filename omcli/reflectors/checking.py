@@ -287,7 +287,7 @@ def together(parts: Sequence[Reflected], most_rows: int) -> Reflected:
     return Reflected(
         reflections=tuple(_joined([draft for part in parts for draft in part.reflections], most_rows)),
         dropped=tuple(dropped for part in parts for dropped in part.dropped),
-        items=tuple({item.text.casefold(): item for part in parts for item in part.items}.values()),
+        items=tuple({wording(item.text): item for part in parts for item in part.items}.values()),
         findings=dict(findings),
         attempts=sum(part.attempts for part in parts),
     )

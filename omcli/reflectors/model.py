@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.memory.errors import CutOff, PromptTooLong, ProviderFailed, Refused, Unusable
+from omcli.memory.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
 from omcli.memory.model import Provider, Reply
 from omcli.memory.observation import Observation
 from omcli.memory.ports import TokenCounter
@@ -14,9 +14,6 @@ from omcli.reflectors.answers import Answer, answer_of
 from omcli.reflectors.asking import Ladder, prompt_of
 from omcli.reflectors.checking import Candidate, candidate, together
 from omcli.reflectors.folding import tokens_of
-
-_UNBELIEVABLE = (Unusable, CutOff, Refused)
-"""What is wrong with a reply, not with the way to the model: the next attempt may do better."""
 
 
 class ModelReflector:
@@ -50,7 +47,7 @@ class ModelReflector:
         for rows in (material.rows[:middle], material.rows[middle:]):
             try:
                 parts.append(self.reflect(replace(material, rows=rows, target=self._share(material, rows))))
-            except (*_UNBELIEVABLE, PromptTooLong) as error:
+            except OF_MATERIAL as error:
                 fault = error
         if fault is not None and not parts:
             raise fault
@@ -97,7 +94,7 @@ class _Climb:
         for attempt in range(len(self._ladder.levels)):
             try:
                 answer = self._answer(attempt, size)
-            except _UNBELIEVABLE as error:
+            except OF_REPLIES as error:
                 self.fault = error
                 continue
             is_last = attempt == len(self._ladder.levels) - 1
