@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.bookmark import Bookmark, Origin
-from omcli.memory.errors import LaneTaken, OmError, SessionTaken, StaleBatch, UnknownId
+from omcli.memory.changes import Change, Erased, Recorded, Verb, tombstone
+from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.model import Prompt, Reply, Stop
-from omcli.memory.observation import Kind, Observation, handle
+from omcli.memory.observation import Kind, Observation, Source, handle
 from omcli.memory.ports import (
     Appended,
     Batch,
@@ -35,6 +36,19 @@ from omcli.memory.roles import Dropped
 from omcli.memory.session import Session
 
 _Value = TypeVar("_Value", Session, Message, Observation)
+
+
+@dataclass(slots=True)
+class _Done:
+    """An operation, and what it made, hid and put aside."""
+
+    recorded: Recorded
+    part_of: int | None
+    made: set[str]
+    """Ids of rows."""
+    hidden: set[str]
+    messages: list[KeptMessage]
+    rows: list[Logged]
 
 
 @dataclass(slots=True)
@@ -63,6 +77,10 @@ class MemoryStore:
         self._bookmarks: dict[str, tuple[str, tuple[Bookmark, ...]]] = {}
         self._leases: dict[tuple[str, Lane], tuple[str, str]] = {}
         self._batches: list[tuple[Batch, range]] = []
+        self._done: list[_Done] = []
+        self._tombs: list[tuple[str, _Done]] = []
+        self._positions = 0
+        self._seqs = 0
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
@@ -86,8 +104,9 @@ class MemoryStore:
         for image in incoming.message.images:
             if image.content:
                 self._pictures.setdefault(image.sha256, image.content)
+        self._seqs += 1
         kept = KeptMessage(
-            seq=len(self._messages) + 1,
+            seq=self._seqs,
             session=session,
             key=_well_formed(incoming.key),
             message=_storable(_without_pictures(incoming.message)),
@@ -219,7 +238,7 @@ class MemoryStore:
         else:
             self._cursors[batch.session] = batch.through
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
-            self._batches.append((batch, range(len(self._log) + 1, len(self._log) + 1 + len(observations))))
+            self._batches.append((batch, range(self._positions + 1, self._positions + 1 + len(observations))))
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
             for image in (image for kept in batch.messages for image in kept.message.images):
                 self._pictures.pop(image.sha256, None)
@@ -252,6 +271,121 @@ class MemoryStore:
             self._log = [_hidden(logged, replacement) for logged in self._log]
         for dropped in folding.dropped:
             self._log = [_dropped(logged, dropped, now) for logged in self._log]
+        done = self._note(Verb.REFLECT, folding.scope, folding.figures, now=now, part_of=folding.part_of)
+        done.made = {row.id for row in folding.rows}
+        done.hidden = visible - {logged.observation.id for logged in self.log(LogQuery())}
+        if folding.ending is not Ending.DONE:
+            self._done.remove(done)
+
+    def _note(
+        self, verb: Verb, scope: Scope, figures: Mapping[str, object], *, now: str, part_of: int | None = None
+    ) -> _Done:
+        number = 1 + max((done.recorded.number for done in self._done), default=0)
+        recorded = Recorded(
+            number=number,
+            verb=verb,
+            scope=scope,
+            at=now,
+            made=0,
+            hidden=0,
+            messages=0,
+            figures=json.loads(json.dumps(dict(figures))),
+        )
+        done = _Done(recorded=recorded, part_of=part_of, made=set(), hidden=set(), messages=[], rows=[])
+        self._done.append(done)
+        return done
+
+    def change(self, change: Change, *, now: str) -> Recorded:
+        done = self._note(change.verb, change.scope, change.figures, now=now)
+        visible = {logged.observation.id for logged in self.log(LogQuery())}
+        for dropped in change.dropped:
+            self._log = [_dropped(logged, dropped, now) for logged in self._log]
+        done.hidden = visible - {logged.observation.id for logged in self.log(LogQuery())}
+        for other in self._done[:-1]:
+            done.messages += [kept for kept in other.messages if kept.seq in change.messages]
+            other.messages = [kept for kept in other.messages if kept.seq not in change.messages]
+        done.messages += [kept for kept in self._messages if kept.seq in change.messages]
+        done.messages.sort(key=lambda kept: kept.seq)
+        self._messages = [kept for kept in self._messages if kept.seq not in change.messages]
+        done.rows = [logged for logged in self._log if logged.observation.id in change.forgotten]
+        self._tombs += [(tombstone(logged.observation), done) for logged in done.rows]
+        self._log = [logged for logged in self._log if logged.observation.id not in change.forgotten]
+        return self._recorded(done)
+
+    def _parts(self, done: _Done) -> list[_Done]:
+        return [each for each in self._done if each is done or each.part_of == done.recorded.number]
+
+    def _recorded(self, done: _Done) -> Recorded:
+        here = {logged.observation.id for logged in self._log}
+        put = {logged.observation.id for each in self._done for logged in each.rows}
+        parts = self._parts(done)
+        return replace(
+            done.recorded,
+            made=len(here & {row for part in parts for row in part.made})
+            + len(put & {row for part in parts for row in part.made}),
+            hidden=0
+            if done.recorded.undone_by
+            else len(here & {row for part in parts for row in part.hidden}) + len(done.rows),
+            messages=len(done.messages),
+        )
+
+    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
+        whole = [self._recorded(done) for done in reversed(self._done) if done.part_of is None]
+        return tuple(whole[:last])
+
+    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+        whole = [done for done in reversed(self._done) if done.part_of is None]
+        wanted = [
+            done for done in whole if done.recorded.can_be_undone and (number is None or done.recorded.number == number)
+        ]
+        if not wanted:
+            raise NotUndoable("there is nothing to undo")
+        done = wanted[0]
+        parts = self._parts(done)
+        made = {row for part in parts for row in part.made}
+        others = [each for each in self._done if each not in parts and each.recorded.undone_by is None]
+        if any(made & (each.hidden | {logged.observation.id for logged in each.rows}) for each in others):
+            raise NotUndoable("another operation stands on what it made")
+        undoing = self._note(Verb.UNDO, done.recorded.scope, {"undoes": done.recorded.number}, now=now)
+        undoing.recorded = replace(undoing.recorded, undoes=done.recorded.number)
+        self._log = sorted([*self._log, *done.rows], key=lambda logged: logged.position)
+        self._messages = sorted([*self._messages, *done.messages], key=lambda kept: kept.seq)
+        done.rows, done.messages = [], []
+        for part in parts:
+            part.recorded = replace(part.recorded, undone_by=undoing.recorded.number)
+        gone = {row for each in self._done if each.recorded.undone_by for row in each.made}
+        held = {row for each in self._done if each.recorded.undone_by is None for row in each.hidden}
+        back = {row for each in self._done if each.recorded.undone_by for row in each.hidden} - held
+        undoing.hidden |= {row for row in made if row in {logged.observation.id for logged in self.log(LogQuery())}}
+        self._log = [_taken_back(logged, gone, back, now) for logged in self._log]
+        self._attempts = [
+            replace(attempt, is_undone=True)
+            if any(part.recorded.at == attempt.at and part.recorded.scope == attempt.scope for part in parts)
+            else attempt
+            for attempt in self._attempts
+        ]
+        return self._recorded(undoing)
+
+    def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
+        rows = messages = 0
+        for done in self._done:
+            if done.recorded.number not in numbers or done.recorded.undone_by is not None:
+                continue
+            hidden = [logged for logged in self._log if logged.observation.id in done.hidden]
+            rows += len(hidden) + len(done.rows)
+            messages += len(done.messages)
+            self._log = [logged for logged in self._log if logged not in hidden]
+            done.rows, done.messages = [], []
+            done.recorded = replace(done.recorded, final_at=now)
+        if rows or messages:
+            self._bookmarks.clear()
+        return Erased(rows=rows, messages=messages, bytes_before=0, bytes_after=0)
+
+    def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        return tuple(row.source is not Source.USER and tombstone(row) in self._tombstones() for row in rows)
+
+    def _tombstones(self) -> set[str]:
+        return {digest for digest, done in self._tombs if done.recorded.undone_by is None}
 
     def picture(self, sha256: str) -> bytes | None:
         return self._pictures.get(sha256)
@@ -286,13 +420,16 @@ class MemoryStore:
         return tuple(found)
 
     def add(self, *observations: Observation) -> None:
-        for observation in observations:
+        for observation, is_forgotten in zip(observations, self.are_forgotten(observations), strict=True):
+            if is_forgotten:
+                continue
+            self._positions += 1
             stored = replace(
                 _storable(observation),
                 sources=tuple(sorted(set(observation.sources))),
                 metadata=json.loads(json.dumps(dict(observation.metadata))),
             )
-            self._log.append(Logged(position=len(self._log) + 1, observation=stored))
+            self._log.append(Logged(position=self._positions, observation=stored))
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         found = [self._linked(logged) for logged in self._log if _asked_for(logged, query)]
@@ -471,6 +608,16 @@ def _dropped(logged: Logged, dropped: Dropped, now: str) -> Logged:
     if logged.observation.id != dropped.row or not logged.observation.is_visible:
         return logged
     return replace(logged, observation=replace(logged.observation, dropped_at=now, reason=dropped.reason))
+
+
+def _taken_back(logged: Logged, gone: set[str], back: set[str], now: str) -> Logged:
+    """A row as it is once what made it, or what hid it, is undone."""
+    row = logged.observation
+    if row.id in back:
+        row = replace(row, superseded_by=None, dropped_at=None, reason=None)
+    if row.id in gone and row.is_visible:
+        row = replace(row, dropped_at=now, reason="undone")
+    return replace(logged, observation=row)
 
 
 def _used(logged: Logged, used: Sequence[str], now: str) -> Logged:

@@ -4,7 +4,8 @@
     ├── BadUsage              2  the command line asks for something impossible
     ├── BadInput             65  the input is not what it should be
     │   ├── UnknownFormat    65  no reader recognises the input
-    │   └── UnknownId        65  an id names nothing, or more than one thing
+    │   ├── UnknownId        65  an id names nothing, or more than one thing
+    │   └── NotUndoable      65  an operation that cannot be taken back, or none that could be
     ├── NoInput              66  there is no such input, or it cannot be read
     ├── CannotCreate         73  a file or folder cannot be made
     ├── InputOutput          74  the disk refused: full, failing, read-only
@@ -76,6 +77,12 @@ class UnknownId(BadInput):
     """An id names nothing, or more than one thing."""
 
     slug = "unknown-id"
+
+
+class NotUndoable(BadInput):
+    """An operation cannot be taken back: it was already, its rows are gone for good, or a later one stands on it."""
+
+    slug = "not-undoable"
 
 
 class NoInput(OmError):

@@ -45,6 +45,8 @@ class Folding:
     error: str | None = None
     figures: Mapping[str, object] = field(default_factory=dict)
     """What it came to, for people."""
+    part_of: int | None = None
+    """The number of the operation that it is a part of."""
 
 
 @record
@@ -57,6 +59,8 @@ class Attempt:
     fingerprint: str
     error: str | None
     figures: Mapping[str, object]
+    is_undone: bool = False
+    """Whether it was taken back."""
 
     @property
     def is_in_vain(self) -> bool:
@@ -69,6 +73,8 @@ class Attempt:
 
     def why_not(self, mark: str) -> str | None:
         """Why rows of this fingerprint need not be tried again; None where they may be."""
+        if self.fingerprint == mark and self.is_undone:
+            return f"nothing has changed since the reflection of {self.at} on these rows was undone"
         if self.fingerprint == mark and self.is_in_vain:
             return f"nothing has changed since {self.at}, when nothing could be made of these rows"
         if self.figures.get("left") == mark:

@@ -13,6 +13,7 @@ from omcli.memory.session import Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
     from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.changes import Change, Erased, Recorded
     from omcli.memory.folding import Attempt, Folding, Scope
 
 
@@ -297,6 +298,32 @@ class Store(Protocol):
 
     def snapshot(self, *, now: str) -> str:
         """Copies the whole store to a file of its own and tells its name. Raises CannotCreate, InputOutput."""
+
+    def change(self, change: Change, *, now: str) -> Recorded:
+        """Takes rows and messages out of sight, all of it or nothing, and gives the operation as it was written down.
+
+        With nothing to take out of sight it begins an operation that others are a part of (`Folding.part_of`). A row
+        or a message that is not there is left out.
+        """
+
+    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
+        """The operations that something came of, newest first; what is a part of another one is told with that."""
+
+    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+        """Takes an operation back - the last one that can be, where none is named - and gives the undoing.
+
+        What it hid is in sight again, what it made is not, and what it put aside is back where it was. Raises
+        NotUndoable.
+        """
+
+    def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
+        """Deletes for good what these prunings and forgettings took out of sight; tombstones and identities stay.
+
+        One that was taken back has nothing to delete.
+        """
+
+    def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        """For each row whether what it says was forgotten: the store passes it over when it is to be kept."""
 
     def covered(self, session: str) -> tuple[Covered, ...]:
         """What the batches of a session covered, in order; a batch whose messages are gone is left out."""

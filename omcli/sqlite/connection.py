@@ -111,6 +111,27 @@ def _use_wal(connection: sqlite3.Connection, *, wait: float) -> None:
             return
 
 
+def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
+    """Gives what was deleted back to the disk, and leaves nothing of it in the file or in the log beside it."""
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            connection.execute("VACUUM")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            break
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def size(path: Path) -> int:
+    """Bytes of a store and of the log beside it."""
+    log, _ = _beside(path)
+    return sum(file.stat().st_size for file in (path, log) if file.exists())
+
+
 def _create(path: Path) -> None:
     """Makes the file, and its folder, for the user alone. SQLite gives the files beside it the same permissions."""
     try:

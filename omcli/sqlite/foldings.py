@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from omcli.memory.changes import Verb
 from omcli.memory.errors import StaleBatch
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
-from omcli.sqlite import observations, rows, sessions
-
-_REFLECT = "reflect"
+from omcli.sqlite import changes, observations, rows, sessions
 
 
 def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
@@ -18,20 +17,16 @@ def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
             "rows were replaced by another process while they were reflected on",
             hint="nothing was changed; run it again",
         )
-    scope = folding.scope
-    number = rows.insert(
+    number = changes.note(
         connection,
-        "operations",
-        {
-            "verb": _REFLECT,
-            "session": None if scope.session is None else sessions.numbered(connection, scope.session),
-            "project": None if scope.project is None else sessions.numbered_project(connection, scope.project),
-            "at": now,
-            "outcome": folding.ending,
-            "error": folding.error,
-            "fingerprint": folding.fingerprint,
-            "figures": rows.compact_json(dict(folding.figures)),
-        },
+        Verb.REFLECT,
+        folding.scope,
+        now=now,
+        figures=rows.compact_json(dict(folding.figures)),
+        ending=folding.ending,
+        error=folding.error,
+        fingerprint=folding.fingerprint,
+        part_of=folding.part_of,
     )
     observations.add(connection, folding.rows, made_by=number)
     for replacement in folding.replaced:
@@ -47,9 +42,9 @@ def last_attempt(connection: sqlite3.Connection, scope: Scope, mark: str | None)
     if (scope.session is not None and session is None) or (scope.project is not None and project is None):
         return None
     attempts = connection.execute(
-        "SELECT at, outcome, error, fingerprint, figures FROM operations"
+        "SELECT at, outcome, error, fingerprint, figures, undone_by FROM operations"
         " WHERE verb = ? AND session IS ? AND project IS ? ORDER BY number DESC",
-        (_REFLECT, session, project),
+        (Verb.REFLECT, session, project),
     )
     found = (_attempt(row, scope) for row in attempts)
     return next((attempt for attempt in found if mark is None or attempt.is_about(mark)), None)
@@ -63,4 +58,5 @@ def _attempt(row: sqlite3.Row, scope: Scope) -> Attempt:
         fingerprint=row["fingerprint"],
         error=row["error"],
         figures=rows.parsed(row["figures"]),
+        is_undone=row["undone_by"] is not None,
     )

@@ -12,7 +12,7 @@ from omcli.memory import record
 from omcli.memory.errors import UnknownId
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Logged, LogQuery, Replacement
-from omcli.sqlite import rows, sessions
+from omcli.sqlite import rows, sessions, tombstones
 
 if TYPE_CHECKING:
     from omcli.memory.roles import Dropped
@@ -33,12 +33,14 @@ def add(
     batch: int | None = None,
     made_by: int | None = None,
 ) -> None:
-    """Keeps rows and their links to messages and to the rows they were made of."""
+    """Keeps rows and their links to messages and to the rows they were made of; what was forgotten is passed over."""
     # Of one batch all have the same.
     session = cache(partial(sessions.numbered, connection))
     project = cache(partial(sessions.numbered_project, connection))
     links: list[tuple[int, int]] = []
     for row in observations:
+        if tombstones.is_forgotten(connection, row):
+            continue
         columns = rows.observation_columns(
             row,
             session=None if row.session is None else session(row.session),
@@ -92,6 +94,11 @@ def in_sight(connection: sqlite3.Connection, references: Iterable[str]) -> bool:
     """Whether all rows of these ids are visible."""
     asked = f"SELECT 1 FROM observations WHERE {_OF_ID} AND visible"
     return all(connection.execute(asked, _identity(row)).fetchone() for row in references)
+
+
+def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
+    """The row with this id, hidden or not, with its place; None where it is not in the log."""
+    return next(iter(_select(connection, f"WHERE {_OF_ID.replace('id', 'o.id')}", _identity(reference))), None)
 
 
 def support(connection: sqlite3.Connection, reference: str) -> int:

@@ -30,7 +30,7 @@ from omcli.memory.ports import (
 from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import bookmarks as bookmark_table
-from omcli.sqlite import lanes, owner, transaction
+from omcli.sqlite import lanes, owner, tombstones, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
 from omcli.sqlite import sessions as session_table
@@ -40,6 +40,7 @@ from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
     from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.changes import Change, Erased, Recorded
     from omcli.memory.folding import Attempt, Folding, Scope
     from omcli.memory.model import Call, Rung, Spent
 
@@ -175,6 +176,33 @@ class SqliteStore:
 
         with self._writing() as connection:
             foldings.fold(connection, folding, now=now)
+
+    def change(self, change: Change, *, now: str) -> Recorded:
+        """Takes rows and messages out of sight, in one piece."""
+        from omcli.sqlite import changes
+
+        with self._writing() as connection:
+            return changes.recorded(connection, changes.change(connection, change, now=now))
+
+    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+        """Takes an operation back."""
+        from omcli.sqlite import changes
+
+        with self._writing() as connection:
+            return changes.undo(connection, number, now=now)
+
+    def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
+        """Deletes for good, and gives the room back to the disk."""
+        from omcli.memory.changes import Erased
+        from omcli.sqlite import changes
+        from omcli.sqlite.connection import size, vacuum
+
+        before = size(self._path)
+        with self._writing() as connection:
+            rows, messages = changes.erase(connection, numbers, now=now)
+        with explained(self._path, wait=self._wait):
+            vacuum(self._connection, wait=self._wait)
+        return Erased(rows=rows, messages=messages, bytes_before=before, bytes_after=size(self._path))
 
     def picture(self, sha256: str) -> bytes | None:
         """The bytes of an image that waits to be seen."""
@@ -326,6 +354,18 @@ class SqliteStore:
                 break
             seq = page[-1].seq
         yield from (logged.observation for logged in self.log(LogQuery()))
+
+    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
+        """Operations, newest first."""
+        from omcli.sqlite import changes
+
+        with self._reading() as connection:
+            return changes.history(connection, last=last)
+
+    def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        """Whether what rows say was forgotten."""
+        with self._reading() as connection:
+            return tuple(tombstones.is_forgotten(connection, row) for row in rows)
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
         """The last reflection in a scope, or on these rows of it."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,29 +16,8 @@ from omcli.memory.observation import Kind, Observation, Priority, Source, Status
 from omcli.memory.ports import Batch, Covered, Incoming, Lane, LogQuery, Outcome, Pending, Replacement, Store
 from omcli.memory.roles import Dropped
 from omcli.memory.session import Session
-from omcli.sqlite.store import SqliteStore
-from tests.fakes import MemoryStore
+from tests.contract.conftest import MakeStore
 from tests.material import COUNTER, LATER, NOW, call, result, row, row_id, said, session
-
-MakeStore = Callable[[Callable[[str], bool]], Store]
-
-
-@pytest.fixture(params=["sqlite", "memory"])
-def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Makes a store that asks the given function whether the owner of a lease is gone."""
-    with ExitStack() as opened:
-
-        def make(is_gone: Callable[[str], bool]) -> Store:
-            if request.param == "memory":
-                return MemoryStore(is_gone=is_gone)
-            return opened.enter_context(SqliteStore.open(tmp_path / "om.db", wait=1, is_gone=is_gone))
-
-        yield make
-
-
-@pytest.fixture
-def store(make_store: MakeStore) -> Store:
-    return make_store(lambda _: False)
 
 
 def keep(store: Store, *messages: Incoming, to: str = "s", now: str = NOW, counter: str = COUNTER) -> tuple[bool, ...]:

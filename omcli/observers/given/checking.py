@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from omcli.memory.errors import BadInput, Unusable
-from omcli.memory.observation import Source
+from omcli.memory.observation import TOOL_EVENTS, Source
 from omcli.memory.ports import Batch
 from omcli.memory.record import replace
 from omcli.memory.reply_schema import MOST_ROWS
@@ -15,7 +15,6 @@ from omcli.observers.model.answer import Answer
 from omcli.observers.model.believing import believed
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.merging import merged
-from omcli.observers.model.standing import TOOL_EVENTS
 
 
 def check_messages(handed: Handed, evidence: Evidence) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from omcli.memory.message import Role
-from omcli.memory.observation import IN_FORCE, Draft, Status, Type
+from omcli.memory.observation import IN_FORCE, TOOL_EVENTS, Draft, Status, Type
 from omcli.memory.record import record, replace
 from omcli.memory.saying import covers
-from omcli.observers.model.standing import TOOL_EVENTS, UNVERIFIED
+from omcli.observers.model.standing import UNVERIFIED
 
 _HELD = IN_FORCE | {Type.BLOCKER}
 """Types of rows that are never lost, however little they weigh."""

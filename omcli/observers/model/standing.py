@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from omcli.memory.dates import minute
-from omcli.memory.observation import Observation, Priority, Status, Type
+from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import record
 from omcli.memory.tail import excerpt
@@ -16,11 +16,6 @@ CURRENT = "current"
 """The tag of the row that says what is being done now."""
 UNVERIFIED = "unverified"
 """The tag, and the key in `metadata`, of a row that names things its sources don't."""
-TOOL_EVENTS = frozenset({
-    Type.FILE_MODIFIED, Type.FILE_CREATED, Type.FILE_READ, Type.COMMAND_RUN, Type.COMMAND_ERROR, Type.TOOL_ERROR,
-    Type.TOOL_USED, Type.SEARCH_PERFORMED, Type.TODO_UPDATED, Type.TASK_DELEGATED, Type.EXCERPT,
-})  # fmt: skip
-"""Types of rows that rules write, whatever a model says."""
 _RECENT = 12
 """Rows that are shown before those which are open or matter most."""
 _ROW_CHARS = 400

@@ -1,0 +1,88 @@
+"""What is done to memory in one piece, written down so that it can be taken back: folding, pruning, forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from omcli.memory.folding import Scope
+from omcli.memory.observation import TOOL_EVENTS, Observation
+from omcli.memory.record import field, record
+from omcli.memory.roles import Dropped
+
+
+class Verb(StrEnum):
+    """What was done."""
+
+    REFLECT = "reflect"
+    COMPACT = "compact"
+    """Several reflections that were one to who asked for it."""
+    PRUNE = "prune"
+    FORGET = "forget"
+    UNDO = "undo"
+
+
+@record
+class Change:
+    """Rows and messages to be taken out of sight in one piece."""
+
+    verb: Verb
+    scope: Scope = Scope()
+    dropped: tuple[Dropped, ...] = ()
+    """Rows that stay in the log, hidden; one that is out of sight already stays as it is."""
+    messages: tuple[int, ...] = ()
+    """`seq` of messages that are put aside: no tail, no observer and nobody who asks is shown them."""
+    forgotten: tuple[str, ...] = ()
+    """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again."""
+    figures: Mapping[str, object] = field(default_factory=dict)
+    """What it was asked to do and came to, for people."""
+
+
+@record
+class Recorded:
+    """An operation as it was written down, with its parts."""
+
+    number: int
+    verb: Verb
+    scope: Scope
+    at: str
+    made: int
+    """Rows that it made."""
+    hidden: int
+    """Rows that are out of sight by it, in the log or put aside."""
+    messages: int
+    """Messages that are put aside by it."""
+    figures: Mapping[str, object]
+    undoes: int | None = None
+    """The operation that it took back."""
+    undone_by: int | None = None
+    """The operation that took it back."""
+    final_at: str | None = None
+    """When what it took out of sight was deleted for good."""
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether it can be taken back, as far as can be told without the rows."""
+        return self.verb is not Verb.UNDO and self.undone_by is None and self.final_at is None
+
+
+@record
+class Erased:
+    """What was deleted for good."""
+
+    rows: int
+    messages: int
+    bytes_before: int
+    """Of the store's files."""
+    bytes_after: int
+
+
+def tombstone(row: Observation) -> str:
+    """The digest by which what a row says is known again: 32 hex digits.
+
+    What somebody said is the same wherever it is said; what a tool did is another thing in another session.
+    """
+    from omcli.memory.message import digest  # noqa: PLC0415 - rows are compared with tombstones where there are some
+    from omcli.memory.saying import wording  # noqa: PLC0415
+
+    return digest(row.session if row.type in TOOL_EVENTS else None, wording(row.text))

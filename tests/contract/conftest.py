@@ -1,0 +1,33 @@
+"""The stores that promise the same: the file, and the fake in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.ports import Store
+from omcli.sqlite.store import SqliteStore
+from tests.fakes import MemoryStore
+
+MakeStore = Callable[[Callable[[str], bool]], Store]
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
+    """Makes a store that asks the given function whether the owner of a lease is gone."""
+    with ExitStack() as opened:
+
+        def make(is_gone: Callable[[str], bool]) -> Store:
+            if request.param == "memory":
+                return MemoryStore(is_gone=is_gone)
+            return opened.enter_context(SqliteStore.open(tmp_path / "om.db", wait=1, is_gone=is_gone))
+
+        yield make
+
+
+@pytest.fixture
+def store(make_store: MakeStore) -> Store:
+    return make_store(lambda _: False)
