@@ -28,7 +28,7 @@ from omcli.memory.roles import Dropped, Material, Reflected
 from omcli.memory.saying import LEAST_TOUCHED, share, touches, wording
 from omcli.reflectors.answers import Answer, Lasting, Merged
 from omcli.reflectors.asking import labelled
-from omcli.reflectors.folding import folded, tokens_of
+from omcli.reflectors.folding import folded, in_rows, tokens_of
 from omcli.reflectors.items import LASTING_TYPES
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
@@ -294,11 +294,10 @@ def together(parts: Sequence[Reflected], most_rows: int) -> Reflected:
 
 
 def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
-    """Reflections as at most so many rows, where a number is given."""
+    """Reflections as so many rows, where a number is given."""
     if not most or len(drafts) <= most:
         return list(drafts)
-    size = -(-len(drafts) // most)
-    return [_one(drafts[start : start + size]) for start in range(0, len(drafts), size)]
+    return [_one(some) for some in in_rows(drafts, most_rows=most)]
 
 
 def _one(drafts: Sequence[Draft]) -> Draft:

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from omcli.memory.observation import Draft, Observation, Status
 from omcli.memory.ports import TokenCounter
+from omcli.memory.replies import LONGEST_ROW
+
+_BETWEEN = len(" · [2026-02-10] ")
+"""Characters between two texts of one row."""
+
+
+class _Told(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+_Piece = TypeVar("_Piece", bound=_Told)
+
+
+def in_rows(pieces: Sequence[_Piece], *, most_rows: int) -> Iterator[list[_Piece]]:
+    """Texts that are to become at most so many rows, those of each row together, in their order.
+
+    They are more rows where one would be longer than a row may be: what fits into no pack is told to nobody.
+    """
+    most = -(-len(pieces) // most_rows)
+    part: list[_Piece] = []
+    room = LONGEST_ROW
+    for piece in pieces:
+        size = len(piece.text) + _BETWEEN
+        if part and (len(part) == most or size > room):
+            yield part
+            part, room = [], LONGEST_ROW
+        part.append(piece)
+        room -= size
+    if part:
+        yield part
 
 
 def tokens_of(row: Observation, counter: TokenCounter) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.record import positional_record, replace
-from omcli.memory.replies import LONGEST_ROW
 from omcli.memory.roles import Material
 from omcli.memory.speakers import speaker
-from omcli.reflectors.folding import folded, tokens_of
+from omcli.reflectors.folding import folded, in_rows, tokens_of
 from omcli.reflectors.rules.sight import Sight
-
-_BETWEEN = len(" · [2026-02-10] ")
 
 
 @positional_record
@@ -26,7 +23,7 @@ class _Piece:
 def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
     """What is left but for protected rows as `material.most_rows` reflections, none where that is no less.
 
-    They are more where one would be longer than a row may be: what fits into no pack is told to nobody.
+    They are more where one would be longer than a row may be (`in_rows`).
     """
     given = {row.id: row for row in material.rows}
     left = [_Piece(row.text, (row,)) for row in sight.rows.values() if row.id not in sight.protected]
@@ -34,25 +31,10 @@ def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
     if not left:
         return ()
     left.sort(key=lambda piece: max(row.dated for row in piece.rows))
-    drafts = tuple(map(_one, _parts(left, most=-(-len(left) // material.most_rows))))
+    drafts = tuple(map(_one, in_rows(left, most_rows=material.most_rows)))
     before = [tokens_of(row, sight.counter) for row in material.rows if row.id not in sight.protected]
     is_less = len(drafts) < len(before) and sum(sight.counter.text(draft.text) for draft in drafts) <= sum(before)
     return drafts if is_less else ()
-
-
-def _parts(pieces: Iterable[_Piece], *, most: int) -> Iterator[list[_Piece]]:
-    """Pieces, as many together as are asked for and fit into one row."""
-    part: list[_Piece] = []
-    room = LONGEST_ROW
-    for piece in pieces:
-        size = len(piece.text) + _BETWEEN
-        if part and (len(part) == most or size > room):
-            yield part
-            part, room = [], LONGEST_ROW
-        part.append(piece)
-        room -= size
-    if part:
-        yield part
 
 
 def _one(pieces: Sequence[_Piece]) -> Draft:

@@ -22,6 +22,7 @@ from omcli.memory.errors import (
 )
 from omcli.memory.model import Reply, Stop
 from omcli.memory.observation import Kind, Source, Status, Type
+from omcli.memory.replies import LONGEST_ROW
 from omcli.memory.roles import Material, Reflected
 from omcli.reflectors.asking import Ladder
 from omcli.reflectors.model import ModelReflector
@@ -443,6 +444,15 @@ def test_more_reflections_than_are_wanted_are_one_row() -> None:
     (one,) = reflect(material(*SIZED.rows, target=500, most_rows=1), two).reflections
     assert one.text == f"{words(40, 'tide')} · {words(45, 'berth')}"
     assert one.replaces == one.supports == tuple(each.id for each in SIZED.rows)
+
+
+def test_they_are_several_where_one_would_be_longer_than_a_row_may_be() -> None:
+    """What fits into no pack is told to nobody."""
+    long = [row(number, words(1700, f"tide{number}")) for number in range(1, 5)]
+    answer = reply(*((words(1400, f"tide{number}"), [f"o{number}"]) for number in range(1, 5)))
+    reflected = reflect(material(*long, target=6000, most_rows=1), answer)
+    assert [len(told.replaces) for told in reflected.reflections] == [1, 1, 1, 1]
+    assert max(len(told.text) for told in reflected.reflections) <= LONGEST_ROW
 
 
 # ---- text in place of JSON
