@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "observe", "reflect", "tick", "context", "compact", "log", "items", "show", "sessions", "status", "usage", "tokens",
-    "note", "pending", "apply", "export", "import", "config",
+    "note", "pending", "apply", "export", "import", "schedule", "config",
 )  # fmt: skip
 """In the order of `om --help`. Each is in a module of its name beside this one, with its `EXAMPLES`."""
 

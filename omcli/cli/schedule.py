@@ -1,0 +1,170 @@
+"""`om schedule`: have the machine do the daily work."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import option
+from omcli.cli.options import Run, with_shared
+from omcli.memory.errors import BadUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from omcli.schedules.job import Job
+    from omcli.schedules.schedule import Done, Part, Scheduler
+
+EXAMPLES = """\b
+om schedule --cron
+om schedule --systemd --at 04:30 --install
+om schedule --systemd --every 15m --install
+om schedule --launchd --remove --dry-run
+"""
+
+
+@with_shared()
+def schedule(
+    run: Run,
+    *,
+    cron: Annotated[bool, option("--cron", help="As a line of the crontab.")] = False,
+    systemd: Annotated[bool, option("--systemd", help="As a service and a timer of the user's systemd.")] = False,
+    launchd: Annotated[bool, option("--launchd", help="As an agent of macOS.")] = False,
+    at: Annotated[
+        str | None, option("--at", metavar="HH:MM", help="When `om consolidate` is run, every day.  [03:00]")
+    ] = None,
+    every: Annotated[
+        str | None, option("--every", metavar="TIME", help="Run `om tick` instead, so far apart: 15m, 1h.")
+    ] = None,
+    install: Annotated[bool, option("--install", help="Put it in its place, also in that of an earlier one.")] = False,
+    remove: Annotated[bool, option("--remove", help="Take all that om has installed there away.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Only say what would change.")] = False,
+) -> None:
+    """Print what has the machine run `om consolidate` every day, or install or remove it.
+
+    It names this very `om`, and the store, preset, counter and configuration that this run goes by. Keys are in no
+    schedule: a run takes its environment from the file `env` in om's configuration folder, if there is one. It holds
+    lines of NAME='VALUE' and is for you alone (chmod 600).
+
+    What a run says is kept: by systemd in the journal (journalctl --user -u om-consolidate), else in consolidate.log
+    in om's state folder. cron misses what was due while the machine was off; the others do it afterwards. A user's
+    timers of systemd run while that user is logged in, or always after `loginctl enable-linger`.
+
+    Exit code 73 where it cannot be installed (no crontab program, or it refuses), 74 where what is there cannot be
+    read or removed. Where systemd or launchd does not answer, files are written and the rest is left to be typed.
+    """
+    from omcli.schedules.table import scheduler
+
+    chosen = scheduler(_chosen(cron=cron, systemd=systemd, launchd=launchd), os.environ)
+    if install and remove:
+        raise BadUsage("`--install` and `--remove` exclude each other")
+    if dry_run and not (install or remove):
+        raise BadUsage("there is nothing to try: printing changes nothing", hint="with --install or --remove")
+    if (install or remove) and run.is_disabled("nothing is changed"):
+        return
+    if not remove:
+        _schedule(run, chosen, _job(run, at, every), install=install, dry_run=dry_run)
+    elif at is not None or every is not None:
+        raise BadUsage("`--remove` takes all of it away, whenever it runs")
+    else:
+        _remove(run, chosen, dry_run=dry_run)
+
+
+def _chosen(**asked: bool) -> str:
+    """The one scheduler that was asked for. Two are no better than one: a job would run twice."""
+    from omcli.schedules.table import usual
+
+    names = [name for name, is_asked in asked.items() if is_asked]
+    if len(names) == 1:
+        return names[0]
+    raise BadUsage(
+        "which scheduler?" if not names else f"`--{names[0]}` and `--{names[1]}` exclude each other",
+        hint=f"one of --cron, --systemd and --launchd; machines like this one have {usual()}",
+    )
+
+
+def _job(run: Run, at: str | None, every: str | None) -> Job:
+    from omcli.schedules import job
+    from omcli.wiring.scheduling import job as made
+
+    if at is not None and every is not None:
+        raise BadUsage("`--at` and `--every` exclude each other")
+    if every is not None:
+        return made("tick", job.every(every), run.settings, run.files)
+    return made("consolidate", job.daily("03:00" if at is None else at), run.settings, run.files)
+
+
+def _schedule(run: Run, chosen: Scheduler, job: Job, *, install: bool, dry_run: bool) -> None:
+    from omcli.wiring.scheduling import is_open, missed, try_out
+
+    if install:
+        try_out(job)
+    parts = chosen.parts(job)
+    done = chosen.install(job, dry_run=dry_run) if install else None
+    missing = missed(os.environ, job.keys)
+    if run.json:
+        run.output.document(
+            {
+                "scheduler": chosen.name,
+                "job": job.name,
+                "when": str(job.when),
+                "command": list(job.command),
+                "keys": str(job.keys),
+                "missed": missing,
+                "parts": [{"place": part.place, "text": part.text} for part in parts],
+                **(_as_dict(done, dry_run=dry_run) if done else {}),
+            }
+        )
+    elif done is None:
+        run.output.text(_text(parts))
+    if missing:
+        run.talk.note(f"a scheduled run will not see {', '.join(missing)}; it reads {job.keys}")
+    if is_open(job.keys):
+        run.talk.warn(f"others may read {job.keys}: chmod 600 it")
+    if done is not None:
+        _tell(run, done, dry_run=dry_run)
+
+
+def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
+    from omcli.schedules.job import FINE
+    from omcli.schedules.schedule import Done
+
+    found = [chosen.remove(name, dry_run=dry_run) for name in FINE]
+    done = Done(
+        changes=tuple(change for each in found for change in each.changes),
+        said=next((each.said for each in found if each.said), ""),
+        left=tuple(dict.fromkeys(command for each in found for command in each.left)),
+    )
+    if run.json:
+        run.output.document({"scheduler": chosen.name, **_as_dict(done, dry_run=dry_run)})
+    if not done.changes:
+        run.talk.note("there is nothing to be removed")
+    _tell(run, done, dry_run=dry_run)
+
+
+def _tell(run: Run, done: Done, *, dry_run: bool) -> None:
+    """What became of each part, a line each, and what is left to be done by hand."""
+    if not run.json:
+        for change in done.changes:
+            run.output.line(f"{change.step:<7}  {change.place}")
+    if done.left:
+        run.talk.warn(f"{done.said}; left to be typed: {' && '.join(done.left)}")
+    if dry_run:
+        run.talk.note("a dry run: nothing was changed")
+
+
+def _text(parts: Iterable[Part]) -> str:
+    """As they are; where there are several, under the names of their files."""
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0].text
+    return "\n".join(f"# {part.place}\n{part.text}" for part in parts)
+
+
+def _as_dict(done: Done, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "changes": [{"place": change.place, "step": change.step} for change in done.changes],
+        "said": done.said,
+        "left": list(done.left),
+        "dry_run": dry_run,
+    }

@@ -1,0 +1,1 @@
+"""What the machine starts by itself: one module per scheduler behind the table in `table`."""

@@ -1,0 +1,74 @@
+"""Files of ours among those of others: marked, written at once, and left alone where they are not ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from omcli.memory.errors import CannotCreate, InputOutput
+from omcli.schedules.schedule import Change, Part, Step
+
+
+def put(parts: Iterable[Part], mark: str, *, dry_run: bool) -> tuple[Change, ...]:
+    """Writes the parts down where they are not written yet, all of which hold the mark.
+
+    Raises CannotCreate, also where a file of somebody else has one of their names; nothing was written then.
+    """
+    planned = [(part, _step(part, mark)) for part in parts]
+    for part, step in planned:
+        if step is not Step.KEEP and not dry_run:
+            _write(Path(part.place), part.text)
+    return tuple(Change(place=part.place, step=step) for part, step in planned)
+
+
+def take(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[Change, ...]:
+    """Takes those away that hold the mark. Raises InputOutput."""
+    ours = [path for path in paths if mark in (_content(path) or "")]
+    for path in ours:
+        if not dry_run:
+            unlink(path)
+    return tuple(Change(place=str(path), step=Step.REMOVE) for path in ours)
+
+
+def unlink(path: Path) -> None:
+    """Takes a file away, if it is there. Raises InputOutput."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputOutput(f"cannot remove {path}: {error.strerror}") from error
+
+
+def _step(part: Part, mark: str) -> Step:
+    content = _content(Path(part.place))
+    if content is None:
+        return Step.CREATE
+    if mark not in content:
+        raise CannotCreate(f"{part.place} is there already, and not of om's making", hint="move it out of the way")
+    return Step.KEEP if content == part.text else Step.REPLACE
+
+
+def _content(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputOutput(f"cannot read {path}: {error.strerror}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """Who reads it meanwhile sees the old text or the new one."""
+    path = Path(os.path.realpath(path))  # a link stays one
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(path)
+        finally:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise CannotCreate(f"cannot create {path}: {error.strerror}") from error

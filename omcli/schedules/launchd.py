@@ -1,0 +1,82 @@
+"""launchd: an agent of the user's own."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import shlex
+from pathlib import Path
+from typing import Any
+
+from omcli.schedules import files
+from omcli.schedules.job import Daily, Job, When, mark
+from omcli.schedules.programs import answer, said_yes
+from omcli.schedules.schedule import Done, Part, Step
+
+
+class Launchd:
+    """Writes a property list, and has `launchctl` load it."""
+
+    name = "launchd"
+
+    def __init__(self, agents: Path) -> None:
+        """`agents` is the folder of the user's launch agents."""
+        self._agents = agents
+
+    def parts(self, job: Job) -> tuple[Part, ...]:
+        """The property list."""
+        content = {
+            "Label": _label(job.name),
+            "ProgramArguments": list(job.started),
+            **_time(job.when),
+            "ProcessType": "Background",
+        }
+        text = plistlib.dumps(content, sort_keys=False).decode()
+        text = text.replace("<dict>", f"<!-- {job.mark}, written by `om schedule` -->\n<dict>", 1)
+        return (Part(place=str(self._path(job.name)), text=text),)
+
+    def install(self, job: Job, *, dry_run: bool = False) -> Done:
+        """Writes it, and has it loaded in place of an earlier one."""
+        done = Done(changes=files.put(self.parts(job), job.mark, dry_run=dry_run))
+        load = ("launchctl", "bootstrap", _domain(), str(self._path(job.name)))
+        if dry_run:
+            return done
+        if all(change.step is Step.KEEP for change in done.changes) and _is_loaded(job.name):
+            return done
+        _unload(job.name)
+        said = said_yes(load)
+        return done if said is None else Done(changes=done.changes, said=said, left=(shlex.join(load),))
+
+    def remove(self, name: str, *, dry_run: bool = False) -> Done:
+        """Has it unloaded, and takes it away."""
+        done = Done(changes=files.take([self._path(name)], mark(name), dry_run=dry_run))
+        if done.changes and not dry_run:
+            _unload(name)
+        return done
+
+    def _path(self, name: str) -> Path:
+        return self._agents / f"{_label(name)}.plist"
+
+
+def _label(name: str) -> str:
+    return f"om.{name}"
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}"
+
+
+def _is_loaded(name: str) -> bool:
+    found = answer("launchctl", "print", f"{_domain()}/{_label(name)}")
+    return found is not None and found.code == 0
+
+
+def _unload(name: str) -> None:
+    """What is not loaded need not be unloaded: that it says so is no failure."""
+    answer("launchctl", "bootout", f"{_domain()}/{_label(name)}")
+
+
+def _time(when: When) -> dict[str, Any]:
+    if isinstance(when, Daily):
+        return {"StartCalendarInterval": {"Hour": when.hour, "Minute": when.minute}}
+    return {"StartInterval": when.minutes * 60}

@@ -1,0 +1,31 @@
+"""The table of schedulers. A new one is a module and a line here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from omcli.schedules.cron import Cron
+from omcli.schedules.launchd import Launchd
+from omcli.schedules.schedule import Scheduler
+from omcli.schedules.systemd import Systemd
+
+NAMES = ("cron", "systemd", "launchd")
+
+
+def scheduler(name: str, environment: Mapping[str, str]) -> Scheduler:
+    """The scheduler of this name, with the folders it reads."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    if name == "systemd":
+        said = environment.get("XDG_CONFIG_HOME", "").strip()
+        return Systemd((Path(said) if said else home / ".config") / "systemd" / "user")
+    return Launchd(home / "Library" / "LaunchAgents") if name == "launchd" else Cron()
+
+
+def usual() -> str:
+    """The one that machines like this have."""
+    if sys.platform == "darwin":
+        return "launchd"
+    return "systemd" if os.path.isdir("/run/systemd/system") else "cron"  # noqa: PTH112

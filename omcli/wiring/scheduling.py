@@ -1,0 +1,110 @@
+"""How `om` is started from outside: the command line that comes to what this run goes by."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omcli.memory.errors import BadConfiguration
+from omcli.schedules.job import Job, When, check
+
+if TYPE_CHECKING:
+    from omcli.settings.resolve import Files
+    from omcli.settings.settings import Settings
+
+_PASSED = ("db", "preset", "counter", "wait")
+"""Settings that are passed on as flags of the same name."""
+_KEYS = re.compile(r"OM_[A-Z_]+|ANTHROPIC_[A-Z_]+|OPENAI_[A-Z_]+|[A-Z]+_API_KEY")
+"""Variables that a scheduled run would miss, except those that are flags."""
+_OTHERWISE = {"OM_CONFIG", "OM_DISABLED", *(f"OM_{key.upper()}" for key in _PASSED)}
+_SECONDS = 60
+
+
+def job(name: str, when: When, settings: Settings, files: Files) -> Job:
+    """A command as the machine is to start it, on the same store and by the same ways as this run.
+
+    What flags and variables say is passed on, except where it may be a secret; what files say is read again. Raises
+    BadUsage for names of files that no schedule can hold.
+    """
+    from platformdirs import user_state_path
+
+    from omcli.settings.resolve import user_file
+
+    made = Job(
+        name=name,
+        command=(*this_om(), name, *_flags(settings, files), *(("-q",) if name == "tick" else ())),
+        when=when,
+        keys=user_file(os.environ).parent.absolute() / "env",
+        logs=user_state_path("om", appauthor=False),
+    )
+    check(made)
+    return made
+
+
+def this_om() -> tuple[str, ...]:
+    """The words that start this very `om`: its script, or its Python with the module where there is none."""
+    script = Path(sys.argv[0]).absolute()
+    if script.name != "__main__.py" and script.is_file() and os.access(script, os.X_OK):
+        return (str(script),)
+    return (sys.executable, "-P", "-m", "omcli")
+
+
+def try_out(job: Job) -> None:
+    """Starts `om` as a scheduler does, with next to no environment. Raises BadConfiguration where that fails."""
+    words = (*this_om(), "--version")
+    try:
+        process = subprocess.run(
+            words, env={"HOME": _home()}, cwd="/", capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BadConfiguration(f"{job.command[0]} cannot be started by others: {error}") from error
+    if process.returncode:
+        said = process.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
+        raise BadConfiguration(
+            f"{job.command[0]} cannot be started by others: {said[-1]}", hint="install om, and run that one"
+        )
+
+
+def missed(environment: Mapping[str, str], keys: Path) -> list[str]:
+    """Variables that this run has and a scheduled one would miss: they are not in the file of keys."""
+    try:
+        text = keys.read_text("utf-8", errors="replace")
+    except OSError:
+        text = ""
+    there = set(re.findall(r"^\s*(?:export\s+)?(\w+)=", text, re.MULTILINE))
+    return sorted(name for name in environment if _KEYS.fullmatch(name) and name not in there | _OTHERWISE)
+
+
+def is_open(keys: Path) -> bool:
+    """Whether others may read the file of keys."""
+    try:
+        return bool(keys.stat().st_mode & 0o077)
+    except OSError:
+        return False
+
+
+def _flags(settings: Settings, files: Files) -> list[str]:
+    """What a flag or a variable has said; and what lies elsewhere than a run without this environment looks."""
+    said = {key: settings.origin(key) for key in _PASSED}
+    flags = []
+    for key, by in said.items():
+        is_moved = key == "db" and by == "default" and "XDG_DATA_HOME" in os.environ
+        if by == "flag" or by.startswith("OM_") or is_moved:
+            value = getattr(settings, key)
+            flags += [f"--{key}", str(value.absolute() if isinstance(value, Path) else _plain(value))]
+    if files.is_named or (files.user_is_there and "XDG_CONFIG_HOME" in os.environ):
+        flags += ["--config", str(files.user.absolute())]
+    return flags
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _home() -> str:
+    return os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
