@@ -1,0 +1,75 @@
+"""A crontab: what cron and the shell read is what was meant, and lines of others stay as they are."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omcli.schedules.cron import edited, quoted
+
+WORDS = st.text(st.sampled_from("ab/-. '\"\\%$!#`;&|<>()*?~{}[]é"), max_size=12)
+LINES = st.lists(
+    st.sampled_from(
+        [
+            b"", b"# notes", b"MAILTO=ada", b"0 4 * * * backup", b"\t@reboot x", b"5 5 * * * echo om:consolidate",
+            b"# the line below is marked # om:consolidate", b"* * * * * caf\xe9 \xff", b"0 1 * * * x # om:consolidated",
+        ]
+    ),
+    max_size=6,
+)  # fmt: skip
+OURS = b"0 3 * * * /bin/om consolidate # om:consolidate\n"
+
+
+def as_vixie(text: str) -> str:
+    """What cron passes to the shell: a backslash before `%` or another one goes."""
+    return re.sub(r"\\([%\\])", r"\1", text)
+
+
+def as_debian(text: str) -> str:
+    """Only one before `%` goes."""
+    return text.replace(r"\%", "%")
+
+
+def as_busybox(text: str) -> str:
+    """None goes, and `%` is a letter like others."""
+    return text
+
+
+@pytest.mark.parametrize("read", [as_vixie, as_debian, as_busybox])
+@given(words=st.lists(WORDS, min_size=1, max_size=6))
+@settings(max_examples=60)
+def test_a_word_arrives_as_it_was_meant_through_any_cron(read: object, words: list[str]) -> None:
+    """And no `%` is left that cron would make a line break of."""
+    line = " ".join(map(quoted, words))
+    assert not re.search(r"(?<!\\)%", line)
+    assert callable(read)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"for each in {read(line)}; do printf '%s\\0' \"$each\"; done"],
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode().split("\0")[:-1] == words
+
+
+@given(before=LINES, after=LINES, ends=st.booleans(), other=st.sampled_from([b"", OURS, OURS.replace(b"3", b"5")]))
+def test_lines_of_others_stay_as_they_are(before: list[bytes], after: list[bytes], ends: bool, other: bytes) -> None:
+    """To the byte, in their order; installing twice leaves one line, and removing leaves what was there before."""
+    foreign = b"\n".join([*before, *after]) + (b"\n" if ends else b"")
+    table = b"".join(line + b"\n" for line in before) + other + b"\n".join(after) + (b"\n" if ends else b"")
+    once = edited(table, OURS, "consolidate")
+    assert once.splitlines().count(OURS.rstrip()) == 1
+    assert edited(once, OURS, "consolidate") == once
+    assert edited(once, b"", "consolidate").rstrip(b"\n") == edited(table, b"", "consolidate").rstrip(b"\n")
+    assert edited(foreign, b"", "consolidate") == foreign
+
+
+def test_a_line_is_replaced_where_it_stands() -> None:
+    """And a second one of ours goes."""
+    old = OURS.replace(b"3", b"5")
+    assert edited(b"a\n" + old + b"b\n" + old, OURS, "consolidate") == b"a\n" + OURS + b"b\n"
+    assert edited(b"a", OURS, "consolidate") == b"a\n" + OURS
+    assert edited(b"a\r\n" + old + b"# x # om:consolidate\n", b"", "consolidate") == b"a\r\n# x # om:consolidate\n"
