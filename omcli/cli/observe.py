@@ -122,7 +122,7 @@ def _take_in(
 
 def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
     if not run.json and (report.error is None or report.sessions):
-        run.talk.report(_summary(report))
+        run.talk.report(summary(report))
     if report.error is not None:
         tell(run, report.error, about=report.path, is_tolerant=is_tolerant and isinstance(report.error, OF_MODELS))
 
@@ -156,7 +156,8 @@ def _finish(
         raise Ended(failed.exit_code)
 
 
-def _summary(report: FileReport) -> str:
+def summary(report: FileReport) -> str:
+    """What became of an input, in a line."""
     if report.format is None:
         return f"{report.path}: no messages"
     counts = report.counts

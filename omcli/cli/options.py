@@ -116,6 +116,12 @@ class Run:
 
         return Wiring(self.settings, now=self._now)
 
+    def another_wiring(self) -> Wiring:
+        """The same once more, with a store that is opened anew; whoever asks for it closes it."""
+        from omcli.wiring import Wiring
+
+        return Wiring(self.settings, now=self._now)
+
     @cached_property
     def counter(self) -> TokenCounter:
         """The token counter that was asked for. Where it can't be had that is said, and the default one counts."""

@@ -61,6 +61,11 @@ class Output:
         if self._lost is not None:
             raise self._lost
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether something could not be written, where that is `optional`."""
+        return self._lost is not None
+
     def text(self, text: str) -> None:
         """Text as it is, to the byte."""
         with self._losing():

@@ -16,7 +16,7 @@ from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.workshop import Workshop
 
-_OF_ONE_SESSION = (*OF_MATERIAL, LaneTaken, StaleBatch)
+OF_ONE_SESSION = (*OF_MATERIAL, LaneTaken, StaleBatch)
 """What keeps no other session from being worked on."""
 _ALL = 1_000_000_000
 """More tokens than any session has."""
@@ -79,7 +79,7 @@ def tick(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[T
     for found in due(studio, when, session=session):
         ticked = _ticked(found, studio, when)
         yield ticked
-        if ticked.error is not None and not isinstance(ticked.error, _OF_ONE_SESSION):
+        if ticked.error is not None and not isinstance(ticked.error, OF_ONE_SESSION):
             return
 
 

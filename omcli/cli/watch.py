@@ -1,0 +1,234 @@
+"""`om watch`: follow files and folders."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import argument, option
+from omcli.cli.diagnostics import Ended, counted
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.options import Run, named_format, with_shared
+from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
+from omcli.memory.rows import full_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from omcli.operations.observe import FileReport
+    from omcli.operations.tick import Ticked
+    from omcli.operations.watch import Event, Opened, Watch
+
+EXAMPLES = """\b
+om watch ~/.claude/projects
+om watch ~/.codex/sessions --preset zora --model ollama/qwen2.5:7b
+om watch notes --glob '*.log' --format text --jsonl | jq -r .text
+om watch --once ~/.claude/projects
+"""
+
+_LONGEST = 86_400.0
+"""Seconds between two looks."""
+_BAD_INPUT = (BadInput, NoInput)
+
+
+@with_shared()
+def watch(
+    run: Run,
+    paths: Annotated[list[str], argument(metavar="PATH...", help="Files and folders.")],
+    *,
+    interval: Annotated[float, option("--interval", metavar="SECONDS", help="How long to rest between looks.")] = 2.0,
+    at_most_every: Annotated[
+        float, option("--at-most-every", metavar="SECONDS", help="How often a file is taken in at most.")
+    ] = 5.0,
+    once: Annotated[bool, option("--once", help="Look once, do what is due, and end.")] = False,
+    glob: Annotated[
+        list[str] | None,
+        option("--glob", metavar="PATTERN", help="Files of folders that count. Repeat it for several."),
+    ] = None,
+    format_: Annotated[str | None, named_format("What the files are. Recognised by content.")] = None,
+    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per row.")] = False,
+    observer: Annotated[str | None, named_provider("observer")] = None,
+    model: Annotated[str | None, named_model()] = None,
+    base_url: Annotated[str | None, named_url()] = None,
+    tolerant: Annotated[bool, best_effort()] = False,
+) -> None:
+    """Follow transcripts as they are written, until Ctrl-C.
+
+    What is new in a file is taken in as soon as nothing more is written to it, or after a few seconds all the same.
+    Then what is due of its sessions is done, as by `om tick`; new rows are printed as by `om observe`. Of a folder,
+    and of all below it, files count that are called *.jsonl or *.ndjson, and those called *.json, *.txt or *.md in
+    which a transcript is recognised; what begins with a dot is left out. A path that is not there yet may come.
+
+    What goes wrong with a file is said once, and it is tried again when it changes. A store that is locked or full
+    is tried again. Several may watch the same files: nothing is done twice. What is kept stays kept, whenever it ends.
+    """
+    _check(run, paths, seconds={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)
+    if format_:
+        from omcli.wiring import check_format
+
+        check_format(format_)
+    say(run, "observer", provider=observer, model=model, base_url=base_url)
+    if run.is_disabled("nothing is taken in"):
+        return
+    shown = _Shown(run, jsonl=jsonl, is_tolerant=tolerant)
+    watching = _watching(run, paths, glob, format_, at_most_every, is_tolerant=tolerant)
+    with run.output.optional():  # a round is finished, though nobody reads what it prints
+        for event in watching.round() if once else watching.rounds(interval):
+            shown.show(event)
+            if run.output.is_lost and not once:
+                break
+    if once:
+        shown.finish()
+
+
+def _check(run: Run, paths: list[str], *, seconds: dict[str, float], once: bool, jsonl: bool) -> None:
+    """Raises BadUsage, and NoInput where none of the paths is there."""
+    for name, given in seconds.items():
+        if not 0 <= given <= _LONGEST:
+            raise BadUsage(f"`{name} {given:g}` is no number of seconds between 0 and {_LONGEST:g}")
+    if run.json and (jsonl or not once):
+        raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream, or `--once`")
+    if "-" in paths:
+        raise BadUsage("standard input cannot be watched", hint="`om observe -` takes it in")
+    missing = [path for path in paths if not os.path.lexists(path)]
+    if len(missing) == len(paths):
+        raise NoInput(f"{missing[0]}: there is no such file or folder", hint="check the path")
+    for path in missing:
+        run.talk.note(f"{path} is not there yet; it is followed when it comes")
+
+
+def _watching(
+    run: Run, paths: list[str], glob: list[str] | None, format_name: str | None, seconds: float, *, is_tolerant: bool
+) -> Watch:
+    """What follows the files. A model that cannot be had is said at once, before any work. Raises Ended."""
+    from omcli.operations.watch import Watch
+    from omcli.wiring.folders import Folders
+
+    is_able = True
+    try:
+        with _opened(run, format_name, is_able=True)():
+            pass
+    except OF_MODELS as error:
+        tell(run, error, is_tolerant=is_tolerant)
+        if not is_tolerant:
+            raise Ended(error.exit_code) from None
+        is_able = False  # messages are kept, and wait
+    return Watch(
+        Folders(paths, glob or ()),
+        _opened(run, format_name, is_able=is_able),
+        when=run.wiring.due(),
+        clock=run.wiring.clock,
+        at_most_every=seconds,
+    )
+
+
+def _opened(run: Run, format_name: str | None, *, is_able: bool) -> Callable[[], AbstractContextManager[Opened]]:
+    """Opens what a round works with: a store anew, which may have been moved or put back from a copy meanwhile."""
+    from functools import partial
+
+    from omcli.memory.record import replace
+    from omcli.operations.observe import Input
+    from omcli.operations.watch import Opened
+
+    @contextmanager
+    def opened() -> Iterator[Opened]:
+        with closing(run.another_wiring()) as wiring:
+
+            def transcript(path: str) -> Input:
+                return Input(name=path, open=partial(wiring.transcript, path, format_name=format_name))
+
+            plain = wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
+            workshop = replace(plain, wait=0.0)  # a session that somebody else is at is looked at again
+            if not is_able:
+                yield Opened(workshop=workshop, studio=None, transcript=transcript)
+                return
+            workshop = wiring.observing(workshop)
+            yield Opened(workshop=workshop, studio=wiring.studio(workshop), transcript=transcript)
+
+    return opened
+
+
+class _Shown:
+    """What is printed and said of a watch; with `--once` also the document, and the code that it ends with."""
+
+    def __init__(self, run: Run, *, jsonl: bool, is_tolerant: bool) -> None:
+        self._run = run
+        self._jsonl = jsonl
+        self._is_tolerant = is_tolerant
+        self._followed: int | None = None
+        self._files: list[dict[str, object]] = []
+        self._sessions: list[dict[str, object]] = []
+        self._failed: dict[str, OmError] = {}
+
+    def show(self, event: Event) -> None:
+        """Prints rows, and says the rest."""
+        from omcli.operations.observe import FileReport
+        from omcli.operations.tick import Ticked
+        from omcli.operations.watch import Trouble
+
+        if isinstance(event, FileReport):
+            self._file(event)
+        elif isinstance(event, Ticked):
+            self._tick(event)
+        elif isinstance(event, Trouble):
+            self._fail(event.error, about=event.about)
+        else:
+            self._run.output.flush()
+            if self._followed is None:
+                self._run.talk.note(f"following {counted(event.files, 'file')}")
+            self._followed = event.files
+
+    def finish(self) -> None:
+        """Prints the document that was asked for, and ends with the code of what went wrong. Raises Ended.
+
+        A file that is no transcript is only reported, unless there is no other.
+        """
+        if self._run.json:
+            found = {"followed": self._followed, "files": self._files, "sessions": self._sessions}
+            self._run.output.document(found)
+        failed = list(self._failed.values())
+        decisive = [error for error in failed if not isinstance(error, _BAD_INPUT)]
+        if self._run.strict or len(failed) >= (self._followed or 0):
+            decisive += failed
+        if decisive:
+            raise Ended(decisive[0].exit_code)
+
+    def _file(self, report: FileReport) -> None:
+        from omcli.cli.observe import summary
+
+        if report.error is not None:
+            self._fail(report.error, about=report.path)
+        elif self._run.json:
+            found = {"path": report.path, "format": report.format, "sessions": list(report.sessions)}
+            self._files.append({**found, "new_messages": report.new_messages, "pending": report.pending})
+        else:
+            self._run.talk.report(summary(report))
+
+    def _tick(self, ticked: Ticked) -> None:
+        from omcli.cli.reflect import summary
+
+        reflection = ticked.reflection
+        rows = (*ticked.rows, *(reflection.rows if reflection else ()), *(reflection.items if reflection else ()))
+        if self._run.json:
+            self._sessions.append({"session": ticked.session, "rows": [full_row(row) for row in rows]})
+        elif self._jsonl:
+            for row in rows:
+                self._run.output.json_line(full_row(row))
+        else:
+            for row in rows:
+                self._run.output.row(row)
+        self._run.output.flush()
+        if ticked.error is not None:
+            self._fail(ticked.error, about=ticked.session)
+        if not self._run.json and (ticked.error is None or rows):
+            parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
+            parts += [summary(reflection)] if reflection else []
+            self._run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
+
+    def _fail(self, error: OmError, *, about: str) -> None:
+        is_tolerant = self._is_tolerant and isinstance(error, OF_MODELS)
+        tell(self._run, error, about=about, is_tolerant=is_tolerant)
+        if not is_tolerant:
+            self._failed[about] = error

@@ -1,0 +1,208 @@
+"""Following files: what is new in them is taken in, and what is due of it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from omcli.memory.errors import (
+    OF_MATERIAL,
+    OF_MODELS,
+    BadInput,
+    InputOutput,
+    LaneTaken,
+    NoInput,
+    OmError,
+    SessionTaken,
+    StaleBatch,
+    TryAgain,
+)
+from omcli.memory.record import record, replace
+from omcli.operations import tick
+from omcli.operations.clock import Clock
+from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.pace import Pace, Stamp
+from omcli.operations.reflect import Studio
+from omcli.operations.tick import Due, Ticked
+from omcli.operations.workshop import Workshop
+
+_ELSEWHERE = (LaneTaken, StaleBatch)
+"""Somebody else is at the session; what they leave is looked at again."""
+_PATIENCE = 60.0
+"""Seconds until a model that failed is asked again, unless there is something new."""
+
+
+@record
+class Looked:
+    """What there is to follow."""
+
+    files: Mapping[str, Stamp]
+    guesses: frozenset[str]
+    """Those of them that may well be no transcripts, and need not."""
+    faults: Mapping[str, OmError]
+    """What could not be looked at, by its name."""
+
+
+class Places(Protocol):
+    """Where the files are."""
+
+    def look(self) -> Looked:
+        """Looks at all of them, at no more cost than that."""
+        ...
+
+    def is_there(self, path: str) -> bool:
+        """Whether a file has not vanished meanwhile."""
+        ...
+
+
+@record
+class Opened:
+    """What a round works with, closed when the round is over."""
+
+    workshop: Workshop
+    """Its observer is not asked: what comes in waits until it is due."""
+    studio: Studio | None
+    """None: nothing is observed or reflected on."""
+    transcript: Callable[[str], Input]
+
+
+@record
+class Trouble:
+    """What keeps something from being looked at or written; it is tried again."""
+
+    about: str
+    """The file or folder; empty for the store."""
+    error: OmError
+
+
+@record
+class Rested:
+    """The end of a round."""
+
+    files: int
+    """How many are followed."""
+
+
+Event = FileReport | Ticked | Trouble | Rested
+
+
+class Watch:
+    """Follows files: round by round it looks, takes in what has changed, and does what is due of that.
+
+    What goes wrong with a file is said once, until it changes; what goes wrong with the store is said once, and tried
+    again. A model that fails is asked again after a minute, one that declines when there is more to show. What
+    somebody else is at is no trouble.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        opened: Callable[[], AbstractContextManager[Opened]],
+        *,
+        when: Due,
+        clock: Clock,
+        at_most_every: float,
+    ) -> None:
+        """`at_most_every` is in seconds: no file is taken in more often."""
+        self._places = places
+        self._opened = opened
+        self._when = when
+        self._clock = clock
+        self._pace = Pace(at_most_every)
+        self._waiting: dict[str, float] = {}
+        """Sessions that are to be looked at again, and when."""
+        self._asked_from = 0.0
+        """When models may be asked again."""
+        self._said: dict[str, str] = {}
+
+    def rounds(self, interval: float) -> Iterator[Event]:
+        """One round after another, `interval` seconds apart. Raises what no later round will mend."""
+        while True:
+            yield from self.round()
+            self._clock.sleep(interval)
+
+    def round(self) -> Iterator[Event]:
+        """One round. Raises what no later one will mend, such as a store of a later version."""
+        looked, now = self._places.look(), self._clock.monotonic()
+        yield from self._faults(looked)
+        due = self._pace.due(looked.files, now)
+        again = [session for session, at in self._waiting.items() if at <= now]
+        if due or again:
+            try:
+                with self._opened() as opened:
+                    yield from self._take_in(opened, looked, due)
+                    for session in again:
+                        yield from self._tick(opened, session)
+                self._said.pop("", None)
+            except (TryAgain, InputOutput) as error:
+                if self._is_news("", error):
+                    yield Trouble(about="", error=error)
+        yield Rested(files=len(looked.files))
+
+    def _faults(self, looked: Looked) -> Iterator[Trouble]:
+        for place, error in looked.faults.items():
+            if self._is_news(place, error):
+                yield Trouble(about=place, error=error)
+
+    def _take_in(self, opened: Opened, looked: Looked, due: Iterable[str]) -> Iterator[Event]:
+        """Takes the files in. Raises what keeps every file from being taken in."""
+        workshop = replace(opened.workshop, observer=None)
+        for path in sorted(due):  # a session comes before its subagents, as their names do
+            (report,) = observe_files([opened.transcript(path)], workshop)
+            error = report.error
+            if error is not None and not isinstance(error, (BadInput, NoInput)):
+                self._pace.tried(path, self._clock.monotonic())
+                if isinstance(error, SessionTaken):
+                    continue
+                raise error
+            self._pace.took(path, looked.files[path], self._clock.monotonic())
+            if self._is_worth_saying(report, looked):
+                yield report
+            if report.new_messages or report.pending:
+                for session in report.sessions:
+                    yield from self._tick(opened, session)
+
+    def _is_worth_saying(self, report: FileReport, looked: Looked) -> bool:
+        path, error = report.path, report.error
+        if error is None:
+            self._said.pop(path, None)
+            return report.new_messages > 0
+        if isinstance(error, BadInput) and path in looked.guesses:
+            return False
+        return (not isinstance(error, NoInput) or self._places.is_there(path)) and self._is_news(path, error)
+
+    def _tick(self, opened: Opened, session: str) -> Iterator[Ticked]:
+        """Does what is due of a session. Raises what keeps every session from being worked on."""
+        self._waiting.pop(session, None)
+        if opened.studio is None:
+            return
+        if self._clock.monotonic() < self._asked_from:
+            self._waiting[session] = self._asked_from
+            return
+        for ticked in tick.tick(opened.studio, self._when, session=session):
+            error = ticked.error
+            if error is None:
+                self._said.pop(session, None)
+            else:
+                self._put_off(session, error)
+            if error is None or (not isinstance(error, _ELSEWHERE) and self._is_news(session, error)):
+                yield ticked
+            elif ticked.rows:
+                yield replace(ticked, error=None)
+            if error is not None and not isinstance(error, (*OF_MODELS, *_ELSEWHERE)):
+                raise error
+
+    def _put_off(self, session: str, error: OmError) -> None:
+        """When a session is looked at again of which not all was done."""
+        if isinstance(error, OF_MATERIAL):
+            return  # the same would come of the same, and cost as much
+        now = self._clock.monotonic()
+        self._waiting[session] = now
+        if isinstance(error, OF_MODELS):
+            self._waiting[session] = self._asked_from = now + _PATIENCE
+
+    def _is_news(self, about: str, error: OmError) -> bool:
+        is_news = self._said.get(about) != error.message
+        self._said[about] = error.message
+        return is_news
