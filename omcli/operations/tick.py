@@ -9,7 +9,7 @@ from omcli.memory.budget import reaches
 from omcli.memory.errors import OF_MATERIAL, LaneTaken, OmError, StaleBatch
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
-from omcli.memory.ports import Pending, SessionSummary
+from omcli.memory.ports import Pending
 from omcli.memory.record import record, replace
 from omcli.operations import reflect
 from omcli.operations.observe_session import observe_session
@@ -62,10 +62,9 @@ class Ticked:
 
 def due(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
     """The sessions of which something is due; nothing is done."""
-    for summary in _sessions(studio.workshop, session):
-        session_id = summary.session.id
-        observe = summary.pending > 0 and _is_due(session_id, studio.workshop, when)
-        fold = summary.observations > 0 and reflect.is_due(session_id, studio)
+    for session_id, has_pending, has_rows in _sessions(studio.workshop, session):
+        observe = has_pending and _is_due(session_id, studio.workshop, when)
+        fold = has_rows and reflect.is_due(session_id, studio)
         if observe or fold:
             yield Ticked(session=session_id, observe=observe, reflect=fold)
 
@@ -104,10 +103,14 @@ def _reflected(session_id: str, studio: Studio) -> Reflection | None:
     return reflection
 
 
-def _sessions(workshop: Workshop, session: str | None) -> Iterator[SessionSummary]:
-    for summary in workshop.store.sessions():
-        if session is None or summary.session.id == session:
-            yield summary
+def _sessions(workshop: Workshop, session: str | None) -> Iterator[tuple[str, bool, bool]]:
+    """All sessions, or the one, whether anything of each waits, and whether any of its rows are in sight."""
+    store = workshop.store
+    if session is None:
+        for summary in store.sessions():
+            yield summary.session.id, summary.pending > 0, summary.observations > 0
+    elif store.session(session) is not None:  # without a look at all the others
+        yield session, store.pending(session).messages > 0, bool(store.visible_tokens(session))
 
 
 def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:

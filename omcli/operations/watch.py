@@ -38,8 +38,6 @@ class Looked:
     """What there is to follow."""
 
     files: Mapping[str, Stamp]
-    guesses: frozenset[str]
-    """Those of them that may well be no transcripts, and need not."""
     faults: Mapping[str, OmError]
     """What could not be looked at, by its name."""
 
@@ -49,6 +47,10 @@ class Places(Protocol):
 
     def look(self) -> Looked:
         """Looks at all of them, at no more cost than that."""
+        ...
+
+    def is_guess(self, path: str) -> bool:
+        """Whether a file may well be no transcript, and need not."""
         ...
 
     def is_there(self, path: str) -> bool:
@@ -157,18 +159,18 @@ class Watch:
                     continue
                 raise error
             self._pace.took(path, looked.files[path], self._clock.monotonic())
-            if self._is_worth_saying(report, looked):
+            if self._is_worth_saying(report):
                 yield report
             if report.new_messages or report.pending:
                 for session in report.sessions:
                     yield from self._tick(opened, session)
 
-    def _is_worth_saying(self, report: FileReport, looked: Looked) -> bool:
+    def _is_worth_saying(self, report: FileReport) -> bool:
         path, error = report.path, report.error
         if error is None:
             self._said.pop(path, None)
             return report.new_messages > 0
-        if isinstance(error, BadInput) and path in looked.guesses:
+        if isinstance(error, BadInput) and self._places.is_guess(path):
             return False
         return (not isinstance(error, NoInput) or self._places.is_there(path)) and self._is_news(path, error)
 

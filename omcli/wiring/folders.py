@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch
+from fnmatch import translate
 
 from omcli.memory.errors import NoInput, OmError
 from omcli.operations.pace import Stamp
 from omcli.operations.watch import Looked
 
-_TRANSCRIPTS = ("*.jsonl", "*.ndjson")
-_GUESSES = ("*.json", "*.txt", "*.md")
-"""What may be a transcript: a reader decides, and says nothing where it is none."""
+_TRANSCRIPTS = (".jsonl", ".ndjson")
+_USUAL = ("*.jsonl", "*.ndjson", "*.json", "*.txt", "*.md")
+"""Of these the others may be transcripts: a reader decides, and says nothing where one is none."""
 
 
 class Folders:
@@ -26,14 +27,20 @@ class Folders:
     def __init__(self, paths: Iterable[str], patterns: Iterable[str] = ()) -> None:
         """`patterns` are those of file names in folders; without any, those that transcripts usually have."""
         self._paths = tuple(paths)
-        self._patterns = tuple(patterns)
+        patterns = tuple(patterns)
+        self._is_guessing = not patterns
+        self._names = re.compile("|".join(map(translate, patterns or _USUAL)))
 
     def look(self) -> Looked:
         """All of them, for the cost of a `stat` each."""
-        look = _Look(self._patterns)
+        look = _Look(self._names)
         for path in self._paths:
             look.at(path)
-        return Looked(files=look.files, guesses=frozenset(look.guesses), faults=look.faults)
+        return Looked(files=look.files, faults=look.faults)
+
+    def is_guess(self, path: str) -> bool:
+        """Whether a file was named by nobody, and may well be no transcript."""
+        return self._is_guessing and not path.endswith(_TRANSCRIPTS) and path not in self._paths
 
     def is_there(self, path: str) -> bool:
         """Whether there is something by this name."""
@@ -43,11 +50,10 @@ class Folders:
 class _Look:
     """One look."""
 
-    def __init__(self, patterns: tuple[str, ...]) -> None:
+    def __init__(self, names: re.Pattern[str]) -> None:
         self.files: dict[str, Stamp] = {}
-        self.guesses: set[str] = set()
         self.faults: dict[str, OmError] = {}
-        self._patterns = patterns
+        self._names = names
         self._seen: set[tuple[int, int]] = set()
 
     def at(self, path: str) -> None:
@@ -89,15 +95,10 @@ class _Look:
                 try:
                     if entry.is_dir():
                         yield entry.path
-                    elif self._is_wanted(entry.name) and entry.is_file():
+                    elif self._names.match(entry.name) and entry.is_file():
                         self._file(entry.path, entry.stat())
-                        if not self._patterns and not _is_one(entry.name, _TRANSCRIPTS):
-                            self.guesses.add(entry.path)
                 except OSError:
                     continue  # gone, or a link that leads nowhere
-
-    def _is_wanted(self, name: str) -> bool:
-        return _is_one(name, self._patterns or (*_TRANSCRIPTS, *_GUESSES))
 
     def _file(self, path: str, found: os.stat_result) -> None:
         if self._is_first(found):
@@ -109,7 +110,3 @@ class _Look:
         is_first = key not in self._seen
         self._seen.add(key)
         return is_first
-
-
-def _is_one(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch(name, pattern) for pattern in patterns)
