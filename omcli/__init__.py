@@ -1,3 +1,49 @@
 """A durable memory for LLM agents."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omcli.compressor import Context, ContextCompressor, Stats, Worked
+    from omcli.memory.errors import (
+        BadConfiguration,
+        BadInput,
+        BadUsage,
+        CannotCreate,
+        InputOutput,
+        NoInput,
+        NotAllowed,
+        OmError,
+        ProviderFailed,
+        TryAgain,
+    )
+    from omcli.memory.message import Message, Role
+    from omcli.memory.observation import Observation
+    from omcli.operations.ingest import Ingested
+
 __version__ = "0.1.0"
+__all__ = [
+    "BadConfiguration", "BadInput", "BadUsage", "CannotCreate", "Context", "ContextCompressor", "Ingested",
+    "InputOutput", "Message", "NoInput", "NotAllowed", "Observation", "OmError", "ProviderFailed", "Role", "Stats",
+    "TryAgain", "Worked",
+]  # fmt: skip
+
+_ELSEWHERE = {
+    "Message": "memory.message", "Role": "memory.message", "Observation": "memory.observation",
+    "Context": "compressor", "ContextCompressor": "compressor", "Ingested": "compressor", "Stats": "compressor",
+    "Worked": "compressor",
+}  # fmt: skip
+"""Where names are that no error has; each is imported when it is asked for."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    from importlib import import_module  # noqa: PLC0415 - `om` starts by importing this
+
+    value = getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'memory.errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

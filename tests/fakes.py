@@ -123,6 +123,13 @@ class MemoryStore:
         first = [kept for kept in self._messages if kept.session == session]
         return all(kept == wanted for kept, wanted in zip(first, expected, strict=False))
 
+    def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
+        return tuple(identity in self._identities for identity in identities)
+
+    def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
+        own = [kept for kept in self._messages if kept.session == session]
+        return tuple(own[max(0, len(own) - count) :])
+
     def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
         terms, bookmarks = self._bookmarks.get(_well_formed(origin.path), ("", ()))
         return bookmarks if terms == _well_formed(origin.terms) else ()

@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import LARGEST, Run, named_notation, named_session, with_shared
-from omcli.memory.budget import budgets
+from omcli.cli.options import Run, named_notation, named_session, with_shared
 from omcli.memory.errors import BadUsage
 from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
 
 if TYPE_CHECKING:
-    from omcli.memory.budget import Budgets
-    from omcli.memory.context_pack import Choice
     from omcli.memory.notation import Notation
     from omcli.operations.context import Place
-    from omcli.settings.settings import ContextSettings, Settings
 
 EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
@@ -95,42 +91,16 @@ def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None]
     contexted = pack(
         run.wiring.reading,
         _place(run, session),
-        budgets=_budgets(run.settings, most),
+        budgets=run.wiring.budgets(most),
         counter=run.counter,
         now=run.wiring.clock.now(),
         to=layout,
         notation=notation,
-        choice=_choice(run.settings.context),
+        choice=run.wiring.choice,
     )
     if contexted.note:
         run.talk.note(contexted.note)
     run.output.text(contexted.pack.printed)
-
-
-def _budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
-    """What was asked for, over what the settings say of tiers; one that is not printed by them has nothing."""
-    tiers = settings.context
-    usual = {Tier.CROSS: tiers.cross, Tier.SESSION: tiers.session, Tier.TAIL: tiers.tail}
-    if settings.scope == "session":
-        usual[Tier.CROSS] = 0
-    defaults = {tier: most if tier in tiers.order else 0 for tier, most in usual.items()}
-    most = {name: tokens if tokens is None else min(tokens, LARGEST) for name, tokens in asked.items()}
-    return budgets(**most, defaults=defaults)
-
-
-def _choice(said: ContextSettings) -> Choice:
-    from omcli.memory.context_pack import Choice
-    from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT
-
-    order = tuple(map(Tier, said.order))
-    return Choice(
-        reflections=said.reflections,
-        others=said.observations,
-        is_recent=said.select == "recent",
-        is_descending=said.render == "desc",
-        fading=TIME_CONSTANT if said.rank == "time-constant" else HALF_LIFE,
-        order=(*order, *(tier for tier in Tier if tier not in order)),
-    )
 
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -> None:

@@ -125,27 +125,15 @@ class Run:
     @cached_property
     def counter(self) -> TokenCounter:
         """The token counter that was asked for. Where it can't be had that is said, and the default one counts."""
-        try:
-            return self.wiring.counter(self.settings.counter)
-        except BadConfiguration as error:
-            self._warn(f"{error.message}; counting with the default counter")
-        except BadUsage as error:
-            if self._flags["counter"] is not None:
-                raise
-            self._warn(f"`{self.settings.origin('counter')}`: {error.message}; counting with the default counter")
-        return self.wiring.counter(None)
+        return self.wiring.counter_or_default(self._warn)
 
     def notation(self, asked: str | None) -> Notation:
         """How rows are written: as asked for on the command line, else as the settings say."""
-        from omcli.memory.notation import WORDS, named
+        if asked is None:
+            return self.wiring.notation_or_default(self._warn)
+        from omcli.memory.notation import named
 
-        if asked is not None:
-            return named(asked)
-        try:
-            return named(self.settings.notation)
-        except BadUsage as error:
-            self._warn(f"`{self.settings.origin('notation')}`: {error.message}; writing `{WORDS.name}`")
-        return WORDS
+        return named(asked)
 
     def is_disabled(self, undone: str) -> bool:
         """Whether nothing is to be written; people are told then who says so, and what is left undone."""

@@ -7,6 +7,9 @@ from collections import Counter
 from omcli.memory.message import Message, Role, content_digest, digest
 
 _SECOND = len("2026-01-25T10:47:18")
+_TWINS = {"openai": "anthropic", "anthropic": "openai"}
+"""Plain turns are the same in both, and which of the two a list is shows only when a tool has been called."""
+_OF_BOTH = (Role.USER, Role.ASSISTANT)
 
 
 class Identities:
@@ -23,7 +26,9 @@ class Identities:
     def __init__(self, session: str, *, format_name: str, copies: bool, before: Counter[int] | None = None) -> None:
         """`before` is `counted()` of the reading that this one goes on with."""
         self._session = digest("session", format_name, session)
-        self._anywhere = digest("format", format_name) if copies else self._session
+        twin = _TWINS.get(format_name)
+        self._twin = twin and digest("session", twin, session)
+        self._anywhere = digest("format", format_name) if copies else None
         self._before = before or Counter[int]()
 
     def counted(self) -> Counter[int]:
@@ -36,24 +41,44 @@ class Identities:
         return identity
 
     def ever(self, message: Message) -> tuple[str, str | None]:
-        """The identity of the next message, and the one that stores of schema 1 have it under, where it is another."""
-        placed = self._placed(message, content_digest(message))
+        """The identity of the next message, and the one that it may have had formerly, where it is another: in stores
+        of schema 1, or in a list that was still taken for one of the other kind."""
+        content = content_digest(message)
+        if message.id is not None:
+            return self._ever(message, content, 0)
+        short = self._short(message, content)
+        self._before[short] += 1
+        return self._ever(message, content, self._before[short] - 1)
+
+    def nth(self, message: Message, before: int) -> tuple[str, str | None]:
+        """What `ever` gives for a message that came so often before."""
+        return self._ever(message, content_digest(message), before)
+
+    def short(self, message: Message) -> int:
+        """What messages without an id are counted under: the same for those that differ in nothing but their count."""
+        return self._short(message, content_digest(message))
+
+    def _ever(self, message: Message, content: str, before: int) -> tuple[str, str | None]:
         formerly = None
         if message.role is Role.RESULT and message.tool is not None:
-            formerly = self._placed(message, content_digest(message, tool_of_result=True))
+            formerly = self._placed(message, content_digest(message, tool_of_result=True), self._session)
+        elif self._twin is not None and message.role in _OF_BOTH:
+            formerly = self._placed(message, content, self._twin)
+        placed = self._placed(message, content, self._session)
         if message.id is not None:
             return placed, formerly
-        # Counted under 8 bytes of the digest: a long transcript has many messages, and memory is not to grow with it.
-        short = int(placed[:16], 16)
-        nth = str(self._before[short])
-        self._before[short] += 1
-        return digest(placed, nth), formerly and digest(formerly, nth)
+        return digest(placed, str(before)), formerly and digest(formerly, str(before))
 
-    def _placed(self, message: Message, content: str) -> str:
+    def _short(self, message: Message, content: str) -> int:
+        # 8 bytes of the digest: a long transcript has many messages, and memory is not to grow with it.
+        return int(self._placed(message, content, self._session)[:16], 16)
+
+    def _placed(self, message: Message, content: str, session: str) -> str:
         """The content with what tells where and when it was written."""
+        anywhere = self._anywhere or session
         if message.id is not None:
-            return digest(self._anywhere, "id", message.id, message.at, content)
-        scope = self._anywhere if message.at else self._session
+            return digest(anywhere, "id", message.id, message.at, content)
+        scope = anywhere if message.at else session
         # To the second: a program's prompt history keeps no more of the instants that its sessions have.
         return digest(scope, message.at and message.at[:_SECOND], content)
 

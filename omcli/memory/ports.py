@@ -229,6 +229,12 @@ class Store(Protocol):
         begins with anything.
         """
 
+    def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
+        """For each identity whether its message was ever taken in, be it there or gone."""
+
+    def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
+        """The last messages of a session to arrive, oldest first, at most so many."""
+
     def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
         """How far a file was taken in, by ascending offset; none where it was read on other terms."""
 

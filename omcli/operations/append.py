@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from omcli.memory.bookmark import Bookmark, Earlier, Notes, as_json
 from omcli.memory.errors import SessionTaken
@@ -28,7 +28,10 @@ _PICTURES = 16 << 20
 class Intake:
     """Messages of one reading on their way into the store; what it counts is what has been kept so far."""
 
-    def __init__(self, conversations: Conversations, workshop: Workshop) -> None:
+    def __init__(
+        self, conversations: Conversations, workshop: Workshop, *, before: Mapping[str, Counter[int]] | None = None
+    ) -> None:
+        """`before`: of a session that these messages go on in, how often each came before (`Identities.counted`)."""
         self.new, self.known = Tally(), Tally()
         """Messages that were not in the store, and those that were, or that came twice."""
         self.redactions: Counter[str] = Counter()
@@ -39,7 +42,9 @@ class Intake:
         """Places before which everything is kept by now; where nothing was read, none."""
         self.conversations = conversations
         self._workshop = workshop
-        self._identities: dict[str, Identities] = {}
+        self._identities: dict[str, Identities] = {
+            session_id: conversations.identities(session_id, counts) for session_id, counts in (before or {}).items()
+        }
         if conversations.earlier is not None:
             self._take_up(conversations.earlier)
 

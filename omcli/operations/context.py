@@ -17,8 +17,6 @@ _CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
 _SHARED_CANDIDATES = 150
 """The same for rows of other sessions, written by hand and observed ones apart: fewer are shown."""
-_PENDING_TOKENS = 200_000
-"""Messages that wait are counted as far as that, however much a pack may hold."""
 _EXCERPTS = 6
 """Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
 
@@ -75,7 +73,7 @@ def context(
         now=now,
         to=to,
         notation=notation,
-        pending=_pending(store, session, budgets) if session else 0,
+        pending=store.pending(session.id).messages if session else 0,
         choice=choice,
     )
     return Contexted(pack=packed, note=note)
@@ -109,12 +107,6 @@ def _cross(store: Store, project: str | None, session: Session | None, *, bare: 
 
 def _last_messages(store: Store, session: Session, budgets: Budgets) -> tuple[KeptMessage, ...]:
     return store.tail(session.id, max_tokens=_EXCERPTS * budgets.tail) if budgets.tail > 0 else ()
-
-
-def _pending(store: Store, session: Session, budgets: Budgets) -> int:
-    """Messages that no observation covers yet, as far as a pack could show them."""
-    uncovered = store.unobserved(session.id, max_tokens=min(_PENDING_TOKENS, _EXCERPTS * max(1, budgets.total)))
-    return len(uncovered.messages) if uncovered else 0
 
 
 def _rows(store: Store, session: Session, budgets: Budgets, *, bare: bool) -> tuple[Observation, ...]:

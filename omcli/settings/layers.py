@@ -62,7 +62,9 @@ class Layers:
         self._preset = _kept(self._of_preset(), under=self._said)
 
     def settings(self) -> Settings:
-        """Everything settled. Raises BadUsage for a flag that makes no sense."""
+        """Everything settled. Raises BadUsage for a flag that makes no sense, or that there is no key for."""
+        for key in self._said.keys() - KEYS.keys():
+            raise BadUsage(f"there is no key `{key}`{_meant(key)}")
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # shares are of that
@@ -78,7 +80,7 @@ class Layers:
     def _take(self, key: str, said: Said, values: dict[str, Any]) -> bool:
         """Puts a value where it belongs; where it makes none, that is said."""
         whole = values.get("effective_context", DEFAULTS.effective_context)
-        if said.by == FLAG and not isinstance(said.value, str):
+        if said.by == FLAG and isinstance(said.value, Path):
             values[key] = said.value
             return True
         try:

@@ -48,7 +48,8 @@ def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, conf
 
     What makes no sense in a variable or a file is left out, with a warning, and the preset's value holds. Unknown keys
     of files are warned of; unknown variables are somebody else's. Raises BadConfiguration for an unknown preset that a
-    flag names and for a file that was asked for and cannot be read, BadUsage for a flag that makes no sense.
+    flag names and for a file that was asked for and cannot be read, BadUsage for a flag that makes no sense, or that
+    there is no key for.
     """
     asked = {key: value for key, value in flags.items() if value is not None}
     variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text.strip()}

@@ -105,7 +105,7 @@ def _one(kind: str, said: object, whole: int, folder: Path | None) -> object:
         return _READERS[kind](said)
     if kind.startswith("tuple["):
         each = kind.removeprefix("tuple[").removesuffix(", ...]")
-        listed = said if isinstance(said, list) else [part.strip() for part in _text(said).split(",")]
+        listed = said if isinstance(said, list | tuple) else [part.strip() for part in _text(said).split(",")]
         return tuple(_one(each, part, whole, folder) for part in listed)
     return _choice(said, get_args(getattr(settings, kind)))
 

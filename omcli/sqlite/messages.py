@@ -55,6 +55,18 @@ def _taken(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[b
     return found
 
 
+def known(connection: sqlite3.Connection, identities: Iterable[str]) -> tuple[bool, ...]:
+    """For each identity whether it was taken in before."""
+    asked = [bytes.fromhex(identity) for identity in identities]
+    taken = _taken(connection, asked)
+    return tuple(identity in taken for identity in asked)
+
+
+def newest(connection: sqlite3.Connection, *, session: int, count: int) -> tuple[KeptMessage, ...]:
+    """The last messages of a session to arrive, oldest first."""
+    return _select(connection, "WHERE m.session = ? ORDER BY m.seq DESC LIMIT ?", (session, count))[::-1]
+
+
 def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
     """Whether the session's first messages are those of these identities, as far as both of them go."""
     expected: list[int | None] = []

@@ -10,11 +10,14 @@ _DEAD = frozenset("ZX")
 """States of a Linux program that has ended and is only waiting for its parent to notice."""
 
 
-def this_process() -> str:
-    """This program as `host:pid:start`. The start tells it from a later one that is given the same pid."""
+def this_process(worker: str = "") -> str:
+    """This program as `host:pid:start`. The start tells it from a later one that is given the same pid.
+
+    Behind it, as `/worker`, the one of those that work in it.
+    """
     pid = os.getpid()
     state = _state_and_start(pid)
-    return f"{os.uname().nodename}:{pid}:{state[1] if state else _UNKNOWN}"
+    return f"{os.uname().nodename}:{pid}:{state[1] if state else _UNKNOWN}{worker and f'/{worker}'}"
 
 
 def is_gone(owner: str) -> bool:
@@ -41,9 +44,9 @@ def named(owner: str) -> str:
 
 
 def _parts(owner: str) -> tuple[str, int, str]:
-    """Host, pid and start; pid 0 where the text names no owner."""
+    """Host, pid and start, of whichever worker; pid 0 where the text names no owner."""
     host, _, rest = owner.partition(":") if owner.count(":") == 2 else ("", "", "")
-    pid, _, start = rest.partition(":")
+    pid, _, start = rest.partition("/")[0].partition(":")
     return host, int(pid) if pid.isascii() and pid.isdecimal() else 0, start
 
 

@@ -297,6 +297,17 @@ class SqliteStore:
             number = session_table.number(connection, session)
             return number is None or message_table.begins_with(connection, identities, session=number)
 
+    def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
+        """Which messages were taken in before."""
+        with self._reading() as connection:
+            return message_table.known(connection, identities)
+
+    def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
+        """The last messages to arrive."""
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            return message_table.newest(connection, session=number, count=count) if number is not None else ()
+
     def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
         """The end of a session's main thread."""
         with self._reading() as connection:

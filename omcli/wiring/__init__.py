@@ -6,12 +6,18 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from omcli.memory.errors import BadConfiguration, BadUsage
+from omcli.settings.resolve import FLAG
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.budget import Budgets
+    from omcli.memory.context_pack import Choice
+    from omcli.memory.notation import Notation
     from omcli.memory.ports import Batch, TokenCounter
     from omcli.memory.roles import Observed
     from omcli.memory.transcript import Transcript
@@ -50,10 +56,11 @@ class _Rules:
 class Wiring:
     """What one run works with, made from its settings."""
 
-    def __init__(self, settings: Settings, *, now: str | None = None) -> None:
-        """`now` pins the clock to an instant."""
+    def __init__(self, settings: Settings, *, now: str | None = None, worker: str = "") -> None:
+        """`now` pins the clock to an instant; `worker` tells apart who works at the same time in one process."""
         self.settings = settings
         self._now = now
+        self._worker = worker
         self._opened: list[SqliteStore] = []
 
     @cached_property
@@ -68,6 +75,63 @@ class Wiring:
         from omcli.tokenizers.table import DEFAULT, counter
 
         return counter(name or DEFAULT)
+
+    def counter_or_default(self, warn: Callable[[str], None]) -> TokenCounter:
+        """The token counter of the settings; where it can't be had that is said, and the default one counts.
+
+        Raises BadUsage where a flag names one that does not exist.
+        """
+        try:
+            return self.counter(self.settings.counter)
+        except BadConfiguration as error:
+            warn(f"{error.message}; counting with the default counter")
+        except BadUsage as error:
+            if self.settings.origin("counter") == FLAG:
+                raise
+            warn(f"`{self.settings.origin('counter')}`: {error.message}; counting with the default counter")
+        return self.counter(None)
+
+    def notation_or_default(self, warn: Callable[[str], None]) -> Notation:
+        """How rows are written by the settings; where that is no notation it is said, and words are written."""
+        from omcli.memory.notation import WORDS, named
+
+        try:
+            return named(self.settings.notation)
+        except BadUsage as error:
+            warn(f"`{self.settings.origin('notation')}`: {error.message}; writing `{WORDS.name}`")
+        return WORDS
+
+    def budgets(self, asked: Mapping[str, int | None]) -> Budgets:
+        """What is asked for of a pack (`total`) and of its tiers, over what the settings say of tiers; one that is not
+        printed by them has nothing."""
+        from omcli.memory.budget import UNLIMITED, budgets
+        from omcli.memory.tier import Tier
+
+        tiers = self.settings.context
+        usual = {Tier.CROSS: tiers.cross, Tier.SESSION: tiers.session, Tier.TAIL: tiers.tail}
+        if self.settings.scope == "session":
+            usual[Tier.CROSS] = 0
+        defaults = {tier: most if tier in tiers.order else 0 for tier, most in usual.items()}
+        most = {name: tokens if tokens is None else min(tokens, UNLIMITED) for name, tokens in asked.items()}
+        return budgets(**most, defaults=defaults)
+
+    @property
+    def choice(self) -> Choice:
+        """Which rows go into a pack, and in which order, by the settings."""
+        from omcli.memory.context_pack import Choice
+        from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT
+        from omcli.memory.tier import Tier
+
+        said = self.settings.context
+        order = tuple(map(Tier, said.order))
+        return Choice(
+            reflections=said.reflections,
+            others=said.observations,
+            is_recent=said.select == "recent",
+            is_descending=said.render == "desc",
+            fading=TIME_CONSTANT if said.rank == "time-constant" else HALF_LIFE,
+            order=(*order, *(tier for tier in Tier if tier not in order)),
+        )
 
     @cached_property
     def store(self) -> SqliteStore:
@@ -246,7 +310,7 @@ class Wiring:
         """Who holds the leases of this process."""
         from omcli.sqlite.owner import this_process
 
-        return this_process()
+        return this_process(self._worker)
 
 
 def _size(file: Path) -> int | None:

@@ -1,0 +1,401 @@
+"""The Python API: a session's memory for a program that runs an agent. What it does, `om` does on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from omcli.memory.dates import instant
+from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, OmError, StaleBatch
+from omcli.memory.message import Message
+from omcli.memory.observation import Observation
+from omcli.memory.record import record, replace
+from omcli.operations.ingest import Ingested
+from omcli.settings.resolve import resolve
+from omcli.wiring import Wiring
+
+if TYPE_CHECKING:
+    from omcli.memory.context_pack import ContextPack
+    from omcli.memory.notation import Notation
+    from omcli.memory.transcript import Transcript
+    from omcli.operations.reflect import Reflection, Studio
+
+_OBJECTS = count(1)
+"""Tells apart the compressors of a process."""
+
+
+@record
+class Stats:
+    """What a context comes to. All tokens are counted by `counter`."""
+
+    working: int
+    """Tokens of the last messages as printed."""
+    session: int
+    """Of what was observed in the session."""
+    cross: int
+    """Of what other sessions left behind, and of lasting items."""
+    total: int
+    """Of the three together."""
+    pending: int
+    """Messages of the session that no observation covers yet."""
+    counter: str
+    """The token counter, by name."""
+    budget: int
+    """The most tokens that `Context.text` may have."""
+
+
+@record
+class Context:
+    """What an agent should know, at one moment."""
+
+    text: str
+    """All of it as `om context` prints it, at most `stats.budget` tokens; empty where there is nothing."""
+    memory: str
+    """The same without the last messages: for the system prompt of an agent that is given `messages` as well."""
+    cross: str
+    """The tier of other sessions, as it stands in `text`."""
+    session: str
+    """The tier of this session."""
+    working: str
+    """The last messages."""
+    messages: tuple[Mapping[str, object], ...]
+    """The last messages in OpenAI's chat shape, oldest first, each call with its result: an agent can go on from them.
+
+    Long results and arguments are excerpts. `ingest` knows them again.
+    """
+    stats: Stats
+
+
+@record
+class Worked:
+    """What observing and reflecting have come to."""
+
+    observations: tuple[Observation, ...] = ()
+    """Rows written, oldest first."""
+    reflections: tuple[Observation, ...] = ()
+    """Rows that took the place of others."""
+    items: tuple[Observation, ...] = ()
+    """Lasting facts for later sessions."""
+    pending: int = 0
+    """Messages that no observation covers yet."""
+    error: OmError | None = None
+    """What kept the rest from being done; what had been done by then stays done."""
+    warnings: tuple[str, ...] = ()
+    """What people should know."""
+
+
+class ContextCompressor:
+    """The memory of one session of an agent, in `om`'s store.
+
+    `ingest` what is said, `build_context` before the model is called, and `tick` now and then, in a thread of its own
+    where a model observes. Any of them may happen in any process: all that is remembered is in the store, and `om`
+    works on the same session at the same time.
+
+    Every call opens the store and closes it again (some milliseconds), and nothing is held in between. So one
+    compressor may be used by several threads, and after a fork: `ingest` and `build_context` wait for no `tick`, and
+    of several that `tick`, `flush` or `reflect` one works while the others wait. Nothing is printed.
+
+    All errors are OmErrors.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        *,
+        db: str | Path | None = None,
+        preset: str | None = None,
+        config: str | Path | None = None,
+        counter: str | None = None,
+        wait: float | None = None,
+        settings: Mapping[str, object] | None = None,
+        project: str | Path | None = None,
+        now: str | None = None,
+    ) -> None:
+        """The memory of the session with this id, which need not exist.
+
+        Settings are those of the command line: what is given here, before `OM_*` variables, the project's file, the
+        user's (or `config`) and the `preset`. `db` is the store, `counter` counts tokens, `wait` is how many seconds
+        to wait for others that write, and `settings` says anything else by its key: `{"observe.tokens": 4000}`.
+        `om config` lists the keys. They are settled now, once.
+
+        `project` is the folder within which memory is shared between sessions; the current directory if left out.
+        `now` pins the clock to an instant like `2026-01-28T09:30:00Z`.
+
+        Raises BadUsage for what makes no sense, BadConfiguration for an unknown preset and a `config` that can't be
+        read.
+        """
+        if not session.strip():
+            raise BadUsage("the id of the session is empty")
+        self.session = session
+        given = {"db": _absolute(db), "preset": preset, "counter": counter, "wait": None if wait is None else str(wait)}
+        found = resolve({**(settings or {}), **_said(given)}, os.environ, config=_absolute(config))
+        self.settings = replace(found, db=found.db.absolute())
+        self._project = str(_absolute(project) or Path.cwd())
+        self._now = _pinned(now)
+        self._worker = f"{next(_OBJECTS)}"
+        self._working = Lock()
+        self._keeps_pictures: bool | None = None
+        self._is_closed = False
+        self._warnings = list(self.settings.warnings)
+        with self._wired() as wiring:
+            self._counter = wiring.counter_or_default(self._warnings.append)
+            self._notation = wiring.notation_or_default(self._warnings.append)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the settings made no sense and is not followed, in words for people."""
+        return tuple(self._warnings)
+
+    def ingest(self, messages: Mapping[str, object] | Message | Iterable[Mapping[str, object] | Message]) -> Ingested:
+        """Keeps messages, without secrets; nobody observes them yet, and no model is asked.
+
+        A list is the conversation as the agent has it, from its beginning or from anywhere in it, also from what
+        `build_context` gave: what follows the messages that are known is new. So it may be given again whenever it
+        has grown. A single message, not in a list, is what was said next: it is new also where the same was said
+        before, unless it has an `id`, or a time (`timestamp`), by which it is known.
+
+        A message is a dict in the shape of OpenAI's chat interface or Anthropic's Messages, where objects of their
+        SDKs may stand in the place of dicts, or a `Message`. System messages are not kept, nor what om printed.
+
+        Raises BadInput for what is no message, StoreLocked where another process writes for longer than `wait`, and
+        CannotCreate, InputOutput, BadConfiguration where the store can't be had.
+        """
+        is_next = isinstance(messages, Mapping | Message)
+        listed = [messages] if isinstance(messages, Mapping | Message) else list(messages)
+        with self._wired() as wiring:
+            transcript = _transcript(listed)
+            if wiring.settings.disabled or transcript is None:
+                return Ingested()
+            from omcli.operations.ingest import ingest
+
+            workshop = replace(wiring.workshop(self._counter), observer=None, keeps_pictures=self._keeps(wiring))
+            return ingest(transcript, workshop, session=self.session, project=self._project, is_next=is_next)
+
+    def build_context(self, budget: int | None = None) -> Context:
+        """What the agent should know now, in at most `budget` tokens; by the settings if left out.
+
+        It is of what is in the store at this moment: nothing is written, no lock is taken, no model is asked. Raises
+        BadUsage for a budget below zero, and InputOutput, BadConfiguration where the store can't be read.
+        """
+        if budget is not None and budget < 0:
+            raise BadUsage(f"a budget of {budget} tokens is none")
+        from omcli.operations.context import Place, context
+
+        with self._wired() as wiring:
+            said = wiring.settings
+            place = Place(project=self._project, session=self.session, is_everywhere=said.scope == "global")
+            contexted = context(
+                wiring.reading,
+                place,
+                budgets=wiring.budgets({"total": said.context.budget if budget is None else budget}),
+                counter=self._counter,
+                now=wiring.clock.now(),
+                notation=self._notation,
+                choice=wiring.choice,
+            )
+            return _context(contexted.pack, self._notation, wiring)
+
+    def tick(self) -> Worked:
+        """Does what is due by the settings: observes what waits, then reflects. Usually that is nothing.
+
+        What goes wrong - a model that fails, somebody else who is at the session - is said in the report's `error`:
+        messages are kept and wait. Raises only what the store can't be opened for.
+        """
+        from omcli.operations import tick
+
+        warnings: list[str] = []
+        with self._wired() as wiring, self._working:
+            store = wiring.reading
+            if wiring.settings.disabled:
+                return Worked(pending=store.pending(self.session).messages)
+            worked = Worked()
+            try:
+                studio = self._studio(wiring, warnings)
+                for ticked in tick.tick(studio, wiring.due(), session=self.session):
+                    worked = replace(_reflected(ticked.reflection), observations=ticked.rows, error=ticked.error)
+            except OmError as error:
+                worked = Worked(error=error)
+            return self._told(worked, wiring, warnings)
+
+    def flush(self) -> Worked:
+        """Observes everything that waits, be it due or not, then reflects if that is due.
+
+        Raises what goes wrong: ProviderFailed, NotAllowed, BadConfiguration of a model, LaneTaken where somebody else
+        is at the session for longer than `wait`, StoreLocked, InputOutput. What was done before stays done.
+        """
+        from omcli.operations import tick
+
+        warnings: list[str] = []
+        with self._wired() as wiring, self._working:
+            if wiring.settings.disabled:
+                return Worked(pending=wiring.reading.pending(self.session).messages)
+            studio = self._studio(wiring, warnings)
+            worked = Worked(observations=tuple(_observed(self.session, studio)))
+            for ticked in tick.tick(studio, wiring.due(), session=self.session):
+                if ticked.error is not None:
+                    raise ticked.error
+                worked = replace(_reflected(ticked.reflection), observations=(*worked.observations, *ticked.rows))
+            return self._told(worked, wiring, warnings)
+
+    def reflect(self) -> Worked:
+        """Folds what was observed into fewer rows, be it due or not, and writes down what lasts: for a session's end.
+
+        Raises as `flush` does.
+        """
+        from omcli.operations.reflect import reflect_session
+
+        warnings: list[str] = []
+        with self._wired() as wiring, self._working:
+            if wiring.settings.disabled:
+                return Worked(pending=wiring.reading.pending(self.session).messages)
+            worked = _reflected(reflect_session(self.session, self._studio(wiring, warnings)))
+            return self._told(worked, wiring, warnings)
+
+    def close(self) -> None:
+        """Ends it: what is asked of it from now on raises BadUsage. What waits is left for the next `tick`."""
+        self._is_closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _wired(self) -> Iterator[Wiring]:
+        if self._is_closed:
+            raise BadUsage("the compressor is closed")
+        wiring = Wiring(self.settings, now=self._now, worker=self._worker)
+        try:
+            yield wiring
+        finally:
+            wiring.close()
+
+    def _keeps(self, wiring: Wiring) -> bool:
+        """Whether images are kept until they are observed; asked once, for an answer takes an SDK."""
+        if self._keeps_pictures is None:
+            self._keeps_pictures = False
+            with suppress(*OF_MODELS):  # who observes later tells what is wrong
+                self._keeps_pictures = wiring.observing(wiring.workshop(self._counter)).keeps_pictures
+        return self._keeps_pictures
+
+    def _studio(self, wiring: Wiring, warnings: list[str]) -> Studio:
+        return wiring.studio(wiring.observing(wiring.workshop(self._counter, warn=warnings.append)))
+
+    def _told(self, worked: Worked, wiring: Wiring, warnings: Iterable[str]) -> Worked:
+        return replace(worked, pending=wiring.store.pending(self.session).messages, warnings=tuple(warnings))
+
+
+def _said(given: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _absolute(path: str | Path | None) -> Path | None:
+    """A place as it is now: the current directory may be another one later."""
+    return None if path is None else Path(path).expanduser().absolute()
+
+
+def _pinned(now: str | None) -> str | None:
+    moment = None if now is None else instant(now)
+    if now is not None and moment is None:
+        raise BadUsage(f"`{now}` is no time", hint="an instant like 2026-01-28T09:30:00Z")
+    return moment
+
+
+def _transcript(messages: list[Mapping[str, object] | Message]) -> Transcript | None:
+    """Messages as a transcript; None where there are none. Raises BadInput."""
+    from omcli.memory.transcript import Transcript
+
+    own = [message for message in messages if isinstance(message, Message)]
+    if not messages:
+        return None
+    if len(own) == len(messages):
+        return Transcript(format="openai", items=own)
+    for number, message in enumerate(messages, start=1):
+        if not isinstance(message, Mapping):
+            kind = type(message).__name__
+            raise BadInput(f"message {number} is a {kind}", hint="all of them are dicts, or all are `omcli.Message`s")
+    from io import BytesIO
+
+    from omcli.wiring.inputs import transcript_in
+
+    return transcript_in(BytesIO("\n".join(map(_as_json, messages)).encode("ascii")))
+
+
+def _as_json(message: object) -> str:
+    try:
+        return json.dumps(message, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"a message cannot be written as JSON: {error}") from None
+
+
+def _plain(value: object) -> object:
+    """What stands in JSON for an object of an SDK, or for another kind of mapping. Raises TypeError."""
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json", exclude_none=True)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"it holds a {type(value).__name__}")
+
+
+def _observed(session: str, studio: Studio) -> Iterator[Observation]:
+    """Observes until nothing waits; where somebody else was quicker with a batch, what is left."""
+    from omcli.operations.observe_session import observe_session
+
+    while True:
+        try:
+            for step in observe_session(session, studio.workshop):
+                yield from step.rows
+        except StaleBatch:
+            continue
+        return
+
+
+def _reflected(reflection: Reflection | None) -> Worked:
+    return Worked(reflections=reflection.rows, items=reflection.items) if reflection else Worked()
+
+
+def _context(pack: ContextPack, notation: Notation, wiring: Wiring) -> Context:
+    """A pack as a value of the API."""
+    from omcli.memory.layouts.chat import conversation
+    from omcli.memory.layouts.layout import Head, Shown
+    from omcli.memory.layouts.text import Text
+    from omcli.memory.tier import Tier
+
+    head = Head(
+        session=pack.session,
+        counter=pack.counter,
+        budgets=pack.budgets,
+        pending=pack.pending,
+        notation=notation,
+        order=wiring.choice.order,
+    )
+    layout = Text(head=head)
+    shown = Shown(cross=pack.cross, session=pack.observations, tail=pack.turns)
+    parts = {tier: layout.part(tier, shown) for tier in Tier}
+    return Context(
+        text=pack.printed,
+        memory=layout.block(parts[tier] for tier in head.order if tier is not Tier.TAIL),
+        cross=parts[Tier.CROSS],
+        session=parts[Tier.SESSION],
+        working=parts[Tier.TAIL],
+        messages=tuple(conversation(pack.turns)),
+        stats=Stats(
+            working=pack.tokens[Tier.TAIL],
+            session=pack.tokens[Tier.SESSION],
+            cross=pack.tokens[Tier.CROSS],
+            total=sum(pack.tokens.values()),
+            pending=pack.pending,
+            counter=pack.counter,
+            budget=pack.budgets.total,
+        ),
+    )

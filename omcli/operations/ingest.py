@@ -1,0 +1,180 @@
+"""Taking in what an agent hands over as it works: one message, or its whole conversation again at every turn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+
+from omcli.memory.errors import BadInput
+from omcli.memory.identity import Identities
+from omcli.memory.message import Message
+from omcli.memory.record import field, record
+from omcli.memory.redaction import redact
+from omcli.memory.text import clean
+from omcli.memory.transcript import Facts, Transcript
+from omcli.operations.append import Intake
+from omcli.operations.conversations import Conversations
+from omcli.operations.tally import Tally
+from omcli.operations.workshop import Workshop
+
+_ENOUGH = 200
+"""Messages in a row that agree: nobody looks at more."""
+_NO_COINCIDENCE = 3
+"""By so many in a row a list is known to go on from the last messages although something before them was changed."""
+
+
+@record
+class Ingested:
+    """What became of messages that were handed over."""
+
+    new: int = 0
+    """Messages that were not kept before."""
+    known: int = 0
+    """Those that were."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """What gave no message, by reason: `injected` are system messages, and what om printed itself."""
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """What of it may have been a message."""
+    redactions: Mapping[str, int] = field(default_factory=dict)
+    """Secrets taken out, by rule."""
+    pending: int = 0
+    """Messages of the session that no observation covers yet."""
+
+
+def ingest(
+    transcript: Transcript, workshop: Workshop, *, session: str, project: str | None = None, is_next: bool = False
+) -> Ingested:
+    """Keeps messages of a session, each once; nobody observes them yet.
+
+    They are the session's conversation, from its beginning or from anywhere in it: new is what follows the messages
+    that are known. With `is_next` they are what was said next: new as well where the same was said before, unless
+    their own id or time tells that they are known. A session that is in no project yet is put into `project`.
+
+    Raises BadInput where nothing is a message, StoreLocked, and InputOutput.
+    """
+    tally, said = Tally(), list[Message]()
+    for item in transcript.items:
+        tally.add(item)
+        if isinstance(item, Message):
+            said.append(item)
+    if tally.found_nothing:
+        raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
+    taking = _Taking(transcript, session, project, workshop)
+    if is_next:
+        for message in said:
+            taking.keep_next(message)
+    elif said:
+        taking.keep_conversation(said)
+    return Ingested(
+        new=taking.new,
+        known=taking.known,
+        skipped=dict(tally.skipped),
+        faults=dict(tally.faults),
+        redactions=dict(taking.redactions),
+        pending=workshop.store.pending(session).messages,
+    )
+
+
+class _Taking:
+    """Messages on their way into a session."""
+
+    def __init__(self, transcript: Transcript, session: str, project: str | None, workshop: Workshop) -> None:
+        self.new = self.known = 0
+        self.redactions: Counter[str] = Counter()
+        self._format, self._copies = transcript.format or "", transcript.copies
+        self._session, self._project = session, project
+        self._workshop = workshop
+
+    def keep_next(self, message: Message) -> None:
+        """Keeps what was said next. Where somebody else keeps the same at this moment, that was another one."""
+        is_new = False
+        while not is_new:
+            is_new = self._keep([message], self._counted([message])) == 1
+            if _is_told_apart(message):
+                self.known += not is_new
+                return
+
+    def keep_conversation(self, messages: Sequence[Message]) -> None:
+        """Keeps what of a conversation is not kept yet."""
+        known = self._known_beginning(messages)
+        if not known and self._is_first(messages[0]):
+            # From its beginning, as a file of it is read: each is known by how often the same came before.
+            self.known += len(messages) - self._keep(messages, Counter())
+        else:
+            rest = messages[known:]
+            self.known += len(messages) - self._keep(rest, self._counted(rest))
+
+    def _keep(self, messages: Sequence[Message], before: Counter[int]) -> int:
+        """How many of them are new; `before` is how often each came before."""
+        if not messages:
+            return 0
+        facts = [Facts(cwd=self._project)] if self._project else []
+        transcript = Transcript(format=self._format, copies=self._copies, items=[*facts, *messages])
+        conversations = Conversations(transcript, open_store=self._workshop.open_store, session=self._session)
+        intake = Intake(conversations, self._workshop, before={self._session: before})
+        intake.append(self._session)
+        self.redactions += intake.redactions
+        new = intake.new.main.total() + intake.new.side.total()
+        self.new += new
+        return new
+
+    def _known_beginning(self, messages: Sequence[Message]) -> int:
+        """With how many messages that are kept already the conversation begins, the last of all among them."""
+        newest = [kept.message for kept in self._workshop.store.newest(self._session, min(len(messages), _ENOUGH))]
+        longest = known = 0
+        for end in range(len(messages), 0, -1):
+            run = _agreeing(messages, end, newest)
+            if run == min(end, _ENOUGH):
+                return end
+            if run > max(longest, _NO_COINCIDENCE - 1):
+                longest, known = run, end
+        return known
+
+    def _is_first(self, message: Message) -> bool:
+        """Whether the session begins with it."""
+        store, identities = self._workshop.store, filter(None, self._identities().ever(message))
+        return any(store.begins_with(self._session, [identity]) for identity in identities)
+
+    def _counted(self, messages: Sequence[Message]) -> Counter[int]:
+        """How often each of these came before, where nothing else tells it apart."""
+        identities, counts = self._identities(), Counter[int]()
+        waiting = {identities.short(message): message for message in messages if not _is_told_apart(message)}
+        first, size = 0, 1
+        while waiting:
+            for short, message in list(waiting.items()):
+                asked = [identities.nth(message, number) for number in range(first, first + size)]
+                found = sum(1 for _ in takewhile(bool, self._are_known(asked)))
+                counts[short] += found
+                if found < size:
+                    del waiting[short]
+            first, size = first + size, 2 * size
+        return counts
+
+    def _are_known(self, asked: Sequence[tuple[str, str | None]]) -> list[bool]:
+        present = self._workshop.store.known([identity for identity, _ in asked])
+        formerly = self._workshop.store.known([former or identity for identity, former in asked])
+        return [one or other for one, other in zip(present, formerly, strict=True)]
+
+    def _identities(self) -> Identities:
+        return Identities(self._session, format_name=self._format, copies=self._copies)
+
+
+def _is_told_apart(message: Message) -> bool:
+    """Whether it tells itself which one it is."""
+    return message.id is not None or message.at is not None
+
+
+def _agreeing(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:
+    """How many of the messages before `end` are the newest ones, counted backwards."""
+    pairs = zip(reversed(messages[max(0, end - _ENOUGH) : end]), reversed(newest), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: _is_same(*pair), pairs))
+
+
+def _is_same(said: Message, kept: Message) -> bool:
+    """Whether a message is one that was kept. A call and a result are by their id: what they hold an agent may cut."""
+    if said.role is not kept.role or said.agent != kept.agent:
+        return False
+    if said.call_id is not None and said.aside is None:
+        return said.call_id == kept.call_id
+    return said.text == kept.text or redact(clean(said.text)).text == kept.text
