@@ -97,13 +97,13 @@ class _Taking:
 
     def keep_conversation(self, messages: Sequence[Message]) -> None:
         """Keeps what of a conversation is not kept yet."""
-        known = self._known_beginning(messages)
-        if not known and self._is_first(messages[0]):
-            # From its beginning, as a file of it is read: each is known by how often the same came before.
-            self.known += len(messages) - self._keep(messages, Counter())
-        else:
-            rest = messages[known:]
-            self.known += len(messages) - self._keep(rest, self._counted(rest))
+        beginning = self._kept_beginning(messages)
+        known = self._kept_end(messages) if beginning is None else beginning
+        if known or not self._is_first(messages[0]):
+            new = self._keep(messages[known:], self._counted(messages[known:]))
+        else:  # its beginning, with something in it changed: each is known by how often the same came before
+            new = self._keep(messages, Counter())
+        self.known += len(messages) - new
 
     def _keep(self, messages: Sequence[Message], before: Counter[int]) -> int:
         """How many of them are new; `before` is how often each came before."""
@@ -119,8 +119,18 @@ class _Taking:
         self.new += new
         return new
 
-    def _known_beginning(self, messages: Sequence[Message]) -> int:
-        """With how many messages that are kept already the conversation begins, the last of all among them."""
+    def _kept_beginning(self, messages: Sequence[Message]) -> int | None:
+        """How many of a conversation from its beginning are kept; None where the session has not begun like that."""
+        identities = self._identities()
+        asked = [identities.ever(message) for message in messages]
+        present = self._workshop.store.known([identity for identity, _ in asked])
+        going_by = [now if known else formerly or now for (now, formerly), known in zip(asked, present, strict=True)]
+        if not self._workshop.store.begins_with(self._session, going_by):
+            return None
+        return sum(1 for _ in takewhile(bool, self._workshop.store.known(going_by)))
+
+    def _kept_end(self, messages: Sequence[Message]) -> int:
+        """With how many messages that are kept a piece of the conversation begins, the last one of all among them."""
         newest = [kept.message for kept in self._workshop.store.newest(self._session, min(len(messages), _ENOUGH))]
         longest = known = 0
         for end in range(len(messages), 0, -1):

@@ -69,15 +69,18 @@ def newest(connection: sqlite3.Connection, *, session: int, count: int) -> tuple
 
 def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
     """Whether the session's first messages are those of these identities, as far as both of them go."""
+    asked = [bytes.fromhex(identity) for identity in dict.fromkeys(identities)]
     expected: list[int | None] = []
-    for identity in dict.fromkeys(identities):
-        known = connection.execute(
-            "SELECT i.message, m.session FROM identities AS i LEFT JOIN messages AS m ON m.seq = i.message"
-            " WHERE i.identity = ?",
-            (bytes.fromhex(identity),),
-        ).fetchone()
-        if known is None or known["session"] == session:
-            expected.append(known and known["message"])
+    for at in range(0, len(asked), _ASKED_AT_ONCE):
+        some = asked[at : at + _ASKED_AT_ONCE]
+        found = connection.execute(
+            "SELECT i.identity, i.message, m.session FROM identities AS i LEFT JOIN messages AS m ON m.seq = i.message"
+            f" WHERE i.identity IN ({', '.join('?' * len(some))})",
+            some,
+        )
+        known = {identity: (seq, of) for identity, seq, of in found}
+        places = (known.get(identity, (None, session)) for identity in some)
+        expected += [seq for seq, of in places if of == session]
     first = connection.execute(
         "SELECT seq FROM messages WHERE session = ? ORDER BY seq LIMIT ?", (session, len(expected))
     )

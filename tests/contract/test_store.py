@@ -211,6 +211,29 @@ class TestBeginsWith:
         assert (summary.session, summary.seen_at) == (session(), NOW)
 
 
+class TestKnown:
+    """What was taken in, by identity, and what came last."""
+
+    def test_each_identity_is_known_or_not(self, store: Store) -> None:
+        keep(store, said("one"))
+        keep(store, said("two"), to="other")
+        asked = [digest(text) for text in ("two", "three", "one", "three")]
+        assert store.known(asked) == (True, False, True, False)
+        assert store.known([]) == ()
+
+    def test_as_many_as_anybody_may_ask_for(self, store: Store) -> None:
+        """SQLite takes no more than 999 values at once where it is built so."""
+        keep(store, said("1200"))
+        assert store.known([digest(str(number)) for number in range(1500)]).index(True) == 1200
+
+    def test_the_newest_messages_are_the_last_to_arrive(self, store: Store) -> None:
+        keep(store, said("one"), said("two", agent="side"), said("three"))
+        keep(store, said("elsewhere"), to="other")
+        assert texts(store.newest("s", 2)) == ["two", "three"]
+        assert texts(store.newest("s", 9)) == ["one", "two", "three"]
+        assert store.newest("s", 0) == store.newest("unheard of", 3) == ()
+
+
 class TestUnobserved:
     def test_there_is_no_batch_where_nothing_was_said(self, store: Store) -> None:
         """T8."""

@@ -95,3 +95,26 @@ def test_what_is_no_result_keeps_the_identity_that_stores_of_schema_1_have_it_un
     call = Message(role=Role.CALL, text="{}", tool="Bash", call_id="c1")
     known = Identities("s", format_name="f", copies=False).ever(call)
     assert known == ("bbcee89859633e74fb955e74b95070ec", None)
+
+
+def test_a_plain_turn_is_the_same_in_a_list_that_turns_out_to_be_of_the_other_kind() -> None:
+    """Which interface a list is for shows only when a tool has been called."""
+    openai, anthropic = (Identities("s", format_name=name, copies=False) for name in ("openai", "anthropic"))
+    for message in (_said("ok"), _said("ok"), _said("ok", id="1"), _said("ok", at="2026-01-25T10:47:18.908Z")):
+        (now, formerly), (later, before) = openai.ever(message), anthropic.ever(message)
+        assert (now, formerly) == (before, later)
+        assert now != later
+    call = Message(role=Role.CALL, text="{}", call_id="1")
+    assert openai.ever(call)[1] is None, "calls are written differently in the two"
+
+
+@given(_TALK)
+def test_a_message_has_the_identity_of_its_count(talk: list[Message]) -> None:
+    """What goes on from a count gives the same as a reading from the beginning."""
+    whole, counted = Identities("s", format_name="f", copies=False), Identities("s", format_name="f", copies=False)
+    before: dict[int, int] = {}
+    for message in talk:
+        number = before.get(counted.short(message), 0)
+        assert whole.ever(message) == counted.nth(message, number)
+        before[counted.short(message)] = number + 1
+    assert whole.counted() == before
