@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
+from math import inf
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -134,7 +135,7 @@ class ContextCompressor:
         if not session.strip():
             raise BadUsage("the id of the session is empty")
         self.session = session
-        given = {"db": _absolute(db), "preset": preset, "counter": counter, "wait": None if wait is None else str(wait)}
+        given = {"db": _absolute(db), "preset": preset, "counter": counter, "wait": _seconds(wait)}
         found = resolve({**(settings or {}), **_said(given)}, os.environ, config=_absolute(config))
         self.settings = replace(found, db=found.db.absolute())
         self._project = str(_absolute(project) or Path.cwd())
@@ -302,6 +303,12 @@ def _said(given: Mapping[str, object]) -> dict[str, object]:
 def _absolute(path: str | Path | None) -> Path | None:
     """A place as it is now: the current directory may be another one later."""
     return None if path is None else Path(path).expanduser().absolute()
+
+
+def _seconds(wait: float | None) -> float | None:
+    if wait is not None and not 0 <= wait < inf:
+        raise BadUsage(f"`{wait:g}` is no number of seconds to wait")
+    return wait
 
 
 def _pinned(now: str | None) -> str | None:

@@ -15,7 +15,7 @@ from omcli.memory.text import clean
 from omcli.memory.transcript import Facts, Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
-from omcli.operations.tally import Tally
+from omcli.operations.tally import Counts, Tally
 from omcli.operations.workshop import Workshop
 
 _ENOUGH = 200
@@ -115,7 +115,7 @@ class _Taking:
         intake = Intake(conversations, self._workshop, before={self._session: before})
         intake.append(self._session)
         self.redactions += intake.redactions
-        new = intake.new.main.total() + intake.new.side.total()
+        new = sum(map(_number, (intake.new.of_main_thread, intake.new.of_side_chains)))
         self.new += new
         return new
 
@@ -168,6 +168,10 @@ class _Taking:
 
     def _identities(self) -> Identities:
         return Identities(self._session, format_name=self._format, copies=self._copies)
+
+
+def _number(counts: Counts) -> int:
+    return counts.messages + counts.compactions + counts.asides
 
 
 def _is_told_apart(message: Message) -> bool:

@@ -222,6 +222,12 @@ def test_what_gives_no_message_is_counted_and_nothing_but_that_is_an_error() -> 
         memory.take(Skipped(Reason.MALFORMED))
 
 
+def test_a_result_that_failed_is_one_message() -> None:
+    failed = Message(role=Role.RESULT, text="Error", tool="Bash", call_id="c1", failed=True)
+    report = Memory().take(*talk(2), failed, is_next=True)
+    assert report.new == 3
+
+
 def test_a_session_is_put_into_a_project_once() -> None:
     memory = Memory()
     memory.take(*talk(1), project=None)

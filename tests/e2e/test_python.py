@@ -1,0 +1,249 @@
+"""The Python API and `om` on one store: every step a fresh process, in turns and at the same time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from typing import Any
+
+from omcli.tokenizers.table import counter
+from tests.architecture.test_hot_path import HEAVY
+from tests.conftest import Om
+from tests.e2e.long_work import LASTING, STANDING, long_work
+from tests.e2e.scripts import pending
+
+SESSION = "tide-table"
+SETTINGS = {
+    "OM_OBSERVE_TOKENS": "1500", "OM_REFLECT_TOKENS": "900", "OM_CONTEXT_TAIL": "700", "OM_CONTEXT_SESSION": "1200",
+    "OM_CONTEXT_CROSS": "300",
+}  # fmt: skip
+PRELUDE = """
+import json, sys
+from omcli import ContextCompressor
+compressor = ContextCompressor("tide-table")
+given = json.load(sys.stdin)
+"""
+INGEST = PRELUDE + "json.dump({'new': compressor.ingest(given).new}, sys.stdout)"
+TICK = PRELUDE + "done = compressor.tick(); assert done.error is None; json.dump({'pending': done.pending}, sys.stdout)"
+ENDED = (
+    PRELUDE
+    + """
+with compressor:
+    compressor.ingest(given)
+    compressor.flush()
+    json.dump([item.text for item in compressor.reflect().items], sys.stdout)
+"""
+)
+CONTEXT = (
+    PRELUDE
+    + """
+import dataclasses
+found = compressor.build_context(given)
+json.dump({name: getattr(found, name) for name in ("text", "cross", "session", "working", "messages")}
+          | {"stats": dataclasses.asdict(found.stats)}, sys.stdout)
+"""
+)
+
+
+def python(om: Om, program: str, given: object = None, env: dict[str, str] | None = None) -> Any:
+    """What a program prints, as JSON; a fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        env=om.environment(env),
+        cwd=om.folder,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout or "null")
+
+
+def observe(om: Om, messages: list[dict[str, Any]], *arguments: str) -> int:
+    """Hands the conversation so far to the command line; how many messages were new."""
+    run = om("observe", "--session", SESSION, "--json", *arguments, stdin=json.dumps(messages), env=SETTINGS)
+    new: int = run.document["files"][0]["new_messages"]
+    return new
+
+
+def kept(om: Om) -> int:
+    """How many messages the store holds."""
+    return int(om("status", "--json").document["messages"])
+
+
+def test_a_long_session_is_remembered_by_whichever_process_comes_next(om: Om) -> None:
+    """S0.1, S0.8, S0.15, S0.38, T73: 120 messages in pieces, a new process each, first by `om`, then from Python."""
+    story = long_work()
+    tokens = counter("o200k-approx").text
+    assert len(story) > 120
+    python(om, ENDED.replace("tide-table", "before"), [{"role": "user", "content": "Always ask before you delete."}])
+    cuts = [*range(8, len(story), 16), len(story)]
+    for step, cut in enumerate(cuts):
+        by_om = step < len(cuts) // 2
+        if by_om:
+            observe(om, story[:cut], "--later")
+            om("tick", env=SETTINGS, code=None)
+        else:
+            python(om, INGEST, story[:cut], SETTINGS)
+            python(om, TICK, None, SETTINGS)
+        assert kept(om) == cut, "all but the system message, and the one of the session before"
+        found = om("context", "--session", SESSION, "--json", env=SETTINGS).document
+        assert found["tokens"]["tail"] <= 700
+        assert found["tokens"]["session"] <= 1200
+        assert found["tokens"]["cross"] <= 300
+        assert found["pending"] == pending(om)
+        assert tokens(om("context", "--session", SESSION, env=SETTINGS).stdout) <= 2200
+    om("tick", "--session", SESSION, env={**SETTINGS, "OM_OBSERVE_TOKENS": "1"}, code=None)
+    om("reflect", "--session", SESSION, env=SETTINGS)
+    items = [item["text"] for item in om("items", "--jsonl").lines]
+    assert all(any(said in item for item in items) for said in LASTING), items
+    for budget in (None, 1500, 400):
+        context = python(om, CONTEXT, budget, SETTINGS)
+        stats = context["stats"]
+        assert tokens(context["text"]) <= stats["budget"] == (budget or 2200)
+        assert stats["working"] <= 700
+        assert stats["pending"] == 0
+    whole = python(om, CONTEXT, None, SETTINGS)
+    assert min(whole["stats"][tier] for tier in ("working", "session", "cross")) > 0
+    assert "Always ask before you delete." in whole["cross"]
+    assert whole["working"].endswith("What is left before we can release the table?")
+    printed = om("context", "--session", SESSION, env=SETTINGS).stdout
+    assert printed == whole["text"]
+
+
+def test_what_one_session_learnt_the_next_one_is_told(om: Om) -> None:
+    """S0.8, T73: from Python all the way, with the end of the session."""
+    items = python(om, ENDED, long_work())
+    assert any(STANDING in item for item in items)
+    another = CONTEXT.replace('ContextCompressor("tide-table")', 'ContextCompressor("the next one")')
+    assert STANDING in python(om, another, 2000)["cross"]
+    assert STANDING in om("context", "--session", "unheard of").stdout
+
+
+def test_the_numbers_are_the_same_on_the_command_line(om: Om) -> None:
+    """S0.17."""
+    observe(om, long_work()[:60])
+    observe(om, long_work()[:90], "--later")
+    found = om("context", "--session", SESSION, "--budget", "1000", "--json").document
+    stats = python(om, CONTEXT, 1000)["stats"]
+    assert found["pending"] == stats["pending"] == 30
+    assert (found["counter"], found["budget"]) == (stats["counter"], stats["budget"])
+    assert found["tokens"].keys() == {"total", "cross", "session", "tail"}
+    assert all(found["tokens"][tier] > 0 for tier in ("session", "tail"))
+
+
+def test_python_and_om_take_turns_and_nothing_is_lost_or_doubled(om: Om) -> None:
+    """The whole conversation each time, what is new of it, or a window: whoever comes, adds what the others lack."""
+    story = long_work()
+    assert observe(om, story[:5]) == 4
+    assert python(om, INGEST, story[:9])["new"] == 4
+    assert observe(om, story[:12]) == 3
+    assert python(om, INGEST, story[12])["new"] == 1
+    assert python(om, INGEST, story[8:20])["new"] == 7
+    assert observe(om, story[:24], "--later") == 4
+    assert python(om, INGEST, story[:24])["new"] == 0
+    assert python(om, INGEST, story[24:26])["new"] == 2
+    assert observe(om, story[:26]) == 0
+    assert kept(om) == 25
+
+
+def test_a_plain_conversation_that_gets_tools_is_still_the_same(om: Om) -> None:
+    """What it is shows with the first tool call, to `om` as to Python."""
+    plain = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {}}]}
+    assert observe(om, plain) == 2
+    assert observe(om, [*plain, use]) == 1
+    assert python(om, INGEST, [*plain, use])["new"] == 0
+    assert python(om, INGEST, {"role": "user", "content": "hello"})["new"] == 1
+    assert kept(om) == 4
+
+
+FEED = (
+    PRELUDE
+    + """
+for length in range(1, len(given) + 1, 3):
+    compressor.ingest(given[:length])
+    if length % 4 == 1:
+        compressor.tick()
+    compressor.build_context(500)
+compressor.ingest(given)
+"""
+)
+EVENTS = (
+    PRELUDE
+    + """
+for number in range(15):
+    compressor.ingest({"role": "user", "content": "go on"})
+    compressor.ingest({"role": "user", "content": f"{given} says {number}"})
+"""
+)
+
+
+def test_python_and_om_work_at_the_same_time(om: Om) -> None:
+    """The same growing conversation from both, and ticks beside them: each message once, each covered once."""
+    story = long_work()[:61]
+    env = {**SETTINGS, "OM_OBSERVE_TOKENS": "200"}
+    feeding = [_started(om, FEED, story, env) for _ in range(2)]
+    for cut in range(1, 62, 12):
+        observe(om, story[:cut], "--later")
+        om("tick", env=env, code=None)
+        om("context", env=env)
+    observe(om, story)
+    for process in feeding:
+        assert process.wait(timeout=120) == 0
+    om("tick", env={**env, "OM_OBSERVE_TOKENS": "0"}, code=None)
+    assert (kept(om), pending(om)) == (60, 0)
+    alone = json.loads(om("context", "--session", SESSION, "--tier", "tail", "--to", "messages").stdout)
+    assert [entry["content"] for entry in alone if entry["role"] == "user"] == [
+        entry["content"] for entry in story if entry["role"] == "user"
+    ][-sum(entry["role"] == "user" for entry in alone) :]
+    with closing(sqlite3.connect(om.db)) as store:
+        ends = store.execute(
+            "SELECT after, through FROM batches WHERE outcome IN ('observed', 'empty') ORDER BY number"
+        )
+        batches = ends.fetchall()
+    assert len(batches) > 3
+    assert [after for after, _ in batches] == [0, *(through for _, through in batches[:-1])]
+
+
+def test_events_of_two_processes_are_all_kept(om: Om) -> None:
+    """S0.8: also where both say the same."""
+    feeding = [_started(om, EVENTS, name, SETTINGS) for name in ("one", "two", "three")]
+    for process in feeding:
+        assert process.wait(timeout=120) == 0
+    assert kept(om) == 90
+
+
+def _started(om: Om, program: str, given: object, env: dict[str, str]) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", program],
+        stdin=subprocess.PIPE,
+        text=True,
+        env=om.environment(env),
+        cwd=om.folder,
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(given))
+    process.stdin.close()
+    return process
+
+
+def test_importing_the_package_loads_nothing(om: Om) -> None:
+    """Invariant 12: `om` begins with it, and so may any program that only might remember something."""
+    listed = "; import sys, json; json.dump(sorted(sys.modules), sys.stdout)"
+    modules = python(om, "import omcli" + listed)
+    assert [module for module in modules if module.startswith("omcli")] == ["omcli"]
+    assert not {"json.decoder", "importlib.resources", "sqlite3", "threading", "pathlib"} & set(
+        python(om, "import omcli, sys; print('[' + ', '.join(f'\"{name}\"' for name in sys.modules) + ']')")
+    )
+    modules = python(om, "from omcli import OmError" + listed)
+    assert {module for module in modules if module.startswith("omcli.")} == {"omcli.memory", "omcli.memory.errors"}
+    modules = python(om, "from omcli import ContextCompressor" + listed)
+    assert not (HEAVY - {"logging"}) & set(modules)
+    assert not {module for module in modules if module.startswith(("omcli.cli", "omcli.formats", "omcli.observers"))}
