@@ -27,23 +27,23 @@ __all__ = [
     "TryAgain", "Worked",
 ]  # fmt: skip
 
-_ELSEWHERE = {
-    "Message": "memory.message", "Role": "memory.message", "Observation": "memory.observation",
-    "Context": "compressor", "ContextCompressor": "compressor", "Ingested": "compressor", "Stats": "compressor",
-    "Worked": "compressor",
-}  # fmt: skip
-"""Where names are that no error has; each is imported when it is asked for."""
 
+if not TYPE_CHECKING:  # who checks types is to know what is there
+    _ELSEWHERE = {
+        "Message": "memory.message", "Role": "memory.message", "Observation": "memory.observation",
+        "Context": "compressor", "ContextCompressor": "compressor", "Ingested": "compressor", "Stats": "compressor",
+        "Worked": "compressor",
+    }  # fmt: skip
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    from importlib import import_module  # noqa: PLC0415 - `om` starts by importing this
+    def __getattr__(name: str) -> object:
+        """A name that is exported, imported when it is asked for: `om` begins by importing this module."""
+        if name not in __all__:
+            raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+        from importlib import import_module  # noqa: PLC0415
 
-    value = getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'memory.errors')}"), name)
-    globals()[name] = value
-    return value
+        value = getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'memory.errors')}"), name)
+        globals()[name] = value
+        return value
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -26,6 +26,7 @@ TOUR = [
 ]
 
 
+PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 AGENT = """
 import json, sys
 shown = json.load(sys.stdin)
@@ -89,6 +90,25 @@ def test_the_commands_of_the_tour_work_one_after_another(reader: dict[str, str],
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert done.stdout.strip() or "observe" in command, f"{command} printed nothing"
         assert "Traceback" not in done.stderr
+
+
+def test_the_programs_work_as_printed(reader: dict[str, str]) -> None:
+    """Each in a process of its own, for somebody who has no key."""
+    assert PROGRAMS
+    for program in PROGRAMS:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            env=reader,
+            cwd=reader["PWD"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("1 This session:\n"), "what was said when it was built, and what is known later"
+        assert "Always use metric units." in done.stdout
+        assert done.stderr == ""
 
 
 @pytest.mark.parametrize("wanted", ["om observe tests/stories/claude_code_refactor.jsonl", "om context", "pytest"])

@@ -168,7 +168,7 @@ class TestIngest:
     """S0.8, S0.17: messages in the shapes that agents have."""
 
     def test_messages_of_either_interface_and_ones_own(self, make: Make) -> None:
-        chat = [
+        chat: list[dict[str, object]] = [
             {"role": "system", "content": "You are helpful."},
             user("Where does the gauge stand?"),
             {
@@ -181,7 +181,7 @@ class TestIngest:
         report = make("chat").ingest(chat)
         assert (report.new, report.skipped, report.pending) == (3, {"injected": 1}, 3)
         use = Block(type="tool_use", id="t1", name="ls", input={"path": "."}, citations=None)
-        blocks = [
+        blocks: list[dict[str, object]] = [
             user("Where does the gauge stand?"),
             {"role": "assistant", "content": [Block(type="text", text="Let me look."), use]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "gauges.md"}]},
