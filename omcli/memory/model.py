@@ -10,6 +10,16 @@ from omcli.memory.record import record
 
 
 @record
+class Price:
+    """What a model costs: US dollars for a million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """For input that is read from the endpoint's cache; None: the same as for other input."""
+
+
+@record
 class Picture:
     """An image inside a prompt."""
 

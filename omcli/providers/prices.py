@@ -8,22 +8,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from omcli.memory.record import record
+from omcli.memory.model import Price
 from omcli.providers.table import ENDPOINTS, Protocol
 
 _PRICES = Path(__file__).with_name("prices.toml")
 _PER = 1_000_000
 _DATED = re.compile(r"(?:-20[0-9]{6}|-20[0-9]{2}-[0-9]{2}-[0-9]{2}|-latest)$")
-
-
-@record
-class Price:
-    """US dollars per million tokens."""
-
-    input: float
-    output: float
-    cached: float
-    """Of input that is read from the endpoint's cache."""
 
 
 def cost(
@@ -48,7 +38,8 @@ def cost(
         return None
     cached = min(cached_tokens or 0, input_tokens)
     fresh = input_tokens - cached
-    return (fresh * price.input + cached * price.cached + output_tokens * price.output) / _PER
+    of_cached = price.input if price.cached is None else price.cached
+    return (fresh * price.input + cached * of_cached + output_tokens * price.output) / _PER
 
 
 def _price(model: str, own: Mapping[str, Price]) -> Price | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from omcli.memory.record import field, record
+
+if TYPE_CHECKING:
+    from omcli.memory.model import Price
 
 # An annotation is more than a type here: `values` reads by its words what a file or a variable may say.
 Tokens: TypeAlias = int
@@ -186,16 +189,6 @@ class Limits:
     soft_month_tokens: int | None = None
     soft_day_cost: float | None = None
     soft_month_cost: float | None = None
-
-
-@record
-class Price:
-    """What a model costs: US dollars for a million tokens."""
-
-    input: float
-    output: float
-    cached: float | None = None
-    """For input that is read from the endpoint's cache; None: the same as for other input."""
 
 
 @record

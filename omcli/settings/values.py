@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from omcli.memory.model import Price
 from omcli.memory.record import fields_of
 from omcli.settings import settings
-from omcli.settings.settings import Price, Settings
+from omcli.settings.settings import Settings
 
 DEFAULTS = Settings(db=Path())
 """What holds where nobody says anything, but for the store."""

@@ -17,19 +17,13 @@ def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
     neither has the model."""
     from omcli.providers import prices
 
-    own = {
-        model: prices.Price(
-            input=price.input, output=price.output, cached=price.input if price.cached is None else price.cached
-        )
-        for model, price in settings.prices.items()
-    }
     return prices.cost(
         reply.model,
         endpoint=endpoint,
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,
         cached_tokens=reply.cached_tokens,
-        own=own,
+        own=settings.prices,
     )
 
 

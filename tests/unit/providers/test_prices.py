@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli import providers
-from omcli.providers.prices import Price, cost
+from omcli.memory.model import Price
+from omcli.providers.prices import cost
 from omcli.providers.table import ENDPOINTS
 
 _TOKENS = st.integers(min_value=0, max_value=10**7)

@@ -16,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.errors import BadConfiguration, BadUsage
+from omcli.memory.model import Price
 from omcli.settings import settings as records
 from omcli.settings.layers import PRESETS, Layers, preset_file, variable
 from omcli.settings.resolve import Files, resolve, user_file
-from omcli.settings.settings import Price, Settings
+from omcli.settings.settings import Settings
 from omcli.settings.values import DEFAULTS, KEYS, Wrong, is_private, meaning, shown, toml
 
 OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
