@@ -36,6 +36,17 @@ def named_url() -> Declared:
     return option("--base-url", metavar="URL", help="Where the model is, if not at its provider's own address.")
 
 
+def verified() -> Declared:
+    """`--verify`."""
+    return option("--verify", help="Leave out rows of a model that name what their messages don't.")
+
+
+def as_words(*, observer: str | None, model: str | None, base_url: str | None, verify: bool) -> list[str]:
+    """These options as they are given once more, to a worker."""
+    said = {"--observer": observer, "--model": model, "--base-url": base_url}
+    return [f"{name}={value}" for name, value in said.items() if value is not None] + ["--verify"] * verify
+
+
 def best_effort() -> Declared:
     """`--best-effort`."""
     return option("--best-effort", help="A model that fails is a warning and no error.")

@@ -7,10 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
+from omcli.cli.background import as_dict as background_as_dict
+from omcli.cli.background import in_background, leave
 from omcli.cli.diagnostics import Ended, as_dict, counted
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.model_options import (
+    as_words,
+    best_effort,
+    named_model,
+    named_provider,
+    named_url,
+    say,
+    tell,
+    verified,
+)
 from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
-from omcli.memory.errors import OF_MODELS, BadInput, NoInput, OmError, TryAgain
+from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
+from omcli.memory.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +36,7 @@ om observe < transcript.jsonl
 om observe ~/.claude/projects/*/*.jsonl
 om observe session.jsonl --json | jq '.files[0].session_id'
 om observe t.jsonl --model ollama/qwen2.5:7b
+om observe --background t.jsonl
 jq -c '.messages[]' chat.json | om observe --format openai -
 """
 
@@ -49,9 +62,10 @@ def observe(
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
     later: Annotated[bool, option("--later", help="Only keep the messages; `om tick` observes them.")] = False,
-    verify: Annotated[
-        bool, option("--verify", help="Leave out rows of a model that name what their messages don't.")
+    background: Annotated[
+        bool, in_background("Only keep the messages, and leave what is due to a worker that goes on by itself.")
     ] = False,
+    verify: Annotated[bool, verified()] = False,
     tolerant: Annotated[bool, best_effort()] = False,
 ) -> None:
     """Take transcripts in and print what is worth remembering.
@@ -62,27 +76,38 @@ def observe(
 
     A model observes where one is named, or where ANTHROPIC_API_KEY or OPENAI_API_KEY is set, and rules check what it
     writes; else rules do it alone. Where a model fails, messages are kept and wait for the next run.
+
+    With `--background` a worker does that where it is due, as `om tick` would, and this command does not wait for it,
+    unless so much waits already that it has to (`observe.block_after`). What goes wrong then is a warning; `om status`
+    says where the worker writes and how it fared.
     """
     from omcli.operations.observe import Input
     from omcli.wiring.inputs import STDIN
 
+    if later and background:
+        raise BadUsage("`--later` and `--background` exclude each other")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     say(run, "observer", provider=observer, model=model, base_url=base_url)
     run.say({"observe.verify": verify or None})
     files = [] if run.is_disabled("nothing was taken in") else files or [STDIN]
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [Input(name=name, open=partial(opened, name)) for name in files]
+    tolerant = tolerant or background
     with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
         workshop, failed = _workshop(run, later=later, is_tolerant=tolerant)
-        reports, documents = _take_in(run, inputs, session, workshop, is_tolerant=tolerant)
-        _finish(run, reports, documents, failed, is_tolerant=tolerant)
+        keeping = replace(workshop, observer=None) if background else workshop
+        reports, documents = _take_in(run, inputs, session, keeping, is_tolerant=tolerant)
+        document: dict[str, object] = {"files": documents}
+        if background:
+            words = as_words(observer=observer, model=model, base_url=base_url, verify=verify)
+            sessions = [session_id for report in reports for session_id in report.sessions]
+            document["background"] = background_as_dict(leave(run, workshop, sessions, words, unable=failed))
+        _finish(run, reports, document, None if tolerant else failed, is_tolerant=tolerant)
 
 
 def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, OmError | None]:
     """What inputs are taken in with. Where the model that was asked for can't be had, that is said at once, before any
-    work: messages are kept then, and wait; the error is what the run is to end with, None where it `is_tolerant`."""
-    from omcli.memory.record import replace
-
+    work, and given beside it: messages are kept then, and wait."""
     workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
     if later or run.settings.disabled:
         with suppress(*OF_MODELS):  # who observes it later tells what is wrong; images are kept where they will be seen
@@ -92,7 +117,7 @@ def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, Om
         return run.wiring.observing(workshop), None
     except OF_MODELS as error:
         tell(run, error, is_tolerant=is_tolerant)
-        return replace(workshop, observer=None), None if is_tolerant else error
+        return replace(workshop, observer=None), error
 
 
 def _take_in(
@@ -130,7 +155,7 @@ def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
 def _finish(
     run: Run,
     reports: list[FileReport],
-    documents: list[dict[str, object]],
+    document: dict[str, object],
     failed: OmError | None,
     *,
     is_tolerant: bool,
@@ -144,7 +169,7 @@ def _finish(
         failures = [error for error in failures if not isinstance(error, OF_MODELS)]
     taken = [report for report in reports if report.error is None or report.sessions]
     if run.json and (taken or not reports):
-        run.output.document({"files": documents})
+        run.output.document(document)
     decisive = [error for error in failures if not isinstance(error, _BAD_INPUT)]
     if run.strict or (reports and len(failures) == len(reports)):
         decisive += failures

@@ -103,6 +103,16 @@ class Run:
         return settings
 
     @property
+    def words(self) -> list[str]:
+        """What was said on the command line of where and by what settings to work, for another run that goes by them.
+
+        Not `-C`: that one starts where this one is.
+        """
+        shared = ("db", "preset", "counter", "wait")
+        said = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
+        return [f"--{name}={value}" for name, value in said.items() if value is not None]
+
+    @property
     def files(self) -> Files:
         """Where configuration is looked for."""
         from omcli.settings.resolve import files

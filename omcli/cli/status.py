@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omcli.cli.background import last_worker
 from omcli.cli.options import Run, with_shared
 
 if TYPE_CHECKING:
     from omcli.operations.status import Status
+    from omcli.workers.log import Ran
 
 EXAMPLES = """\b
 om status
@@ -21,8 +23,10 @@ def status(run: Run) -> None:
     from omcli.operations import status
 
     numbers = status.status(run.wiring.reading, run.counter)
+    log, ran = last_worker(run)
     if run.json:
-        run.output.document(_as_dict(run, numbers))
+        worker = {"log": str(log), "last": _worker(ran)} if ran else {}
+        run.output.document({**_as_dict(run, numbers), "background": worker})
         return
     rows = [
         ("store", str(run.settings.db)),
@@ -39,6 +43,20 @@ def status(run: Run) -> None:
     for error in numbers.errors:
         of = error.session or "all sessions"
         run.output.line(f"{'last error':<12}  {error.at} {error.lane} of {of}: {error.error}")
+    if ran:
+        run.output.line(f"{'background':<12}  {log}: {ran.at} {_fared(ran)}")
+
+
+def _fared(ran: Ran) -> str:
+    """How a worker fared, in words."""
+    if ran.ended is None:
+        return "a worker was killed" if ran.is_gone else "a worker is at it"
+    return "a worker did what was due" if not ran.ended else f"a worker ended with {ran.ended}: {ran.error or ''}"
+
+
+def _worker(ran: Ran) -> dict[str, object]:
+    told = {"at": ran.at, "ended": ran.ended, "error": ran.error, "killed": ran.is_gone or None}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _size(size: int | None) -> str:

@@ -5,108 +5,218 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
+from omcli.cli.background import as_dict as background_as_dict
+from omcli.cli.background import at_work, in_background, leave
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.diagnostics import as_dict as error_as_dict
 from omcli.cli.model_options import (
+    as_words,
     best_effort,
-    failing,
     named_model,
     named_provider,
     named_url,
     say,
     tell,
+    verified,
 )
 from omcli.cli.options import Run, named_session, with_shared
-from omcli.memory.errors import OF_MODELS
+from omcli.memory.errors import OF_MODELS, BadUsage, LaneTaken, OmError, StaleBatch
 from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator, Sequence
 
+    from omcli.operations.drain import Slot
     from omcli.operations.tick import Ticked
 
 EXAMPLES = """\b
 om tick
 om tick --check && echo "something is due"
 om --preset zora tick --session ID
+om tick --background
 """
 
 _NOT_DUE = 1
+_ELSEWHERE = (LaneTaken, StaleBatch)
+"""Somebody else does it, or has done it."""
 
 
 @with_shared()
 def tick(
     run: Run,
     *,
-    session: Annotated[str | None, named_session("Only this session.")] = None,
-    check: Annotated[bool, option("--check", help="Only say what is due; exit 1 if nothing is.")] = False,
+    session: Annotated[list[str] | None, named_session("Only this session. Repeat it for several.")] = None,
+    check: Annotated[bool, option("--check", help="Only say what is due.")] = False,
+    background: Annotated[bool, in_background("Leave what is due to a worker, and come back at once.")] = False,
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
+    verify: Annotated[bool, verified()] = False,
     tolerant: Annotated[bool, best_effort()] = False,
+    worker: Annotated[bool, option("--worker", hidden=True)] = False,
 ) -> None:
     """Observe and reflect where that is due by the preset, and leave everything else alone.
 
     A session is due to be observed when enough of it waits (`observe.trigger`, `observe.tokens`), and to be reflected
     on when its rows have grown enough (`reflect.tokens`).
+
+    Ends with 0 when something was done, or left to a worker; with 1 when nothing was due, and with 75 when somebody
+    else is at all that was.
     """
+    if check and background:
+        raise BadUsage("`--check` and `--background` exclude each other")
     say(run, "observer", provider=observer, model=model, base_url=base_url)
+    run.say({"observe.verify": verify or None})
     if run.is_disabled("nothing is done"):
         return
+    if check:
+        _check(run, session)
+    elif background:
+        words = as_words(observer=observer, model=model, base_url=base_url, verify=verify)
+        _leave(run, session, words)
+    elif worker:
+        with at_work(run) as (slot, note):
+            _work(run, session, slot=slot, note=note)
+    else:
+        _work(run, session, is_tolerant=tolerant)
+
+
+def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
+    studio = run.wiring.studio_of_rules(run.wiring.workshop(run.counter))
     when = run.wiring.due()
-    done: list[Ticked] = []
-    with failing(run, is_tolerant=tolerant):
-        if check:
-            studio = run.wiring.studio_of_rules(run.wiring.workshop(run.counter))
-            done += tick.due(studio, when, session=session)
-        else:
-            workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
-            studio = run.wiring.studio(run.wiring.observing(workshop))
-            for ticked in tick.tick(studio, when, session=session):
-                _tell(run, ticked, is_tolerant=tolerant)
-                done.append(ticked)
-        _finish(run, done, session, check=check)
-    failures = [ticked.error for ticked in done if ticked.error is not None]
-    for error in failures:
-        if not (tolerant and isinstance(error, OF_MODELS)):
-            raise Ended(error.exit_code)
-
-
-def _tell(run: Run, ticked: Ticked, *, is_tolerant: bool) -> None:
-    if ticked.error is not None:
-        tell(run, ticked.error, about=ticked.session, is_tolerant=is_tolerant and isinstance(ticked.error, OF_MODELS))
+    wanted: Sequence[str | None] = sessions or [None]
+    due = [found for one in wanted for found in tick.due(studio, when, session=one)]
     if run.json:
-        return
-    from omcli.cli.reflect import summary
+        run.output.document({"due": [_as_dict(found, check=True) for found in due]})
+    for found in due if not run.json else ():
+        lanes = [name for name, is_due in (("observe", found.observe), ("reflect", found.reflect)) if is_due]
+        run.output.line(f"{found.session}  {' '.join(lanes)}")
+    if not due:
+        raise Ended(_NOT_DUE)
 
+
+def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> None:
+    workshop, unable = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress), None
+    try:
+        run.wiring.observing(workshop)
+    except OF_MODELS as error:
+        tell(run, error, is_tolerant=True)
+        unable = error
+    left = leave(run, workshop, sessions, words, unable=unable)
+    if run.json:
+        run.output.document({"background": background_as_dict(left)})
+    if not (left.sessions or left.at_once or unable):
+        _say_nothing_is_due(run, sessions)
+        raise Ended(_NOT_DUE)
+
+
+def _work(
+    run: Run,
+    sessions: Sequence[str] | None,
+    *,
+    is_tolerant: bool = False,
+    slot: Slot | None = None,
+    note: Callable[[OmError], None] = lambda _: None,
+) -> None:
+    """Does what is due; with a `slot` as a worker does, which nobody reads the rows of. Raises Ended."""
+    done: list[Ticked] = []
+    try:
+        for ticked in _ticks(run, sessions, slot):
+            if ticked.error is not None:
+                note(ticked.error)
+                is_warning = isinstance(ticked.error, _ELSEWHERE) or (
+                    is_tolerant and isinstance(ticked.error, OF_MODELS)
+                )
+                tell(run, ticked.error, about=ticked.session, is_tolerant=is_warning)
+            if slot is None and not run.json:
+                _print(run, ticked)
+            if not run.json:
+                report(run, ticked)
+            done.append(ticked)
+    except OF_MODELS as error:
+        note(error)
+        tell(run, error, is_tolerant=is_tolerant)
+        if not is_tolerant:
+            raise Ended(error.exit_code) from None
+        code = 0
+    else:
+        code = _code(done, is_tolerant=is_tolerant)
+    if run.json:
+        run.output.document(_document(done))
+    elif code == _NOT_DUE:
+        _say_nothing_is_due(run, sessions)
+    if code:
+        raise Ended(code)
+
+
+def _ticks(run: Run, sessions: Sequence[str] | None, slot: Slot | None) -> Iterator[Ticked]:
+    """Does what is due, session by session. Raises what keeps a model from being asked: that is noted where due."""
+    from omcli.operations import drain, tick, unable
+
+    workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
+    when, rules = run.wiring.due(), run.wiring.studio_of_rules(workshop)
+    try:
+        studio = run.wiring.studio(run.wiring.observing(workshop))
+    except OF_MODELS as error:
+        unable.note_unable(rules, when, error, sessions)
+        raise
+    if slot is not None:
+        named = sessions or [found.session for found in tick.due(rules, when)]
+        yield from drain.drain(studio, when, named, slot)
+        return
+    wanted: Sequence[str | None] = sessions or [None]
+    for session in wanted:
+        for ticked in tick.tick(studio, when, session=session):
+            yield ticked
+            if ticked.error is not None and not isinstance(ticked.error, tick.OF_ONE_SESSION):
+                return
+
+
+def _code(done: Sequence[Ticked], *, is_tolerant: bool) -> int:
+    """What a run ends with that did this."""
+    failures = [ticked.error for ticked in done if ticked.error is not None]
+    if is_tolerant:
+        failures = [error for error in failures if not isinstance(error, OF_MODELS)]
+    for error in failures:
+        if not isinstance(error, _ELSEWHERE):
+            return error.exit_code
+    if failures and not any(ticked.error is None or ticked.rows for ticked in done):
+        return failures[0].exit_code
+    return 0 if done else _NOT_DUE
+
+
+def _print(run: Run, ticked: Ticked) -> None:
     reflection = ticked.reflection
     for row in (*ticked.rows, *(reflection.rows if reflection else ()), *(reflection.items if reflection else ())):
         run.output.row(row)
+
+
+def report(run: Run, ticked: Ticked) -> None:
+    """Says what was done in a session."""
+    from omcli.cli.reflect import summary
+
     parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
-    parts += [summary(reflection)] if reflection else []
+    parts += [summary(ticked.reflection)] if ticked.reflection else []
     if ticked.error is None or ticked.rows:
         run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
 
 
-def _finish(run: Run, done: Iterable[Ticked], session: str | None, *, check: bool) -> None:
-    done = list(done)
-    if run.json:
-        totals = {
-            "observations": sum(len(ticked.rows) for ticked in done),
-            "reflections": sum(len(ticked.reflection.rows) for ticked in done if ticked.reflection),
-        }
-        run.output.document({**({} if check else totals), "due": [_as_dict(ticked, check=check) for ticked in done]})
-    elif check:
-        for ticked in done:
-            lanes = [name for name, is_due in (("observe", ticked.observe), ("reflect", ticked.reflect)) if is_due]
-            run.output.line(f"{ticked.session}  {' '.join(lanes)}")
-    elif not done:
-        is_unknown = session is not None and run.wiring.reading.session(session) is None
-        run.talk.note(f"there is no session `{session}`; `om sessions` lists them" if is_unknown else "nothing is due")
-    if check and not done:
-        raise Ended(_NOT_DUE)
+def _say_nothing_is_due(run: Run, sessions: Sequence[str] | None) -> None:
+    unknown = [one for one in sessions or () if run.wiring.reading.session(one) is None]
+    for one in unknown:
+        run.talk.note(f"there is no session `{one}`; `om sessions` lists them")
+    if not unknown:
+        run.talk.note("nothing is due")
+
+
+def _document(done: Sequence[Ticked]) -> dict[str, object]:
+    return {
+        "observations": sum(len(ticked.rows) for ticked in done),
+        "reflections": sum(len(ticked.reflection.rows) for ticked in done if ticked.reflection),
+        "due": [_as_dict(ticked, check=False) for ticked in done],
+    }
 
 
 def _as_dict(ticked: Ticked, *, check: bool) -> dict[str, object]:

@@ -43,6 +43,8 @@ class Due:
     inclusive: bool = True
     batches: int | None = None
     """How many batches at once; None: until nothing waits."""
+    block_after: int = 0
+    """From so many tokens on whoever brought them waits for them to be observed; 0: never."""
 
 
 @record
@@ -82,6 +84,14 @@ def tick(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[T
             return
 
 
+def overdue(session_id: str, workshop: Workshop, when: Due) -> int | None:
+    """Tokens of a session that wait, where they are too many for whoever brought them to go on; else None."""
+    if not when.block_after or when.trigger is Trigger.MANUAL:
+        return None
+    tokens, _ = waiting(session_id, workshop)
+    return tokens if reaches(tokens, when.block_after, inclusive=when.inclusive) else None
+
+
 def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
     rows: list[Observation] = []
     try:
@@ -117,9 +127,8 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     if when.trigger is Trigger.MANUAL:
         return False
     if when.trigger is Trigger.TOKENS:
-        waiting, fresh = _waiting(session_id, workshop)
         # What was offered and gave nothing yet is offered again when as much has come to it.
-        return all(reaches(tokens, when.tokens, inclusive=when.inclusive) for tokens in (waiting, fresh))
+        return all(reaches(tokens, when.tokens, inclusive=when.inclusive) for tokens in waiting(session_id, workshop))
     batch = workshop.store.unobserved(session_id, max_tokens=_ALL)
     if batch is None or batch.deferred_through >= batch.through:
         return False
@@ -129,7 +138,7 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     return bool(main) and main[-1].message.role is Role.ASSISTANT
 
 
-def _waiting(session_id: str, workshop: Workshop) -> tuple[int, int]:
+def waiting(session_id: str, workshop: Workshop) -> tuple[int, int]:
     """Tokens that no observation covers, and those of them that were not offered yet; by the workshop's counter."""
     counter, pending = workshop.counter, workshop.store.pending(session_id)
     if set(pending.tokens) <= {counter.name}:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _MUCH = 10
 """Times what a model is shown that is observed at once where it is shown only the newest."""
 
+_TOKENS = 100
+"""From here on `block_after` says how many, and no longer how many times as many."""
+
 
 def _silent(name: str, tally: Tally) -> None:
     """Nobody is shown any progress."""
@@ -254,8 +257,14 @@ class Wiring:
         from omcli.operations.tick import Due, Trigger
 
         said = self.settings.observe
-        batches = 1 if said.chunk_messages else None
-        return Due(trigger=Trigger(said.trigger), tokens=said.tokens, inclusive=said.inclusive, batches=batches)
+        most = said.block_after
+        return Due(
+            trigger=Trigger(said.trigger),
+            tokens=said.tokens,
+            inclusive=said.inclusive,
+            batches=1 if said.chunk_messages else None,
+            block_after=int(most * said.tokens if most < _TOKENS else most),
+        )
 
     def studio(self, workshop: Workshop) -> Studio:
         """What reflecting works with, by the model that is named for it, or by rules. Raises as `observing` does."""
@@ -311,6 +320,12 @@ class Wiring:
         from omcli.sqlite.owner import this_process
 
         return this_process(self._worker)
+
+    def is_gone(self, owner: str) -> bool:
+        """Whether the process is known to have ended."""
+        from omcli.sqlite.owner import is_gone
+
+        return is_gone(owner)
 
 
 def _size(file: Path) -> int | None:

@@ -86,16 +86,16 @@ def test_what_was_observed_stays_observed(om: Om) -> None:
     om("reflect", "--model", model.model)
     asked = len(model.asked)
     assert om("status", "--json").document["pending"] == 0
-    for again in (("tick",), ("observe", transcript)):
-        om(*again, "--model", model.model)
+    for again, code in ((("tick",), 1), (("observe", transcript), 0)):
+        om(*again, "--model", model.model, code=code)
     assert (len(model.asked), pending(om)) == (asked, 0)
     with sqlite3.connect(om.db) as store:
         store.execute("PRAGMA foreign_keys = ON")
         store.execute("DELETE FROM observations WHERE superseded_by IS NOT NULL OR dropped_at IS NOT NULL")
         store.execute("DELETE FROM observations")
     store.close()
-    for again in (("tick",), ("observe", transcript)):
-        om(*again, "--model", model.model)
+    for again, code in ((("tick",), 1), (("observe", transcript), 0)):
+        om(*again, "--model", model.model, code=code)
     assert (len(model.asked), pending(om), rows(om)) == (asked, 0, [])
 
 
@@ -178,14 +178,14 @@ def test_five_reflections_are_folded_by_themselves(om: Om) -> None:
     model = reflecting(om, reply(told("Tides", *labels(5))))
     tick = ("tick", "--session", "s", "--model", model.model, "--json")
     assert om("tick", "--check", env=LANGO, code=1).stdout == ""
-    assert om(*tick, env=LANGO).document["due"] == []
+    assert om(*tick, env=LANGO, code=1).document["due"] == []
     assert model.asked == []
     kept(om, row(5, text="Reflection 5", kind=Kind.REFLECTION, generation=1, tokens=10, counter="chars-4-cjk-2"))
     assert om("tick", "--check", env=LANGO).stdout == "s  reflect\n"
     assert om(*tick, env=LANGO).document["reflections"] == 1
     assert texts(om) == ["The quay is painted each spring", "Tides"]
     assert len(model.asked) == 1
-    om(*tick, env=LANGO)
+    om(*tick, env=LANGO, code=1)
     assert len(model.asked) == 1
 
 
@@ -196,7 +196,7 @@ def test_what_comes_to_nothing_is_not_tried_by_turns(om: Om) -> None:
     model = always(om, "[]")
     env = LANGO | {"OM_REFLECT_TOKENS": "10", "OM_REFLECT_META_AT": "2"}
     codes = [om("tick", "--model", model.model, env=env, code=None).code for _ in range(4)]
-    assert (codes, len(model.asked)) == ([69, 69, 0, 0], 2)
+    assert (codes, len(model.asked)) == ([69, 69, 1, 1], 2)
 
 
 # When it is due
@@ -209,9 +209,8 @@ def test_rows_are_folded_when_they_have_grown_enough(om: Om) -> None:
     om("observe", transcript, "--model", model.model)
     size = tokens_of(om)
     asked = len(model.asked)
-    assert om("tick", "--model", model.model, "--json", env={"OM_REFLECT_TOKENS": str(size + 1)}).document == {
-        "schema": 1, "observations": 0, "reflections": 0, "due": [],
-    }  # fmt: skip
+    run = om("tick", "--model", model.model, "--json", env={"OM_REFLECT_TOKENS": str(size + 1)}, code=1)
+    assert run.document == {"schema": 1, "observations": 0, "reflections": 0, "due": []}
     assert len(model.asked) == asked
     done = om("tick", "--model", model.model, "--json", env={"OM_REFLECT_TOKENS": str(size)}).document
     assert (done["observations"], done["reflections"]) == (0, 1)
@@ -362,9 +361,9 @@ def test_replies_that_are_larger_are_refused(om: Om) -> None:
     run = reflect(om, model, env=PI, code=69)
     assert "no shorter than what it was to replace: 1100 of 1000 tokens" in run.stderr
     assert om("log", "--all", "--jsonl").stdout == before
-    for again in (("reflect", "--session", "s"), ("tick",)):
-        run = om(*again, "--model", model.model, env=PI | {"OM_REFLECT_TOKENS": "10"}, code=None)
-        assert (run.code, len(model.asked)) == (0, 2)
+    for again, code in ((("reflect", "--session", "s"), 0), (("tick",), 1)):
+        om(*again, "--model", model.model, env=PI | {"OM_REFLECT_TOKENS": "10"}, code=code)
+        assert len(model.asked) == 2
     run = om("reflect", "--model", model.model, "--session", "s", env=PI)
     assert "nothing has changed since" in run.stderr
     kept(om, row(11, text="something new"))
@@ -440,8 +439,8 @@ def test_the_best_of_the_replies_counts(om: Om) -> None:
     reflect(om, model, env=env)
     asked = len(model.asked)
     assert (asked, tokens_in_sight(om)) == (3, 450)
-    for again in (("reflect", "--session", "s"), ("tick",)):
-        om(*again, "--model", model.model, env=env)
+    for again, code in ((("reflect", "--session", "s"), 0), (("tick",), 1)):
+        om(*again, "--model", model.model, env=env, code=code)
         assert len(model.asked) == asked
     run = om("reflect", "--session", "s", "--model", model.model, "--again", env=env, code=None)
     assert len(model.asked) > asked, run

@@ -193,7 +193,7 @@ def test_reflecting_again_changes_nothing(told_story: Om) -> None:
     run = told_story("reflect", "--session", SESSION, *NOW)
     assert "nothing has changed since" in run.stderr
     assert told_story("log", "--all", "--jsonl").stdout == log
-    assert told_story("tick", *NOW, env={"OM_REFLECT_TOKENS": "10"}).stderr == "om: nothing is due\n"
+    assert told_story("tick", *NOW, env={"OM_REFLECT_TOKENS": "10"}, code=1).stderr == "om: nothing is due\n"
     less = told_story("reflect", "--session", SESSION, "--dry-run", "--json", *NOW, env={"OM_REFLECT_TARGET": "0.1"})
     assert less.document["outcome"] in ("done", "empty"), "what is asked for otherwise is tried"
 

@@ -110,10 +110,13 @@ def test_other_presets_wait_for_something_else(om: Om) -> None:
 
 
 def test_nothing_is_due_of_nothing(om: Om) -> None:
-    """And `--check` writes nothing, also where a model is named that is not there."""
+    """With exit 1, and silently where that is asked for; `--check` writes nothing, also with a model that is not
+    there."""
     assert om("tick", "--check", code=1).stdout == ""
-    assert om("tick").stderr == "om: nothing is due\n"
-    assert om("tick", "--json").document["due"] == []
+    assert om("tick", code=1).stderr == "om: nothing is due\n"
+    silent = om("tick", "--quiet", code=1)
+    assert (silent.stdout, silent.stderr) == ("", "")
+    assert om("tick", "--json", code=1).document["due"] == []
     keep(om, tide_story(session="s"))
     assert due(om, env={"OM_OBSERVE_TOKENS": "1", "OM_OBSERVER_MODEL": "scripted/nowhere"}) == {"s": ["observe"]}
     assert pending(om) == 8
@@ -142,7 +145,7 @@ def test_a_tick_observes_what_is_due_and_leaves_the_rest(om: Om) -> None:
     assert run.document["observations"] == len(run.document["due"][0]["observations"]) == len(rows(om))
     assert pending(om) == 1
     assert due(om, env=env) == {}
-    om("tick", "--model", model.model, env=env)
+    om("tick", "--model", model.model, env=env, code=1)
     assert len(model.asked) == 1
 
 
@@ -212,7 +215,7 @@ def test_what_gave_nothing_is_offered_again_when_as_much_has_come(om: Om) -> Non
 
     def asks() -> int:
         before = len(model.asked)
-        om("tick", "--model", model.model, env=CHARS)
+        om("tick", "--model", model.model, env=CHARS, code=None)
         return len(model.asked) - before
 
     sizes = [12_000, 3_000, 6_999, 1]
@@ -324,15 +327,15 @@ def test_a_call_and_its_result_stay_together(om: Om) -> None:
     keep(om, talk)
     model = always(om, "echo")
     env = {"OM_OBSERVE_TOKENS": "1", "OM_OBSERVE_CHUNK_MESSAGES": "2"}
-    for _ in range(6):
-        om("tick", "--model", model.model, env=env)
+    codes = [om("tick", "--model", model.model, env=env, code=None).code for _ in range(6)]
+    assert codes == sorted(codes)
     assert pending(om) == 0
     for shown in model.transcripts:
         assert re.findall("harbour-([0-9])", shown) == re.findall("gauge-([0-9])", shown)
 
 
 def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
-    """T75, F21: exit 75 for that one, and nothing is observed twice."""
+    """T75, F21: it is warned of; exit 75 where that is all that is due, and nothing is observed twice."""
     for session in ("a", "b"):
         keep(om, tide_story(session=session))
     slow = always(om, {"text": "echo", "sleep": 4}, name="slow.json")
@@ -341,8 +344,11 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
     first = om.start("tick", "--model", slow.model, env=env)
     while not slow.asked:
         assert first.poll() is None
-    run = om("tick", "--model", quick.model, "--wait", "0", "--json", env=env, code=75)
+    run = om("tick", "--model", quick.model, "--wait", "0", "--json", env=env)
     assert sorted(one.get("error", {}).get("slug", "") for one in run.document["due"]) == ["", "lane-taken"]
+    run = om("tick", "--model", quick.model, "--wait", "0", env=env, code=75)
+    assert "is at the observe lane of session" in run.stderr
+    assert om("tick", "--model", quick.model, "--wait", "0", "-q", env=env, code=75).stderr == ""
     first.communicate(timeout=30)
     assert first.returncode == 0
     assert (len(slow.asked), len(quick.asked), pending(om)) == (1, 1, 0)
@@ -351,5 +357,5 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
 
 def test_a_session_that_is_not_there_is_said_to_be_missing(om: Om) -> None:
     keep(om, asking("s", 10))
-    assert "there is no session `x`" in om("tick", "--session", "x").stderr
-    assert om("tick", "--session", "s").stderr == "om: nothing is due\n"
+    assert "there is no session `x`" in om("tick", "--session", "x", code=1).stderr
+    assert om("tick", "--session", "s", code=1).stderr == "om: nothing is due\n"
