@@ -11,7 +11,9 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import IO
 
@@ -25,6 +27,8 @@ _MOST = 8_000_000
 """Bytes that are read of a reply: what writes more does not end."""
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
+_GUARD = 'read -r group || exit; read -r rest; kill -9 "-$group"'
+"""Waits for our end, and kills the group whose number it was told before."""
 
 
 @record
@@ -68,24 +72,30 @@ class Command:
         """Its exit code and its output."""
         deadline = time.monotonic() + self.seconds
         held = _Held()
-        try:
-            process = subprocess.Popen(
-                self.arguments, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
-            )
-        except OSError as error:
-            held.let_go()
-            raise BadConfiguration(f"{self.model} cannot be started: {error.strerror}") from error
-        try:
-            held.let_go()
-            said = self._output(process, deadline)
-            return process.wait(timeout=max(0.0, deadline - time.monotonic())), said
-        except subprocess.TimeoutExpired:
-            raise Unreachable(
-                f"{self.model} gave no reply within {self.seconds:g} s",
-                hint="a slow one needs a longer `provider.timeout`",
-            ) from None
-        finally:
-            _end(process)
+        with _guarded() as tell_guard:
+            try:
+                process = subprocess.Popen(
+                    self.arguments,
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    start_new_session=True,
+                    preexec_fn=tell_guard,  # noqa: PLW1509 - it makes two system calls, and nothing that could be locked
+                )
+            except OSError as error:
+                held.let_go()
+                raise BadConfiguration(f"{self.model} cannot be started: {error.strerror}") from error
+            try:
+                held.let_go()
+                said = self._output(process, deadline)
+                return process.wait(timeout=max(0.0, deadline - time.monotonic())), said
+            except subprocess.TimeoutExpired:
+                raise Unreachable(
+                    f"{self.model} gave no reply within {self.seconds:g} s",
+                    hint="a slow one needs a longer `provider.timeout`",
+                ) from None
+            finally:
+                _end(process)
 
     def _output(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
         """What it writes until it closes its stdout. Raises TimeoutExpired, Unusable."""
@@ -141,6 +151,39 @@ class _Held:
             signal.signal(number, handler)
         for number in self._came:
             self._handlers[number](number, None)
+
+
+def _say_number(pipe: int) -> None:
+    os.write(pipe, b"%d\n" % os.getpid())
+
+
+@contextmanager
+def _guarded() -> Iterator[Callable[[], None] | None]:
+    """Sees to it that a program that is started inside does not outlive us, however we end.
+
+    A small shell holds the other end of a pipe that the system closes with us. Gives what the program has to do before
+    it becomes itself: it says its number into the pipe, so that there is no moment in which it runs and nobody knows of
+    it. Where there is no shell, None.
+    """
+    try:
+        guard = subprocess.Popen(
+            ("/bin/sh", "-c", _GUARD),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        yield None
+        return
+    assert guard.stdin is not None
+    pipe = guard.stdin.fileno()
+    try:
+        yield partial(_say_number, pipe)
+    finally:
+        guard.kill()  # before the pipe is closed, which would be our end to it
+        guard.stdin.close()
+        guard.wait()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

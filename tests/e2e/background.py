@@ -1,0 +1,54 @@
+"""Workers that were left in the background: how many there were, and when they are done."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from omcli.sqlite.owner import is_gone
+from tests.conftest import Om
+
+EAGER = {"OM_OBSERVE_TOKENS": "1", "OM_OBSERVE_BLOCK_AFTER": "0"}
+"""Anything that waits is due, and never so much that it is done at once."""
+
+
+def log_of(om: Om) -> Path:
+    """Where workers write."""
+    return om.home / ".local" / "state" / "om" / "background.log"
+
+
+def told(om: Om) -> list[dict[str, Any]]:
+    """What the log tells of workers that began or ended."""
+    text = log_of(om).read_text() if log_of(om).exists() else ""
+    return [json.loads(line) for line in text.split("\n")[:-1] if line.startswith('{"at"')]
+
+
+def begun(om: Om) -> list[str]:
+    """The workers that began, as `host:pid:start`."""
+    return [line["worker"] for line in told(om) if "ended" not in line]
+
+
+def codes(om: Om) -> list[int]:
+    """What those ended with that are done."""
+    return [line["ended"] for line in told(om) if "ended" in line]
+
+
+def at_work(om: Om) -> list[int]:
+    """The processes that are still there."""
+    return [int(worker.split(":")[1]) for worker in begun(om) if not is_gone(worker)]
+
+
+def wait_until(is_so: Callable[[], object], *, seconds: float = 60) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.01)
+
+
+def wait_for_workers(om: Om, number: int) -> None:
+    """Waits until so many workers have begun, and none is left."""
+    wait_until(lambda: len(begun(om)) >= number and not at_work(om))

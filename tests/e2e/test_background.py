@@ -1,0 +1,286 @@
+"""`om observe --background` and `om tick --background`: what is due is done by a worker that nobody waits for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Om
+from tests.e2e.background import EAGER, at_work, begun, codes, log_of, told, wait_for_workers, wait_until
+from tests.e2e.contents import assert_covered_once, number_of
+from tests.e2e.scripts import Script, always, pending, rows, script
+from tests.e2e.test_tick import asking, keep
+from tests.e2e.transcripts import tide_story
+
+
+def left(om: Om, model: Script, *arguments: str | Path, env: dict[str, str] | None = None) -> str:
+    """What `om observe --background` says on stderr; on stdout there has to be nothing."""
+    transcript = om.write("t.jsonl", tide_story(session="s").text())
+    run = om("observe", "--background", transcript, "--model", model.model, *arguments, env={**EAGER, **(env or {})})
+    assert run.stdout == ""
+    return run.stderr
+
+
+# What a caller sees
+
+
+def test_a_worker_observes_what_a_caller_has_kept(om: Om) -> None:
+    """S0.3, S0.18, S1.10, C7: messages first, then a worker; the next call finds what it made of them."""
+    model = always(om, "echo")
+    said = left(om, model)
+    assert "8 messages waiting to be observed" in said
+    assert f"1 session left to a worker in the background; it writes to {log_of(om)}" in said
+    wait_for_workers(om, 1)
+    assert (pending(om), codes(om), len(model.asked)) == (0, [0], 1)
+    assert {row["source"] for row in rows(om)} >= {"model"}
+    assert_covered_once(om.db)
+
+
+def test_a_caller_does_not_wait_for_the_model_nor_does_who_reads_what_it_prints(om: Om) -> None:
+    """S0.3, S0.19, T75: neither its end nor that of its pipes; the worker has none of its descriptors."""
+    model = always(om, {"text": "echo", "sleep": 20})
+    transcript = om.write("t.jsonl", tide_story(session="s").text())
+    reading, writing = os.pipe()
+    start = time.monotonic()
+    with transcript.open("rb") as stdin:
+        caller = subprocess.Popen(
+            om.command("observe", "--background", "-", "--session", "s", "--model", model.model),
+            stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[writing],
+            env=om.environment(EAGER), cwd=om.folder,
+        )  # fmt: skip
+    os.close(writing)
+    assert caller.communicate(timeout=15)[0] == b""
+    assert os.read(reading, 1) == b"", "the end of a pipe that was passed on for no reason"
+    os.close(reading)
+    assert time.monotonic() - start < 15
+    assert caller.returncode == 0
+    wait_until(lambda: model.asked)
+    (worker,) = at_work(om)
+    assert om("context", "--session", "s", seconds=10).stdout
+    os.kill(worker, signal.SIGTERM)
+    wait_for_workers(om, 1)
+
+
+def test_json_tells_of_the_worker(om: Om) -> None:
+    model = always(om, "echo")
+    transcript = om.write("t.jsonl", tide_story(session="s").text())
+    command = ("observe", "--background", "--json", transcript, "--model", model.model)
+    run = om(*command, env=EAGER)
+    assert run.document["files"][0]["pending"] == 8
+    told_of = {"started": True, "sessions": ["s"], "at_once": [], "log": str(log_of(om))}
+    assert run.document["background"] == told_of
+    wait_for_workers(om, 1)
+    run = om(*command, env=EAGER)
+    assert run.document["background"] == {"started": False, "sessions": [], "at_once": []}
+
+
+def test_nobody_is_started_where_nothing_is_due(om: Om) -> None:
+    """By the preset: 10 000 tokens, or what else it waits for; and none at all where om is disabled."""
+    model = always(om, "echo")
+    said = left(om, model, env={"OM_OBSERVE_TOKENS": "10000"})
+    assert "worker" not in said
+    left(om, model, env={"OM_PRESET": "pi"})
+    left(om, model, env={"OM_DISABLED": "1"})
+    run = om("tick", "--background", "--model", model.model, code=1)
+    assert run.stderr == "om: nothing is due\n"
+    om("observe", "--background", om.write("bad.txt", "\0"), code=65)
+    om("observe", "--background", om.folder / "none", code=66)
+    assert begun(om) == []
+    assert not log_of(om).exists()
+
+
+def test_a_tick_is_left_to_a_worker(om: Om) -> None:
+    """C7: for hosts whose messages are kept by other means."""
+    for session in ("a", "b"):
+        keep(om, tide_story(session=session))
+    model = always(om, "echo")
+    run = om("tick", "--background", "--model", model.model, env=EAGER)
+    assert "2 sessions left to a worker" in run.stderr
+    wait_for_workers(om, 1)
+    assert (pending(om), len(model.asked), len(begun(om))) == (0, 2, 1)
+    assert om("tick", "--background", "--check", code=2).stdout == ""
+
+
+def test_a_worker_reflects_as_well_where_that_is_due(om: Om) -> None:
+    """S0.20: after observing, under a lease of its own."""
+    model = always(om, "echo")
+    left(om, model, env={"OM_REFLECT_TOKENS": "20"})
+    wait_for_workers(om, 1)
+    assert [ask["name"] for ask in model.asked][:2] == ["observations", "reflection"]
+    assert "reflection" in {row["kind"] for row in rows(om)}
+    assert number_of(om.db, "leases") == 0
+
+
+def test_a_worker_goes_by_the_settings_of_its_caller(om: Om) -> None:
+    """The store, the preset, the configuration, the counter, the time, the model and the directory."""
+    model = always(om, "echo")
+    other = om.folder / "elsewhere"
+    other.mkdir()
+    (other / ".om.toml").write_text("[observe]\nchunk_messages = 3\n")
+    config = om.write("own.toml", "observe.tokens = 5\nobserve.block_after = 0\n")
+    transcript = om.write("t.jsonl", tide_story(session="s").text())
+    om(
+        "observe", "--background", transcript, "-C", "elsewhere", "--db", "here.db", "--config", config,
+        "--preset", "duet", "--counter", "chars-4", "--now", "2026-03-01T10:00:00Z", "--wait", "7", "--model", model.model, "--verify",
+        env={"OM_OBSERVE_TRIGGER": "tokens"},
+    )  # fmt: skip
+    wait_for_workers(om, 1)
+    assert codes(om) == [0]
+    found = rows(om, "--db", str(other / "here.db"))
+    assert {row["observed_at"] for row in found} == {"2026-03-01T10:00:00.000Z"}
+    assert {row["counter"] for row in found} == {"chars-4"}
+    assert not any("unverified" in row.get("tags", ()) for row in found), "--verify was passed on"
+    assert len(model.asked) > 1, "three messages at once"
+    assert not om.db.exists()
+
+
+def test_what_lies_in_the_directory_is_not_run(om: Om) -> None:
+    """A project may hold files by the names of Python's modules, and of om's."""
+    for name in ("omcli.py", "json.py", "sqlite3.py"):
+        om.write(name, "raise SystemExit('taken for a module')")
+    path = f"{Path(__file__).parents[2]}:{os.environ.get('PYTHONPATH', '')}"
+    ended = subprocess.run(
+        [*om.command()[:1], "-P", "-m", "omcli", "observe", "--background", "--observer", "rules", "-"],
+        input=tide_story(session="s").text().encode(), cwd=om.folder, check=True, capture_output=True,
+        env=om.environment({**EAGER, "PYTHONPATH": path}),
+    )  # fmt: skip
+    assert b"left to a worker" in ended.stderr
+    wait_for_workers(om, 1)
+    assert codes(om) == [0]
+
+
+# Too much waits
+
+
+@pytest.mark.parametrize(
+    ("tokens", "is_at_once"), [(37_000, True), (36_000, True), (35_999, False), (35_000, False)], ids=str
+)
+def test_what_is_too_much_is_observed_at_once(om: Om, tokens: int, *, is_at_once: bool) -> None:
+    """T77, S0.22, S0.41: by `mastra` from 36 000 tokens on, which is said; the worker is not needed then."""
+    model = always(om, "echo")
+    transcript = om.write("t.jsonl", asking("s", tokens, name="chars-2.5").text())
+    run = om("observe", "--background", transcript, "--preset", "mastra", "--model", model.model)
+    assert run.stdout == ""
+    assert (f"{tokens} tokens wait, and from 36000 on the background is not enough" in run.stderr) == is_at_once
+    assert ("left to a worker" in run.stderr) != is_at_once
+    if is_at_once:
+        assert len(model.asked) >= 1
+        assert pending(om) == 0
+    else:
+        wait_for_workers(om, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_at_once"), [("2", True), ("3.9", True), ("4.5", False), ("399", True), ("500", False), ("0", False)]
+)
+def test_how_much_is_too_much_is_a_setting(om: Om, said: str, *, is_at_once: bool) -> None:
+    """S0.22: times `observe.tokens`, from 100 on tokens, 0 for never."""
+    transcript = om.write("t.jsonl", asking("s", 400).text())
+    env = {"OM_OBSERVE_TOKENS": "100", "OM_OBSERVE_BLOCK_AFTER": said, "OM_COUNTER": "chars-4"}
+    run = om("observe", "--background", "--json", transcript, env=env)
+    told_of = run.document["background"]
+    assert (told_of["at_once"], told_of["sessions"]) == ((["s"], []) if is_at_once else ([], ["s"]))
+    wait_for_workers(om, 0 if is_at_once else 1)
+    assert pending(om) == 0
+
+
+def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> None:
+    """S0.22, D4: under the lane of a worker it gives up after `--wait`, with a warning and exit 0."""
+    model = always(om, {"text": "echo", "sleep": 5})
+    left(om, model)
+    wait_until(lambda: model.asked)
+    transcript = om.write("t.jsonl", tide_story(session="s").user("We decided to keep it.").text())
+    env = {"OM_OBSERVE_TOKENS": "100", "OM_OBSERVE_BLOCK_AFTER": "150"}
+    run = om("observe", "--background", transcript, "--model", model.model, "--wait", "0.3", env=env)
+    assert "observing at once" in run.stderr
+    assert "is at the observe lane of session s" in run.stderr
+    assert "1 session left to a worker" in run.stderr
+    wait_for_workers(om, 2)
+    assert pending(om) in (0, 1)  # the one message alone is not due
+    assert number_of(om.db, "leases") == 0
+
+
+# What goes wrong
+
+
+def test_a_model_that_fails_is_told_by_the_status(om: Om) -> None:
+    """F97, T12, S0.42: the caller succeeds, messages wait, and the next worker covers them."""
+    model = script(om, {"error": "unreachable", "text": "the gauge model is out"}, "echo")
+    left(om, model)
+    wait_for_workers(om, 1)
+    assert codes(om) == [69]
+    (error,) = om("status", "--json").document["errors"]
+    assert (error["session"], error["lane"]) == ("s", "observe")
+    assert "the gauge model is out" in error["error"]
+    assert "a worker ended with 69: the gauge model is out" in om("status").stdout
+    assert pending(om) == 8
+    left(om, model)
+    wait_for_workers(om, 2)
+    assert pending(om) == 0
+    assert om("status", "--json").document["errors"] == []
+    assert "a worker did what was due" in om("status").stdout
+    assert_covered_once(om.db)
+
+
+def test_a_key_that_is_missing_is_a_warning_and_told_by_the_status(om: Om) -> None:
+    """F97, D4, S3.17: nobody is started in vain; `om tick` and `om reflect` from a crontab leave a trace as well."""
+    transcript = om.write("t.jsonl", tide_story(session="s").text())
+    command = ("observe", "--background", transcript, "--observer", "anthropic")
+    run = om(*command, env=EAGER)
+    assert "om: warning: anthropic needs a key" in run.stderr
+    assert "8 messages waiting" in run.stderr
+    assert begun(om) == []
+    (error,) = om("status", "--json").document["errors"]
+    assert error["error"].startswith("anthropic needs a key")
+    om("tick", "--observer", "rules", env=EAGER)
+    assert om("status", "--json").document["errors"] == []
+    keep(om, tide_story(session="other"))
+    om("tick", "--observer", "anthropic", env=EAGER, code=77)
+    (error,) = om("status", "--json").document["errors"]
+    assert (error["session"], error["lane"]) == ("other", "observe")
+
+
+def test_a_worker_that_was_killed_is_told_by_the_status(om: Om) -> None:
+    """F97, F24: and one that is at it."""
+    model = always(om, {"text": "echo", "sleep": 30})
+    left(om, model)
+    wait_until(lambda: model.asked)
+    assert "a worker is at it" in om("status").stdout
+    (worker,) = at_work(om)
+    os.kill(worker, signal.SIGKILL)
+    wait_for_workers(om, 1)
+    assert "a worker was killed" in om("status").stdout
+    assert om("status", "--json").document["background"]["last"]["killed"] is True
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(om: Om) -> None:
+    """D4: the messages are kept, and wait for `om tick`."""
+    om.write("home/.local", "in the way")
+    said = left(om, always(om, "echo"))
+    assert "om: warning: " in said
+    assert "`om tick` does what is due" in said
+    assert pending(om) == 8
+
+
+def test_the_log_is_for_its_owner_and_stays_small(om: Om) -> None:
+    """Mode 0600 in a folder of mode 0700; a large one gives way, and the last is kept."""
+    model = always(om, "echo")
+    left(om, model)
+    wait_for_workers(om, 1)
+    log = log_of(om)
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+    assert not any(row["text"] in log.read_text() for row in rows(om)), "what is remembered stays in the store"
+    log.write_text("said long ago\n" * 100_000)
+    keep(om, tide_story(session="t"))
+    om("tick", "--background", "--model", model.model, env=EAGER)
+    wait_for_workers(om, 1)
+    assert log.stat().st_size < 2_000
+    assert log.with_name("background.log.1").stat().st_size == 1_400_000
+    assert [line["store"] for line in told(om)] == [str(om.db)] * 2

@@ -1,0 +1,253 @@
+"""Workers that are killed, ended and raced: nothing is lost, doubled or left lying, and nobody is locked out."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.ports import Lane
+from omcli.sqlite.store import SqliteStore
+from tests.conftest import Om
+from tests.e2e.background import EAGER, at_work, begun, codes, wait_for_workers, wait_until
+from tests.e2e.contents import assert_covered_once, contents, number_of
+from tests.e2e.scripts import always, pending, rows
+from tests.e2e.transcripts import Talk, tide_story
+
+NOW, LATER = "2026-02-10T12:00:00Z", "2100-01-01T00:00:00.000Z"
+GROUPS, KILLS = 2, 5
+"""So many callers, and so many workers, are killed in each group."""
+
+
+def buoys(number: int, *, session: str = "buoys") -> Talk:
+    """So many messages, each worth a row of its own."""
+    talk = Talk(session=session)
+    for at in range(number):
+        talk.user(f"We decided that buoy {at} of {session} lies {at} metres from the pier.")
+    return talk
+
+
+def starting(om: Om, transcript: Path, model: str, **env: str) -> subprocess.Popen[bytes]:
+    """A caller in a process group of its own, as a shell makes one."""
+    return subprocess.Popen(
+        om.command("observe", "--background", "--now", NOW, transcript, "--model", model),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=om.environment({**EAGER, **env}), cwd=om.folder, start_new_session=True,
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    """The code of a caller that nobody disturbed."""
+    _, stderr = process.communicate(timeout=60)
+    assert b"Traceback" not in stderr, stderr
+    return process.returncode
+
+
+def assert_free(om: Om, *sessions: str) -> None:
+    """No lane is held by anybody."""
+    with SqliteStore.open(om.db, wait=0) as store:
+        for session in sessions:
+            for lane in (Lane.OBSERVE, Lane.REFLECT):
+                store.claim(session, lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
+
+
+@pytest.fixture
+def undisturbed(new_om: Callable[[], Om]) -> dict[str, list[tuple[object, ...]]]:
+    """What the whole conversation leaves where nobody disturbs it."""
+    om = new_om()
+    om("observe", "-q", "--now", NOW, om.write("t.jsonl", buoys(60).text()), "--model", always(om, "echo").model)
+    return contents(om.db)
+
+
+# Kills
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_callers_and_workers_that_are_killed_anywhere_lose_and_double_nothing(
+    group: int, om: Om, undisturbed: dict[str, list[tuple[object, ...]]]
+) -> None:
+    """F22, F24, F25: kill -9 of `om observe --background` and of its workers while a conversation grows."""
+    chance, thinks = random.Random(f"background {group}"), 0.3
+    model = always(om, {"text": "echo", "sleep": thinks})
+    killed = {"caller": 0, "worker": 0}
+    number = 0
+    while min(killed.values()) < KILLS and number < 58:
+        number += 2
+        caller = starting(om, om.write("t.jsonl", buoys(number).text()), model.model)
+        if killed["caller"] < KILLS and chance.random() < 0.5:
+            time.sleep(chance.random() * 0.25)
+            os.killpg(caller.pid, signal.SIGKILL)
+        if ended(caller) == -signal.SIGKILL:
+            killed["caller"] += 1
+        time.sleep(chance.random() * (0.2 + thinks))
+        for worker in at_work(om):
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+                killed["worker"] += 1
+    assert min(killed.values()) >= 3
+    before = len(begun(om))
+    assert ended(starting(om, om.write("t.jsonl", buoys(60).text()), model.model)) == 0
+    wait_for_workers(om, before + 1)
+    assert pending(om) == 0
+    assert_covered_once(om.db)
+    left = contents(om.db)
+    assert left["messages"] == undisturbed["messages"]
+    assert left["identities"] == undisturbed["identities"]
+    texts = [row["text"] for row in rows(om) if row["source"] == "model"]
+    assert len(texts) == len(set(texts)) == 60
+    assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+    assert_free(om, "buoys")
+
+
+class TestAtWork:
+    """A worker whose model thinks for long."""
+
+    @pytest.fixture
+    def worker(self, om: Om) -> Iterator[int]:
+        model = always(om, {"text": "echo", "sleep": 60}, name="slow.json")
+        assert ended(starting(om, om.write("t.jsonl", buoys(6).text()), model.model)) == 0
+        wait_until(lambda: model.asked)
+        (pid,) = at_work(om)
+        yield pid
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def test_a_terminal_that_closes_does_not_reach_it(self, om: Om, worker: int) -> None:
+        """S0.3: it is in a session of its own, with nothing of its caller's open."""
+        assert os.getsid(worker) == worker != os.getsid(0)
+        if sys.platform == "linux":
+            folder = Path(f"/proc/{worker}/fd")
+            open_ = {int(each.name): str(each.readlink()) for each in folder.iterdir()}
+            assert open_[0] == os.devnull
+            assert open_[1] == open_[2] == str(om.home / ".local/state/om/background.log")
+            others = [name for number, name in open_.items() if number > 2]
+            assert all(name.startswith((str(om.db), str(om.home))) for name in others), others
+
+    def test_the_next_run_takes_over_from_one_that_was_killed(self, om: Om, worker: int) -> None:
+        """T75, F23, F24: at once, by hand or in the background: its lease names it, and it is gone."""
+        os.kill(worker, signal.SIGKILL)
+        wait_for_workers(om, 1)
+        quick = always(om, "echo", name="quick.json")
+        assert ended(starting(om, om.write("t.jsonl", buoys(7).text()), quick.model)) == 0
+        wait_for_workers(om, 2)
+        assert (pending(om), codes(om), len(quick.asked)) == (0, [0], 1)
+        assert_covered_once(om.db)
+        assert number_of(om.db, "leases") == 0
+
+    def test_one_that_is_asked_to_end_gives_everything_back(self, om: Om, worker: int) -> None:
+        """F93, F23: at once, with 143, and its lane is free."""
+        os.kill(worker, signal.SIGTERM)
+        wait_for_workers(om, 1)
+        assert (codes(om), number_of(om.db, "leases")) == ([143], 0)
+        om("observe", "-q", om.folder / "t.jsonl", "--observer", "rules")
+        assert_covered_once(om.db)
+
+    def test_who_comes_second_leaves(self, om: Om, worker: int) -> None:
+        """F21, T75: quietly and without a model call; its messages are kept. Another session is not kept waiting."""
+        quick = always(om, "echo", name="quick.json")
+        assert ended(starting(om, om.write("t.jsonl", buoys(8).text()), quick.model)) == 0
+        wait_until(lambda: codes(om) == [75])
+        assert quick.asked == []
+        assert ended(starting(om, om.write("o.jsonl", tide_story(session="other").text()), quick.model)) == 0
+        wait_until(lambda: codes(om) == [75, 0])
+        assert (pending(om), len(quick.asked), at_work(om)) == (8, 1, [worker])
+
+    def test_a_lease_of_before_a_restart_holds_up_nobody(self, om: Om, worker: int) -> None:
+        """F23, F24: the pid is another program's now, or nobody's; the lease has long to go."""
+        os.kill(worker, signal.SIGKILL)
+        wait_for_workers(om, 1)
+        host = os.uname().nodename
+        quick = always(om, "echo", name="quick.json")
+        for number, owner in enumerate((f"{host}:{os.getpid()}:1", f"{host}:4194305:77")):
+            with SqliteStore.open(om.db, wait=0) as store:
+                store.claim("buoys", Lane.OBSERVE, owner=owner, now=NOW, expires_at=LATER)
+            if sys.platform != "linux" and not number:
+                continue  # where nobody tells when a program began
+            before = len(begun(om))
+            assert ended(starting(om, om.write("t.jsonl", buoys(8 + number).text()), quick.model)) == 0
+            wait_for_workers(om, before + 1)
+            assert pending(om) == 0
+        assert_covered_once(om.db)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_child_of_a_worker_survives_it(om: Om, number: signal.Signals) -> None:
+    """F23: nor what that has started, in a pipe; whatever ends the worker."""
+    script = om.write("model.sh", f"echo $$ > {om.folder}/child; cat >/dev/null; sleep 600 | cat")
+    assert ended(starting(om, om.write("t.jsonl", buoys(6).text()), f"command/sh {script}")) == 0
+    wait_until(lambda: (om.folder / "child").exists() and (om.folder / "child").read_text().strip())
+    group = int((om.folder / "child").read_text())
+    (worker,) = at_work(om)
+    os.kill(worker, number)
+    wait_for_workers(om, 1)
+    wait_until(lambda: _is_empty(group), seconds=10)
+    om("observe", "-q", om.folder / "t.jsonl", "--observer", "rules")
+    assert_covered_once(om.db)
+
+
+def _is_empty(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return True
+    return False
+
+
+# Races
+
+
+def test_eight_callers_on_one_growing_session_strand_nothing(om: Om) -> None:
+    """T75, F20, F21: whoever comes while a worker is at it leaves its messages to that one, which looks again."""
+    model = always(om, {"text": "echo", "sleep": 0.15})
+    processes = []
+    for number in range(1, 25):
+        path = om.write(f"{number}.jsonl", buoys(number).text())
+        processes.append(starting(om, path, model.model))
+        if number % 8 == 0:
+            assert {ended(process) for process in processes} == {0}
+            processes = []
+    wait_for_workers(om, 24)
+    assert set(codes(om)) <= {0, 1, 75}
+    assert pending(om) == 0, "nothing that came is stranded"
+    texts = [row["text"] for row in rows(om) if row["source"] == "model"]
+    assert len(texts) == len(set(texts)) == 24
+    assert_covered_once(om.db)
+    assert_free(om, "buoys")
+
+
+def test_eight_callers_on_eight_sessions_do_not_get_in_each_other_s_way(om: Om) -> None:
+    """F20, F26: each has a worker of its own."""
+    model = always(om, {"text": "echo", "sleep": 0.2})
+    names = "abcdefgh"
+    processes = [
+        starting(om, om.write(f"{name}.jsonl", buoys(5, session=name).text()), model.model, OM_WAIT="60")
+        for name in names
+    ]
+    assert [ended(process) for process in processes] == [0] * 8
+    wait_for_workers(om, 8)
+    assert (codes(om), pending(om)) == ([0] * 8, 0)
+    assert len({row["text"] for row in rows(om)}) == len(rows(om)) == 40
+    assert_covered_once(om.db)
+
+
+def test_what_comes_while_somebody_works_by_hand_is_waited_for(om: Om) -> None:
+    """T75: by the one worker of the session, since whoever works by hand may have had its last look."""
+    slow = always(om, {"text": "echo", "sleep": 2}, name="slow.json")
+    by_hand = om.start("observe", "-q", om.write("t.jsonl", buoys(4).text()), "--model", slow.model)
+    wait_until(lambda: slow.asked)
+    assert ended(starting(om, om.write("t.jsonl", buoys(5).text()), slow.model)) == 0
+    assert by_hand.communicate(timeout=60)[1] == b""
+    wait_for_workers(om, 1)
+    assert (codes(om), pending(om)) == ([0], 0)
+    assert len(rows(om)) == 5
+    assert json.dumps(rows(om)).count("buoy 4 of") == 1
+    assert_covered_once(om.db)
