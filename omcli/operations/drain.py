@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from omcli.memory.errors import LaneTaken, StaleBatch
+from omcli.memory.ports import Store
 from omcli.memory.record import replace
 from omcli.operations.lanes import LEASE_SECONDS
 from omcli.operations.reflect import Studio
@@ -34,7 +35,7 @@ def drain(studio: Studio, when: Due, sessions: Sequence[str], slot: Slot) -> Ite
 def _drained(session: str, studio: Studio, when: Due, slot: Slot) -> Iterator[Ticked]:
     store = studio.workshop.store
     while found := next(due(studio, when, session=session), None):
-        before = store.pending(session)
+        before = _place(session, store)
         with slot(session) as is_ours:
             if not is_ours:
                 yield replace(found, error=LaneTaken(f"another worker is at session {session}"))
@@ -45,8 +46,17 @@ def _drained(session: str, studio: Studio, when: Due, slot: Slot) -> Iterator[Ti
         yield done
         if isinstance(done.error, StaleBatch):
             continue  # somebody else was quicker; who came meanwhile has left it to us
-        if done.error is not None or (store.pending(session) == before and not _has_folded(done)):
+        if done.error is not None or (_place(session, store) == before and not _has_folded(done)):
             return
+
+
+def _place(session: str, store: Store) -> tuple[int, int, int]:
+    """Where a session stands: another one whenever something of it was observed, offered or taken in.
+
+    Not how much waits: as much may have come as was observed.
+    """
+    batch = store.unobserved(session, max_tokens=1)
+    return (batch.after, batch.deferred_through, store.pending(session).messages) if batch else (0, 0, 0)
 
 
 def _has_folded(done: Ticked) -> bool:

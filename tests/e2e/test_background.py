@@ -127,7 +127,8 @@ def test_a_worker_goes_by_the_settings_of_its_caller(om: Om) -> None:
     transcript = om.write("t.jsonl", tide_story(session="s").text())
     om(
         "observe", "--background", transcript, "-C", "elsewhere", "--db", "here.db", "--config", config,
-        "--preset", "duet", "--counter", "chars-4", "--now", "2026-03-01T10:00:00Z", "--wait", "7", "--model", model.model, "--verify",
+        "--preset", "duet", "--counter", "chars-4", "--now", "2026-03-01T10:00:00Z",
+        "--wait", "7", "--model", model.model, "--verify",
         env={"OM_OBSERVE_TRIGGER": "tokens"},
     )  # fmt: skip
     wait_for_workers(om, 1)
@@ -192,7 +193,7 @@ def test_how_much_is_too_much_is_a_setting(om: Om, said: str, *, is_at_once: boo
 
 def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> None:
     """S0.22, D4: under the lane of a worker it gives up after `--wait`, with a warning and exit 0."""
-    model = always(om, {"text": "echo", "sleep": 5})
+    model = always(om, {"text": "echo", "sleep": 2})
     left(om, model)
     wait_until(lambda: model.asked)
     transcript = om.write("t.jsonl", tide_story(session="s").user("We decided to keep it.").text())

@@ -104,8 +104,8 @@ def test_callers_and_workers_that_are_killed_anywhere_lose_and_double_nothing(
     assert left["identities"] == undisturbed["identities"]
     texts = [row["text"] for row in rows(om) if row["source"] == "model"]
     assert len(texts) == len(set(texts)) == 60
-    assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
     assert_free(om, "buoys")
+    assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
 
 
 class TestAtWork:

@@ -1,0 +1,203 @@
+"""Workers that come and go while messages arrive: whatever the order, nothing that is due is left lying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.errors import LaneTaken, NotAllowed, OmError, Refused, StaleBatch, Unreachable
+from omcli.memory.ports import Batch, Lane, LogQuery, Outcome
+from omcli.memory.record import replace
+from omcli.memory.roles import Observed, Observer
+from omcli.operations.drain import drain
+from omcli.operations.lanes import LEASE_SECONDS
+from omcli.operations.reflect import Policy, Studio
+from omcli.operations.tick import Due, Ticked, Trigger, due, overdue
+from omcli.operations.unable import note_unable
+from omcli.reflectors.rules import RuleReflector
+from tests.fakes import MemoryStore
+from tests.integration.test_operations import NOW, EchoObserver, SteppingClock, workshop
+from tests.material import said, session
+
+WHEN = Due(tokens=1)
+
+
+class Silent:
+    """An observer that makes nothing of anything yet, or fails."""
+
+    def __init__(self, error: OmError | None = None) -> None:
+        self.asked = 0
+        self._error = error
+
+    def observe(self, batch: Batch) -> Observed:
+        self.asked += 1
+        if self._error is not None:
+            raise self._error
+        return Observed(drafts=(), is_final=False)
+
+
+class Harbour:
+    """One session, workers on it, and what arrives between their steps."""
+
+    def __init__(self, arrivals: Sequence[bool], *, when: Due = WHEN) -> None:
+        self.store = MemoryStore()
+        self.when = when
+        self.taken: set[str] = set()
+        self.asked: list[int] = []
+        self.left: list[Ticked] = []
+        self._arrivals = iter(arrivals)
+        self.arrived = 0
+        self._ids = workshop(self.store).new_id
+
+    def arrive(self) -> None:
+        """A caller: keeps a message, and starts a worker."""
+        number = self.arrived
+        self.arrived += 1
+        self.store.append(session(), [said(f"keep {number}", at=NOW)], counter="chars-4", now=NOW)
+        self.work(f"worker {number}")
+
+    def work(self, owner: str) -> None:
+        observer = EchoObserver(meanwhile=lambda _: self.something_may_arrive())
+        work = replace(workshop(self.store, observer), owner=owner, new_id=self._ids)
+        studio = Studio(workshop=work, reflector=RuleReflector(work.counter), policy=Policy())
+        self.left += drain(studio, self.when, ["s"], self.slot)
+        self.asked += [len(batch.messages) for batch in observer.batches]
+
+    @contextmanager
+    def slot(self, name: str) -> Iterator[bool]:
+        self.something_may_arrive()
+        if name in self.taken:
+            yield False
+        else:
+            self.taken.add(name)
+            self.something_may_arrive()
+            yield True
+            self.something_may_arrive()  # the last look at what waits has been had
+            self.taken.discard(name)
+        self.something_may_arrive()
+
+    def something_may_arrive(self) -> None:
+        if next(self._arrivals, False):
+            self.arrive()
+
+
+@given(arrivals=st.lists(st.booleans(), max_size=25), batches=st.sampled_from([None, 1]))
+def test_what_arrives_at_any_moment_is_observed_by_whoever_is_at_it(arrivals: list[bool], batches: int | None) -> None:
+    """T75, F25: between any two steps of a worker another caller may come, and while that one works a third."""
+    harbour = Harbour(arrivals, when=Due(tokens=1, batches=batches))
+    harbour.arrive()
+    assert harbour.store.pending("s").messages == 0
+    assert harbour.taken == set()
+    texts = [logged.observation.text for logged in harbour.store.log(LogQuery())]
+    assert sorted(texts) == sorted(f"keep {number}" for number in range(len(texts)))
+    assert len(texts) == sum(harbour.asked) == harbour.arrived
+    assert all(isinstance(ticked.error, LaneTaken | None) for ticked in harbour.left)
+
+
+def test_a_worker_looks_again_when_it_has_given_its_place_back() -> None:
+    """T75: the caller that comes just then finds it taken, leaves, and does not come again."""
+    harbour = Harbour([False, False, False, True])  # not before its place, in it or at work; when it is done there
+    harbour.arrive()
+    assert [type(ticked.error) for ticked in harbour.left] == [LaneTaken, type(None), type(None)]
+    assert (harbour.asked, harbour.store.pending("s").messages) == ([1, 1], 0)
+
+
+def drained(
+    observer: Observer, *sessions: str, clock: SteppingClock | None = None, store: MemoryStore, tokens: int = 1
+) -> list[Ticked]:
+    """What a worker that nobody disturbs comes to."""
+    work = workshop(store, clock=clock)
+    studio = Studio(workshop=replace(work, observer=observer), reflector=RuleReflector(work.counter), policy=Policy())
+    return list(drain(studio, Due(tokens=tokens), sessions, lambda _: nullcontext(True)))
+
+
+def holding(*sessions: str) -> MemoryStore:
+    """A store with a message in each of the sessions."""
+    store = MemoryStore()
+    for name in sessions:
+        store.append(session(name), [said(f"keep it in {name}", at=NOW)], counter="chars-4", now=NOW)
+    return store
+
+
+def test_who_works_by_hand_is_waited_for_as_long_as_a_lease_lasts() -> None:
+    """T75, F24: and then it is left to whoever that is."""
+    store = holding("s")
+    store.claim("s", Lane.OBSERVE, owner="by hand", now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+    given_back = SteppingClock(lambda step: store.release("s", Lane.OBSERVE, owner="by hand") if step == 900 else None)
+    (ticked,) = drained(EchoObserver(), "s", clock=given_back, store=store)
+    assert (ticked.error, len(ticked.rows)) == (None, 1)
+    store = holding("s")
+    store.claim("s", Lane.OBSERVE, owner="by hand", now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+    clock = SteppingClock()
+    (ticked,) = drained(EchoObserver(), "s", clock=clock, store=store)
+    assert isinstance(ticked.error, LaneTaken)
+    assert clock.slept == pytest.approx(LEASE_SECONDS, abs=1)
+
+
+def test_a_worker_goes_on_where_somebody_was_quicker() -> None:
+    """F28: what has come since is its to do."""
+    store = holding("s")
+
+    def meanwhile(batch: Batch) -> None:
+        if batch.after == 0:
+            store.append(session("s"), [said("keep this as well", at=NOW)], counter="chars-4", now=NOW)
+            store.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
+
+    stale, done = drained(EchoObserver(meanwhile=meanwhile), "s", store=store)
+    assert isinstance(stale.error, StaleBatch)
+    assert [row.text for row in done.rows] == ["keep this as well"]
+
+
+def test_what_gives_nothing_yet_is_not_asked_for_over_and_over() -> None:
+    """F17: also where anything that waits is due."""
+    store = holding("s")
+    observer = Silent()
+    drained(observer, "s", store=store, tokens=0)
+    assert (observer.asked, store.pending("s").messages) == (1, 1)
+
+
+def test_an_endpoint_that_is_down_is_asked_once() -> None:
+    """F73: and not for each session; what a model will not do of one keeps no other waiting."""
+    store = holding("a", "b", "c")
+    down = Silent(Unreachable("it is down"))
+    (ticked,) = drained(down, "a", "b", "c", store=store)
+    assert (str(ticked.error), down.asked) == ("it is down", 1)
+    unwilling = Silent(Refused("no"))
+    assert [str(ticked.error) for ticked in drained(unwilling, "a", "b", "c", store=store)] == ["no"] * 3
+
+
+def test_that_nobody_could_be_asked_is_noted_where_something_is_due() -> None:
+    """F97: in each lane, until something succeeds there; it is no reason to ask less."""
+    store = holding("a", "b")
+    work = workshop(store)
+    studio = Studio(workshop=work, reflector=RuleReflector(work.counter), policy=Policy(tokens=1))
+    (row,) = drained(EchoObserver(), "b", store=store)[0].rows
+    note_unable(studio, WHEN, NotAllowed("there is no key"))
+    told = {(error.session, error.lane, error.error) for error in store.status().errors}
+    assert told == {("a", Lane.OBSERVE, "there is no key"), ("b", Lane.REFLECT, "there is no key")}
+    assert {found.session for found in due(studio, WHEN)} == {"a", "b"}
+    assert row.is_visible
+    drained(EchoObserver(), "a", store=store)
+    assert {error.session for error in store.status().errors} == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("when", "tokens"),
+    [
+        (Due(tokens=3, block_after=6), 6),
+        (Due(tokens=3, block_after=6, inclusive=False), None),
+        (Due(tokens=3, block_after=7), None),
+        (Due(tokens=3), None),
+        (Due(trigger=Trigger.TURN, block_after=5), 6),
+        (Due(trigger=Trigger.MANUAL, block_after=5), None),
+    ],
+)
+def test_a_session_is_overdue_from_so_many_tokens_on(when: Due, tokens: int | None) -> None:
+    """T77, S0.22."""
+    store = MemoryStore()
+    store.append(session("s"), [said("x" * 24, tokens=6)], counter="chars-4", now=NOW)
+    assert overdue("s", workshop(store), when) == tokens
