@@ -148,6 +148,12 @@ class MemoryStore:
             fresh[kept.counter] += kept.tokens if kept.seq > offered else 0
         return Pending(messages=len(waiting), tokens=dict(tokens), fresh_tokens=dict(fresh))
 
+    def said_tokens(self, session: str) -> dict[str, int]:
+        tokens: Counter[str] = Counter()
+        for kept in self.tail(session, max_tokens=1 << 62):
+            tokens[kept.counter] += kept.tokens
+        return dict(tokens)
+
     def visible_tokens(self, session: str) -> dict[str, int]:
         tokens: Counter[str] = Counter()
         for logged in self.log(LogQuery(session=session)):

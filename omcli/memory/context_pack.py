@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from omcli.memory import ranking, tail
 from omcli.memory.budget import Budgets, shares
 from omcli.memory.layouts import LAYOUTS, To
-from omcli.memory.layouts.layout import Head, Shown
+from omcli.memory.layouts.layout import Head, Layout, Shown
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation
@@ -73,6 +73,7 @@ def pack(
     counter: TokenCounter,
     now: str,
     to: To = To.TEXT,
+    layout: Callable[[Head], Layout] | None = None,
     notation: Notation = WORDS,
     pending: int = 0,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
@@ -82,7 +83,7 @@ def pack(
     `cross` are candidates of the project in the order they were added: what is no business of other sessions is left
     out (`ranking.is_shared`). `observations` are the session's rows in the order they were added, `messages` its main
     thread, oldest first. Rows and messages are whole or not there at all, but for messages too long to be shown
-    whole. `now`, an instant, decides nothing but which rows of other sessions have to give way.
+    whole. A `layout` takes the place of that of `to`. `now`, an instant, decides nothing but which rows of other sessions have to give way.
     """
     head = Head(
         session=session.id if session else None,
@@ -92,7 +93,7 @@ def pack(
         notation=notation,
         order=choice.order,
     )
-    scales = Scales(layout=LAYOUTS[to](head), counter=counter.remembering())
+    scales = Scales(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations))
     shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
     shared = ranking.each_once(shared, besides=own)

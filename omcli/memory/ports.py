@@ -244,6 +244,9 @@ class Store(Protocol):
     def pending(self, session: str) -> Pending:
         """How much of a session no observation covers yet."""
 
+    def said_tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of all messages of a session's main thread, by counter."""
+
     def visible_tokens(self, session: str) -> Mapping[str, int]:
         """Tokens of a session's rows in sight, by counter."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.record import record
@@ -62,6 +63,43 @@ def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn],
         units.append(unit)
         left -= unit.cost
     return tuple(units)
+
+
+def beginning(
+    messages: Sequence[KeptMessage],
+    *,
+    room: int,
+    tokens: Callable[[KeptMessage], int],
+    may_begin: Callable[[Message], bool] = lambda message: message.role is not Role.RESULT,
+) -> int:
+    """The place of the message that a raw tail of about `room` tokens begins with; their number where none stays.
+
+    `messages` are the main thread's, oldest first. The newest that fit stay, at least one. The tail begins with a
+    message that `may_begin` one and parts no call from its results: it is made shorter until it does, and where that
+    leaves nothing, longer.
+    """
+    if room <= 0:
+        return len(messages)
+    first, left = len(messages), room
+    for place in reversed(range(len(messages))):
+        left -= tokens(messages[place])
+        if left < 0 and first < len(messages):
+            break
+        first = place
+    parting = _parting([kept.message for kept in messages])
+    later, earlier = range(first, len(messages)), reversed(range(first))
+    fitting = (place for place in (*later, *earlier) if not parting[place] and may_begin(messages[place].message))
+    return next(fitting, 0)
+
+
+def _parting(messages: Sequence[Message]) -> list[bool]:
+    """For every place whether a cut before it would part a call from one of its results."""
+    steps = [0] * (len(messages) + 1)
+    for call, results in answers(messages).items():
+        if results:
+            steps[call + 1] += 1
+            steps[results[-1] + 1] -= 1
+    return [open_calls > 0 for open_calls in accumulate(steps)]
 
 
 def turns(units: Sequence[Unit]) -> tuple[Turn, ...]:

@@ -14,6 +14,8 @@ from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput
 from omcli.sqlite.failures import is_busy, is_unopenable
 from omcli.sqlite.migrate import check_version, migrate
 
+NOWHERE = Path("(temporary store)")
+"""What stands for the path of a store that has none."""
 _OLDEST_SQLITE = (3, 38)
 """STRICT tables need 3.37, json_each is always there from 3.38."""
 _DEAF_MS = 100
@@ -39,6 +41,17 @@ def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.C
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def open_temporary(*, sql: tuple[str, ...]) -> sqlite3.Connection:
+    """A store of this process alone, on disk where it does not fit into SQLite's cache.
+
+    Its file has no name: the system takes the room back when the process ends, however it does.
+    """
+    connection = sqlite3.connect("", isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    migrate(connection, sql, path=NOWHERE)
     return connection
 
 

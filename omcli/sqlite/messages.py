@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.errors import UnknownId
@@ -139,6 +139,14 @@ def pending(connection: sqlite3.Connection, *, session: int) -> Pending:
         tokens={counter: tokens for counter, _, tokens, _ in found},
         fresh_tokens={counter: fresh for counter, _, _, fresh in found},
     )
+
+
+def said_tokens(connection: sqlite3.Connection, *, session: int) -> Mapping[str, int]:
+    """Tokens of the session's main thread, by counter."""
+    found = connection.execute(
+        "SELECT counter, sum(tokens) FROM messages WHERE session = ? AND agent IS NULL GROUP BY counter", (session,)
+    )
+    return {counter: tokens for counter, tokens in found}  # noqa: C416 - rows are no pairs to mypy
 
 
 def _earlier_calls(

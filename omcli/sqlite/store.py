@@ -34,7 +34,7 @@ from omcli.sqlite import lanes, owner, tombstones, transaction
 from omcli.sqlite import messages as message_table
 from omcli.sqlite import observations as observation_table
 from omcli.sqlite import sessions as session_table
-from omcli.sqlite.connection import open_readable, open_writable, snapshot_beside
+from omcli.sqlite.connection import NOWHERE, open_readable, open_temporary, open_writable, snapshot_beside
 from omcli.sqlite.failures import explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
@@ -91,6 +91,13 @@ class SqliteStore:
         with explained(path, wait=wait, reading=read_only):
             connection = opened(path, wait=wait, sql=steps(migrations))
         return cls(connection, path=path, wait=wait, is_gone=is_gone)
+
+    @classmethod
+    def temporary(cls) -> Self:
+        """A store that nobody else sees and that is gone when it is closed, or its process has ended."""
+        with explained(NOWHERE, wait=0):
+            connection = open_temporary(sql=steps())
+        return cls(connection, path=NOWHERE, wait=0, is_gone=owner.is_gone)
 
     def close(self) -> None:
         """Closes the file; the store is of no use afterwards."""
@@ -235,6 +242,12 @@ class SqliteStore:
             if number is None:
                 return Pending(messages=0, tokens={}, fresh_tokens={})
             return message_table.pending(connection, session=number)
+
+    def said_tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of the messages of a session's main thread."""
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            return {} if number is None else message_table.said_tokens(connection, session=number)
 
     def visible_tokens(self, session: str) -> Mapping[str, int]:
         """Tokens of the rows of a session."""

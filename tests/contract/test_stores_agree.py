@@ -180,6 +180,7 @@ class TwoStores(RuleBasedStateMachine):
     def pending(self, name: str) -> None:
         self.both(lambda store: store.pending(name))
         self.both(lambda store: store.visible_tokens(name))
+        self.both(lambda store: store.said_tokens(name))
 
     def new_row(self, name: str, *sources: int) -> Observation:
         self.rows += 1

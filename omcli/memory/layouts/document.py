@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from omcli.memory.layouts.layout import Head, Shown
 from omcli.memory.observation import Observation
@@ -14,6 +14,11 @@ from omcli.memory.tier import Tier
 _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages"}
 
 
+def _nothing_more(_shown: Shown, _tokens: Mapping[Tier, int]) -> Mapping[str, object]:
+    """A pack says no more of itself."""
+    return {}
+
+
 @record
 class Document:
     """`{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`, also when all are empty.
@@ -22,6 +27,8 @@ class Document:
     """
 
     head: Head
+    about: Callable[[Shown, Mapping[Tier, int]], Mapping[str, object]] = _nothing_more
+    """What more it says of itself, by what is shown and what that takes."""
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
         """None: every row carries its date."""
@@ -58,6 +65,7 @@ class Document:
             "budget": self.head.budgets.total,
             "tokens": {"total": sum(tokens.values()), **{str(tier): tokens[tier] for tier in Tier}},
             "pending": self.head.pending,
+            **self.about(shown, tokens),
         }
         lists = [f'"{key}":[{self._lines(tier, shown)}]' for tier, key in _KEYS.items()]
         return ",\n".join([json_line(about).removesuffix("}"), *lists]) + "}\n"

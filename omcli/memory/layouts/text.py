@@ -66,6 +66,10 @@ class Text:
         """The block; nothing where it would be empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order)
 
+    def remembered(self, shown: Shown) -> str:
+        """The block without the last messages."""
+        return self.block(self.part(tier, shown) for tier in self.head.order if tier is not Tier.TAIL)
+
     def block(self, parts: Iterable[str]) -> str:
         """Parts as one block; nothing where all of them are empty."""
         held = [part for part in parts if part]
