@@ -1,25 +1,44 @@
-"""`om compact`: shorten a transcript to what an agent needs to go on from it."""
+"""`om compact`: bring a session down to what an agent needs to go on from it."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.options import LARGEST, Run, check_transcript, named_format, named_session, with_shared
-from omcli.memory.layouts import To
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.options import (
+    LARGEST,
+    Run,
+    check_transcript,
+    named_format,
+    named_notation,
+    named_session,
+    with_shared,
+)
+from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, TryAgain
+from omcli.memory.layouts.compacted import Shape
+from omcli.memory.record import record
 
 if TYPE_CHECKING:
     from omcli.operations.compact import Compacted
+    from omcli.operations.observe import FileReport
+    from omcli.operations.reflect import Studio
+    from omcli.operations.remains import Wanted
+    from omcli.wiring import Wiring
 
 EXAMPLES = """\b
 om compact < long.jsonl > short.md
 om compact session.jsonl --target-tokens 2000 --to markdown
-om compact session.jsonl --json | jq .tokens.total
+om compact --session ID --keep-recent 1500 --to messages
+om compact - --session ID --to pi --best-effort < session.jsonl
+om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 """
 
 _TARGET = 4000
+_REFUSED = 1
 
 
 @with_shared()
@@ -27,55 +46,258 @@ def compact(
     run: Run,
     file: Annotated[str | None, argument(metavar="[FILE]", help="The transcript; `-` is stdin.")] = None,
     *,
-    format_: Annotated[
-        str | None,
-        named_format("What it is: claude-code, codex, … Recognised by content."),
-    ] = None,
-    session: Annotated[
-        str | None,
-        named_session("The session it belongs to, whatever it says."),
-    ] = None,
+    format_: Annotated[str | None, named_format("What it is: claude-code, codex, … Recognised by content.")] = None,
+    session: Annotated[str | None, named_session("A session of your store; FILE is taken in under this id.")] = None,
     target_tokens: Annotated[
         int, option("--target-tokens", metavar="TOKENS", min=0, help="The most to print.")
     ] = _TARGET,
-    to: Annotated[To, option("--to", help="How to print it.")] = To.TEXT,
+    keep_recent: Annotated[
+        int | None,
+        option("--keep-recent", metavar="TOKENS", min=0, help="Last messages as they are. A tenth of the target."),
+    ] = None,
+    chunk: Annotated[
+        int | None, option("--chunk", metavar="TOKENS", min=1, help="The most messages to observe at once.")
+    ] = None,
+    max_iterations: Annotated[
+        int, option("--max-iterations", metavar="NUMBER", min=0, help="Batches and folds; 0 is as many as it takes.")
+    ] = 0,
+    summary: Annotated[
+        str | None, option("--summary", metavar="FILE", help="An earlier summary, for a session without memory.")
+    ] = None,
+    to: Annotated[Shape, option("--to", help="How to print it.")] = Shape.TEXT,
+    notation: Annotated[str | None, named_notation("How rows are marked")] = None,
+    observer: Annotated[str | None, named_provider("observer")] = None,
+    model: Annotated[str | None, named_model()] = None,
+    base_url: Annotated[str | None, named_url()] = None,
+    dry_run: Annotated[bool, option("--dry-run", help="With --session: nothing is observed or folded.")] = False,
+    tolerant: Annotated[bool, best_effort()] = False,
 ) -> None:
-    """Shorten a transcript to what an agent needs to go on from it.
+    """Bring a session down to what an agent needs to go on from it.
 
-    The transcript is taken in as by `om observe`: its messages are kept, and what was shortened can be looked up with
-    `om show`. Printed is what was asked, decided, changed and found, and the last messages as they were said; never
-    more than the target.
+    A FILE, or what comes from a pipe, is compacted apart from your store: nothing of it is kept, and nothing of yours
+    is read. With --session the session is one of your store: what waits is observed, and its rows are folded until
+    they fit. That is one operation, and `om undo` takes it back. Messages are never changed.
+
+    Printed is what was asked, decided, changed and found, and the last messages as they were said; never more than
+    the target. `messages` (OpenAI's shape) and `anthropic` are lists that an agent can go on from: what is remembered
+    as one message, then the last ones, calls with their results. `pi` is what its compaction hook gives back.
+
+    --json says as well whether the target was `reached`: whether all rows that are in sight now fit into it, together
+    with the last messages, and no message is lost. Where a model fails twice, the rest is done, and a warning says how
+    many messages no observation covers; with --strict nothing is printed then, and the exit code is 75.
+
+    What would be empty, or larger than what it replaces, is not printed, and the exit code is 1; `--to pi` and --json
+    say {"replace": false, "reason": …}. So they do, with exit code 0, where --best-effort is given and there is no
+    model, or no key.
     """
-    from omcli.operations.compact import compact as shortened
-    from omcli.operations.observe import Input
-    from omcli.wiring.inputs import STDIN
-
-    check_transcript("compact", given=file is not None, format_name=format_, session=session)
-    layout = run.layout(to)
-    if run.is_disabled("nothing is taken in or shortened"):
-        return
-    name = file or STDIN
-    compacted = shortened(
-        Input(name=name, open=partial(run.wiring.transcript, name, format_name=format_, session=session)),
-        run.wiring.workshop(run.counter, run.show_progress),
-        target_tokens=min(target_tokens, LARGEST),
+    say(run, "observer", provider=observer, model=model, base_url=base_url)
+    named = file is not None or session is not None
+    check_transcript("compact", given=named, format_name=format_, session=session)
+    job = _Job(
+        run=run,
+        file=file if named else "-",
+        format=format_,
         session=session,
-        to=layout,
+        shape=_shape(run, to),
+        summary=summary,
+        is_dry=dry_run,
+        is_tolerant=tolerant,
     )
-    _tell(run, name, compacted)
+    job.check(target=target_tokens, keep=keep_recent)
+    wanted = _wanted(job, target=target_tokens, keep=keep_recent, notation=notation)
+    if session is not None and run.is_disabled("nothing is taken in or folded"):
+        job.refuse("disabled")
+        return
+    try:
+        _compact(job, wanted, chunk=chunk, most=max_iterations)
+    except OF_MODELS as error:
+        tell(run, error, is_tolerant=tolerant)
+        job.refuse(error.slug)
+        if not tolerant:
+            raise Ended(error.exit_code) from None
 
 
-def _tell(run: Run, name: str, compacted: Compacted) -> None:
-    report = compacted.report
-    if compacted.pack is not None:
+def _shape(run: Run, to: Shape) -> Shape:
+    if run.json and to not in (Shape.TEXT, Shape.JSON):
+        raise BadUsage(f"`--json` and `--to {to}` exclude each other")
+    return Shape.JSON if run.json else to
+
+
+@record
+class _Job:
+    """What is to be compacted, and how that is told."""
+
+    run: Run
+    file: str | None
+    """None: what the store has."""
+    format: str | None
+    session: str | None
+    """None: apart from the store."""
+    shape: Shape
+    summary: str | None
+    is_dry: bool
+    is_tolerant: bool
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return self.file or self.session or ""
+
+    @property
+    def wiring(self) -> AbstractContextManager[Wiring]:
+        """What it is done with."""
+        return self.run.wiring.apart() if self.session is None else nullcontext(self.run.wiring)
+
+    def check(self, *, target: int, keep: int | None) -> None:
+        """Raises BadUsage for what does not go together."""
+        if self.file is None and self.format is not None:
+            raise BadUsage("`--format` is for a transcript", hint="`om compact FILE --format NAME`")
+        if self.is_dry and (self.session is None or self.file is not None):
+            raise BadUsage("`--dry-run` is for a session of the store: `om compact --session ID --dry-run`")
+        if keep and keep >= target and self.shape.has_tail:
+            raise BadUsage(f"`--keep-recent {keep}` leaves nothing of a target of {target} tokens")
+
+    def refuse(self, reason: str) -> None:
+        """Says to a program that what it has should stay."""
+        if self.shape is Shape.JSON:
+            self.run.output.document({"replace": False, "reason": reason})
+        elif self.shape is Shape.PI:
+            self.run.output.json_line({"replace": False, "reason": reason})
+
+
+def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> Wanted:
+    from omcli.operations.remains import Wanted
+
+    return Wanted(
+        target=min(target, LARGEST),
+        keep=None if keep is None else min(keep, LARGEST),
+        shape=job.shape,
+        is_kept=job.session is not None,
+        notation=job.run.notation(notation),
+    )
+
+
+def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
+    from omcli.memory.record import replace
+    from omcli.operations.compact import Asked, compact
+
+    run = job.run
+    with job.wiring as wiring:
+        studio = _studio(job, wiring, chunk)
+        asked = Asked(
+            wanted=wanted,
+            most=most,
+            rows_tokens=run.settings.reflect.batch_tokens,
+            is_dry=job.is_dry,
+            is_strict=run.strict,
+        )
+        taken = _taken_in(job, wiring, studio)
+        session_id = job.session if taken is None else taken.session_id
+        if session_id is None or (taken is None and wiring.reading.session(session_id) is None):
+            _nothing(job, taken)
+            return
+        if job.summary is not None and not job.is_dry:
+            asked = replace(asked, earlier_tokens=_summarised(job, session_id, studio))
+        _show(job, compact(session_id, studio, asked), taken)
+
+
+def _studio(job: _Job, wiring: Wiring, chunk: int | None) -> Studio:
+    """What it is done with: the models that are named; rules where nothing may be written down, as a call has to be."""
+    from omcli.memory.record import replace
+
+    run = job.run
+    workshop = wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
+    if job.is_dry:
+        return wiring.studio_of_rules(replace(workshop, open_store=lambda: wiring.reading))
+    is_by_rules = run.is_disabled("no model is asked")
+    if not is_by_rules:
+        workshop = wiring.observing(workshop)
+    if chunk is not None:
+        most = min(chunk, workshop.batch_tokens) if workshop.is_model else chunk
+        workshop = replace(workshop, batch_tokens=most)
+    return wiring.studio_of_rules(workshop) if is_by_rules else wiring.studio(workshop)
+
+
+def _taken_in(job: _Job, wiring: Wiring, studio: Studio) -> FileReport | None:
+    """Keeps the messages of the transcript; None where there is none."""
+    if job.file is None:
+        return None
+    from omcli.operations.compact import take_in
+    from omcli.operations.observe import Input
+
+    opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session)
+    taken = take_in(Input(name=job.file, open=opened), studio.workshop, session=job.session)
+    if taken.error is not None and not taken.sessions:
+        job.run.talk.error(taken.error, about=job.file)
+        job.refuse(taken.error.slug)
+        raise Ended(taken.error.exit_code)
+    return taken
+
+
+def _nothing(job: _Job, taken: FileReport | None) -> None:
+    """Ends where there is nothing to compact."""
+    job.refuse("empty")
+    if taken is not None:
+        job.run.talk.report(f"{job.name}: no messages")
+    else:
+        job.run.talk.note(f"there is no session `{job.session}`; `om sessions` lists them")
+    if not job.is_tolerant:
+        raise Ended(_REFUSED)
+
+
+def _summarised(job: _Job, session_id: str, studio: Studio) -> int:
+    """Takes the earlier summary in; gives its tokens."""
+    from omcli.operations.earlier_summary import take_in_summary
+    from omcli.wiring.inputs import content
+
+    assert job.summary is not None
+    text = content(job.summary).decode("utf-8", "replace")
+    earlier = take_in_summary(job.summary, text, session_id, studio.workshop)
+    if earlier.rows:
+        job.run.talk.note(f"{job.summary}: {counted(earlier.rows, 'row')} of an earlier summary")
+    return earlier.tokens
+
+
+def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
+    from omcli.operations.compact import Refusal
+
+    run, came_to = job.run, compacted.came_to
+    if compacted.error is not None:
+        run.talk.warn(compacted.error.message)
+    if came_to.uncovered:
+        run.talk.warn(f"{counted(came_to.uncovered, 'message')} not covered by any observation")
+    if taken is not None and (others := len(taken.sessions) - 1):
+        run.talk.note(f"only `{compacted.session}` was shortened, {counted(others, 'other session')} of it left out")
+    if compacted.refusal is None:
         run.output.text(compacted.pack.printed)
-        if others := len(report.sessions) - 1:
-            left = f"{counted(others, 'other session')} of it left out"
-            run.talk.note(f"only `{report.session_id}` was shortened, {left}; `om context --session ID` prints those")
-        messages, tokens = report.counts.messages, sum(compacted.pack.tokens.values())
-        run.talk.report(f"{name}: {counted(messages, 'message')} in {tokens} tokens")
-    elif report.error is None:
-        run.talk.report(f"{name}: no messages")
-    if report.error is not None:
-        run.talk.error(report.error, about=name)
-        raise Ended(report.error.exit_code)
+        run.talk.report(_summary(job, compacted, taken))
+    else:
+        job.refuse(compacted.refusal)
+        run.talk.note(f"{job.name}: {_why(compacted)}")
+    if taken is not None and taken.error is not None:
+        run.talk.error(taken.error, about=job.name)
+        raise Ended(taken.error.exit_code)
+    if compacted.refusal is not None and not job.is_tolerant:
+        raise Ended(TryAgain.exit_code if compacted.refusal is Refusal.UNCOVERED else _REFUSED)
+    if run.strict and taken is not None and taken.faults:
+        raise Ended(BadInput.exit_code)
+
+
+def _why(compacted: Compacted) -> str:
+    from omcli.operations.compact import Refusal
+
+    return {
+        Refusal.EMPTY: "there is nothing to replace, or nothing to replace it by",
+        Refusal.LARGER: f"it would come out larger than the {compacted.came_to.tokens_before} tokens it has",
+        Refusal.UNCOVERED: "not printed, since messages would be lost",
+    }[compacted.refusal or Refusal.EMPTY]
+
+
+def _summary(job: _Job, compacted: Compacted, taken: FileReport | None) -> str:
+    """What it came to, in a line."""
+    came_to = compacted.came_to
+    messages = f"{counted(taken.counts.messages, 'message')}, " if taken is not None else ""
+    reached = "reached" if came_to.reached else "not reached: what says least is left out"
+    tokens = f"{came_to.tokens_before} → {came_to.tokens_after} tokens by {compacted.pack.counter}"
+    steps = f"{counted(came_to.iterations, 'iteration')}; target of {compacted.contract.target_tokens} {reached}"
+    return f"{job.name}: {messages}{tokens}, {steps}"

@@ -83,7 +83,8 @@ def pack(
     `cross` are candidates of the project in the order they were added: what is no business of other sessions is left
     out (`ranking.is_shared`). `observations` are the session's rows in the order they were added, `messages` its main
     thread, oldest first. Rows and messages are whole or not there at all, but for messages too long to be shown
-    whole. A `layout` takes the place of that of `to`. `now`, an instant, decides nothing but which rows of other sessions have to give way.
+    whole. A `layout` takes the place of that of `to`. `now`, an instant, decides nothing but which rows of other
+    sessions have to give way.
     """
     head = Head(
         session=session.id if session else None,

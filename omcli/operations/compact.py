@@ -1,135 +1,368 @@
-"""Compacting a transcript: it is taken in, and what an agent needs to go on from it is packed into a target."""
+"""Compacting a session: what waits is observed, rows are folded until they fit, what remains is packed into a target.
+
+drain      what no observation covers yet is observed, a chunk at a time          one transaction each
+fold       rows in sight are folded, a chunk at a time, until they fit            one operation, as a whole undone
+remains    rows, passages and last messages are chosen, and printed
+refusal    nothing, or more than there was, replaces nothing
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 
-from omcli.memory.budget import Budgets
-from omcli.memory.context_pack import ContextPack, pack
-from omcli.memory.layouts import To
-from omcli.memory.message import KeptMessage, Role
-from omcli.memory.observation import Kind, Observation, Priority, Source, Type
+from omcli.memory.changes import Change, Verb
+from omcli.memory.context_pack import ContextPack
+from omcli.memory.errors import OverLimit, ProviderFailed
+from omcli.memory.folding import Ending as Came
+from omcli.memory.folding import Scope
+from omcli.memory.layouts.compacted import Figures
+from omcli.memory.layouts.layout import Shown
+from omcli.memory.observation import Kind, Observation, Source
 from omcli.memory.ports import LogQuery, Store, TokenCounter
-from omcli.memory.record import record
-from omcli.observers.rules.sentences import segments
+from omcli.memory.record import fields_of, mutable_record, record, replace
+from omcli.memory.tier import Tier
 from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.observe_session import observe_session
+from omcli.operations.reflect import Reflection, Studio, reflect_rows, rows_to_fold
+from omcli.operations.remains import Ending, Wanted, ending, remains, tokens_of
 from omcli.operations.workshop import Workshop
 
-_TAIL_SHARE = 0.1
-"""Of the target, for the last messages as they were said."""
-_REACH = 100
-"""How far back messages are quoted, in tokens for each token of the target."""
-_QUOTE_CHARACTERS = 400
-_QUOTE_IMPORTANCE = 6
-_SAID = frozenset({Role.USER, Role.ASSISTANT})
+_TRIES = 2
+"""How often a batch is shown to a model that fails."""
+_WORTH_IT = 0.9
+"""What a fold may leave of what it read, at most, for another one to be tried."""
+_ALL = 1 << 62
+"""More tokens than any session has."""
+
+
+class Refusal(StrEnum):
+    """Why what came of it should replace nothing."""
+
+    EMPTY = "empty"
+    """There is nothing to print, or nothing to be replaced."""
+    LARGER = "larger"
+    """It has more tokens than what it would replace."""
+    UNCOVERED = "uncovered"
+    """Messages would be lost that no observation covers, and that was not to be."""
+
+
+@record
+class Asked:
+    """What a compaction is to keep to."""
+
+    wanted: Wanted
+    most: int = 0
+    """Batches and folds together, at most; 0: as many as it takes."""
+    rows_tokens: int = 20_000
+    """Tokens of the rows that are folded at once, at most."""
+    is_dry: bool = False
+    """Nothing is observed or folded: what remains is chosen from what is there."""
+    earlier_tokens: int = 0
+    """Of a summary that came with the session, and is replaced as well."""
+    is_strict: bool = False
+    """Nothing is printed where messages would be lost that no observation covers."""
+
+
+@record
+class Contract:
+    """What is kept to, whatever comes of it."""
+
+    target_tokens: int
+    """What is printed has no more."""
+    chunk_tokens: int
+    """Of the messages that are observed at once, at most."""
+    chunk_messages: int
+    """Likewise; 0: any number."""
+    max_iterations: int
+    """Batches that are observed and folds, together at most; 0: as many as it takes."""
+
+
+@record
+class CameTo:
+    """How far it came."""
+
+    iterations: int
+    """Batches that were observed, and folds."""
+    reached: bool
+    """Whether all that is remembered holds the target: every row that is in sight now fits into it, together with the
+    last messages, and no message is lost. Where it does not, what says least was left out."""
+    tokens_before: int
+    """Of the messages of the main thread, all of them, and of a summary that came with them."""
+    tokens_after: int
+    """Of the rows and the messages that are printed, as printed."""
+    uncovered: int
+    """Messages that are lost to who reads what is printed: no observation covers them, nor are they among the last."""
 
 
 @record
 class Compacted:
-    """What became of a transcript."""
+    """What became of a session."""
 
-    report: FileReport
-    """How it was taken in."""
-    pack: ContextPack | None
-    """What it comes to; None where nothing of it could be taken in."""
+    session: str
+    contract: Contract
+    came_to: CameTo
+    pack: ContextPack
+    """Its counter is that of all tokens here."""
+    refusal: Refusal | None
+    error: ProviderFailed | None
+    """What kept messages from being observed, or rows from being folded."""
 
 
-def compact(
-    transcript: Input, workshop: Workshop, *, target_tokens: int, session: str | None = None, to: To = To.TEXT
-) -> Compacted:
-    """Takes a transcript in and packs its session - the first one, where it holds several - into `target_tokens`.
+@mutable_record
+class _Steps:
+    """How many have been made, of how many there may be."""
 
-    Nothing of other sessions is in the pack. Where the transcript was compacted before and has grown, only what is new
-    is taken in. `session` overrides what the transcript says about its session.
+    most: int
+    done: int = 0
+
+    @property
+    def left(self) -> int | None:
+        """None for any number."""
+        return self.most - self.done if self.most else None
+
+
+def take_in(transcript: Input, workshop: Workshop, *, session: str | None = None) -> FileReport:
+    """Keeps the messages of a transcript; they wait to be observed."""
+    [report] = observe_files([transcript], replace(workshop, observer=None), session=session)
+    return report
+
+
+def compact(session_id: str, studio: Studio, asked: Asked) -> Compacted:
+    """Brings a session down to a target, and prints what remains.
+
+    A model that fails twice leaves messages waiting: the rest is done without them. Messages are never changed. Raises
+    LaneTaken and StaleBatch where somebody else is at it, and what a model raises that cannot be had at all:
+    what was done before stays done then.
     """
-    [report] = observe_files([transcript], workshop, session=session)
-    if report.session_id is None or (report.error is not None and not report.sessions):
-        return Compacted(report=report, pack=None)
-    remains = what_remains(
-        workshop.store,
-        report.session_id,
-        target_tokens=target_tokens,
-        counter=workshop.counter,
-        now=workshop.clock.now(),
-        to=to,
+    work, steps = studio.workshop, _Steps(most=asked.most)
+    unobserved = None if asked.is_dry else _drain(session_id, work, steps)
+    room = _Room(
+        session_id=session_id,
+        studio=studio,
+        asked=asked,
+        ending=ending(work.store, session_id, asked.wanted, work.counter),
+        lost=_lost(session_id, work.store),
+        tokens_before=_tokens_before(session_id, work.store, work.counter) + asked.earlier_tokens,
     )
-    return Compacted(report=report, pack=remains)
-
-
-def what_remains(
-    store: Store, session_id: str, *, target_tokens: int, counter: TokenCounter, now: str, to: To = To.TEXT
-) -> ContextPack:
-    """What a session comes to in `target_tokens`: its rows, passages of what its agent said, and what was said last.
-
-    The passages are quoted from the messages, and take the place of rows that only report what the agent said. The
-    last tool events are left out: what came of them stands in the rows.
-    """
-    tail = int(target_tokens * _TAIL_SHARE)
-    messages = store.tail(session_id, max_tokens=_REACH * target_tokens)
-    said = [kept for kept in messages if kept.message.role in _SAID]
-    spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
-    rows = [logged.observation for logged in store.log(LogQuery(session=session_id))]
-    kept_rows = [row for row in rows if not (row.sources and spoken.issuperset(row.sources))]
-    to_quote = [kept for kept in said[: len(said) - _last_shown(said, tail)] if kept.seq in spoken]
-    quotes = [quote for kept in to_quote for quote in _quotes(kept, session_id, counter, now)]
-    return pack(
-        session=store.session(session_id),
-        observations=sorted([*kept_rows, *quotes], key=_place),
-        messages=said,
-        budgets=Budgets(total=target_tokens, cross=0, session=target_tokens, tail=tail),
-        counter=counter,
-        now=now,
-        to=to,
+    before = room.rows()
+    unfolded = None if asked.is_dry else _fold(room, steps)
+    after = room.rows()
+    figures = _Figures(room=room, iterations=steps.done, is_held=room.holds(after))
+    pack = room.pack(_to_choose_from(before, after), figures.printed())
+    came_to = figures.came_to(Shown(tail=pack.turns), pack.tokens)
+    return Compacted(
+        session=session_id,
+        contract=figures.contract,
+        came_to=came_to,
+        pack=pack,
+        refusal=_refusal(pack, came_to, room),
+        error=unobserved or unfolded,
     )
 
 
-def _last_shown(messages: Sequence[KeptMessage], tokens: int) -> int:
-    """How many of the last messages will be shown as they were said, and need no quoting."""
-    for shown, kept in enumerate(reversed(messages)):
-        tokens -= kept.tokens
-        if tokens < 0:
-            return shown
-    return len(messages)
+def _drain(session_id: str, workshop: Workshop, steps: _Steps) -> ProviderFailed | None:
+    """Observes what waits; gives what a model failed at, where it did so twice."""
+    failed: ProviderFailed | None = None
+    for _ in range(_TRIES):
+        if steps.left == 0 or isinstance(failed, OverLimit):
+            break
+        try:
+            for _step in observe_session(session_id, workshop, batches=steps.left):
+                steps.done += 1
+        except ProviderFailed as error:
+            failed = error
+        else:
+            return None
+    return failed
 
 
-def _place(row: Observation) -> int:
-    """The message at which a row came true; what was asked stands before its answer, which is its source as well."""
-    if not row.sources:
-        return 0
-    return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
+@record
+class _Lost:
+    """Messages that no observation covers, where some wait that nobody was shown."""
+
+    messages: int
+    after: int
+    """The `seq` that all of them follow."""
+
+    def without(self, seqs: Sequence[int]) -> int:
+        """How many there are besides these messages."""
+        return self.messages - sum(seq > self.after for seq in seqs) if self.messages else 0
 
 
-def _quotes(kept: KeptMessage, session_id: str, counter: TokenCounter, now: str) -> Iterator[Observation]:
-    """A message of an agent in passages: sentences that follow each other, without code."""
-    for passage in _passages(segment.text for segment in segments(kept.message.text)):
-        text = f"{kept.message.name or 'Agent'}: {passage}"
-        yield Observation(
-            id=kept.key,
-            session=session_id,
-            project=None,
-            kind=Kind.OBSERVATION,
-            type=Type.EXCERPT,
-            priority=Priority.of_importance(_QUOTE_IMPORTANCE),
-            importance=_QUOTE_IMPORTANCE,
-            status=None,
-            text=text,
-            observed_at=kept.message.at or now,
-            event_at=kept.message.at,
-            refers_to=None,
-            message_ids=(kept.key,),
-            sources=(kept.seq,),
-            tokens=counter.text(text),
-            counter=counter.name,
-            source=Source.AGENT,
+def _lost(session_id: str, store: Store) -> _Lost:
+    waiting = store.pending(session_id)
+    first = store.unobserved(session_id, max_tokens=1) if any(waiting.fresh_tokens.values()) else None
+    return _Lost(messages=waiting.messages, after=first.after) if first else _Lost(messages=0, after=0)
+
+
+@record
+class _Room:
+    """A session and the room there is for what is remembered of it."""
+
+    session_id: str
+    studio: Studio
+    asked: Asked
+    ending: Ending
+    lost: _Lost
+    tokens_before: int
+    """Of what is to be replaced, and of what stays."""
+
+    @property
+    def store(self) -> Store:
+        """Where the session is."""
+        return self.studio.workshop.store
+
+    def rows(self) -> tuple[Observation, ...]:
+        """The rows in sight."""
+        return tuple(logged.observation for logged in self.store.log(LogQuery(session=self.session_id)))
+
+    def holds(self, rows: Sequence[Observation]) -> bool:
+        """Whether all of these rows can be printed, together with the last messages."""
+        counter, target = self.studio.workshop.counter, self.asked.wanted.target
+        if sum(row.tokens for row in rows if row.counter == counter.name) > target:
+            return False
+        return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
+
+    def pack(self, rows: Sequence[Observation], figures: Figures, *, is_quoted: bool = True) -> ContextPack:
+        """What remains of the session, by these rows."""
+        work = self.studio.workshop
+        return remains(
+            self.store.session(self.session_id),
+            rows,
+            self.ending,
+            self.asked.wanted,
+            figures,
+            counter=work.counter,
+            now=work.clock.now(),
+            pending=self.store.pending(self.session_id).messages,
+            is_quoted=is_quoted,
         )
 
 
-def _passages(sentences: Iterable[str]) -> Iterator[str]:
-    passage = ""
-    for sentence in sentences:
-        passage = f"{passage} {sentence}".lstrip()
-        if len(passage) > _QUOTE_CHARACTERS:
-            yield passage
-            passage = ""
-    if passage:
-        yield passage
+def _nothing(_shown: Shown, _tokens: Mapping[Tier, int]) -> Mapping[str, object]:
+    return {}
+
+
+_NO_FIGURES = Figures(first_kept=None, tokens_before=0, about=_nothing)
+
+
+def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
+    """Folds rows until they fit, or no more comes of it; all folds are one operation. Gives what a model failed at."""
+    operation: int | None = None
+    while steps.left != 0 and not room.holds(room.rows()):
+        read = left = 0
+        for chunk, studio in _chunks(rows_to_fold(room.session_id, room.studio), room):
+            if steps.left == 0:
+                break
+            operation = operation or _operation(room)
+            try:
+                folded = reflect_rows(chunk, room.session_id, studio, part_of=operation)
+            except ProviderFailed as error:
+                return error
+            steps.done += folded.ending is not None
+            read, left = read + folded.tokens_before, left + _left(folded)
+        if left >= _WORTH_IT * read:
+            break
+    return None
+
+
+def _left(folded: Reflection) -> int:
+    return folded.tokens_after if folded.ending is Came.DONE else folded.tokens_before
+
+
+def _operation(room: _Room) -> int:
+    """Begins the one operation that all folds are a part of."""
+    figures = {"target_tokens": room.asked.wanted.target}
+    change = Change(verb=Verb.COMPACT, scope=Scope(session=room.session_id), figures=figures)
+    return room.store.change(change, now=room.studio.workshop.clock.now()).number
+
+
+def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], Studio]]:
+    """Rows in stretches that are folded at once, each with the part of the target that falls to it."""
+    work, policy = room.studio.workshop, room.studio.policy
+    costs = [row.tokens if row.counter == work.counter.name else work.counter.text(row.text) for row in rows]
+    share = room.ending.budgets.session / max(1, sum(costs))
+    chunk: list[Observation] = []
+    held = 0
+    for row, cost in zip([*rows, None], [*costs, 0], strict=True):
+        if chunk and (row is None or held + cost > room.asked.rows_tokens):
+            yield chunk, replace(room.studio, policy=replace(policy, target=max(2.0, share * held)))
+            chunk, held = [], 0
+        if row is not None:
+            chunk.append(row)
+            held += cost
+
+
+def _to_choose_from(before: Sequence[Observation], after: Sequence[Observation]) -> list[Observation]:
+    """The rows that were in sight before they were folded, and what a model made of them.
+
+    Rules fold into texts that say nothing their rows don't, and those leave more to choose from: measured on 35
+    compactions, 1.5 % more of what was used later stands in the pack.
+    """
+    known = {row.id for row in before}
+    made = (row for row in after if row.id not in known)
+    return [*before, *(row for row in made if row.kind is Kind.REFLECTION and row.source is Source.MODEL)]
+
+
+@record
+class _Figures:
+    """What is said of a compaction, as soon as it is known."""
+
+    room: _Room
+    iterations: int
+    is_held: bool
+    """Whether all rows that are in sight now can be printed."""
+
+    @property
+    def contract(self) -> Contract:
+        """What was kept to."""
+        work = self.room.studio.workshop
+        return Contract(
+            target_tokens=self.room.asked.wanted.target,
+            chunk_tokens=work.batch_tokens,
+            chunk_messages=work.batch_messages or 0,
+            max_iterations=self.room.asked.most,
+        )
+
+    def came_to(self, shown: Shown, tokens: Mapping[Tier, int]) -> CameTo:
+        """What it came to, by what is printed."""
+        stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.ending.staying]
+        uncovered = self.room.lost.without(stays)
+        return CameTo(
+            iterations=self.iterations,
+            reached=self.is_held and not uncovered,
+            tokens_before=self.room.tokens_before,
+            tokens_after=sum(tokens.values()),
+            uncovered=uncovered,
+        )
+
+    def printed(self) -> Figures:
+        """What is printed of it."""
+        first, before = self.room.ending.first_kept, self.room.tokens_before
+        first_id = None if first is None else first.message.id or first.key
+        contract = fields_of(self.contract)
+
+        def about(shown: Shown, tokens: Mapping[Tier, int]) -> Mapping[str, object]:
+            return {"replace": True, **contract, **fields_of(self.came_to(shown, tokens))}
+
+        is_kept = self.room.asked.wanted.is_kept
+        return Figures(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
+
+
+def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
+    counter = room.studio.workshop.counter
+    replaced = came_to.tokens_before - sum(tokens_of(kept, counter) for kept in room.ending.staying)
+    if room.asked.is_strict and came_to.uncovered:
+        return Refusal.UNCOVERED
+    if not (pack.observations or pack.turns) or not pack.printed or not replaced:
+        return Refusal.EMPTY
+    return Refusal.LARGER if counter.text(pack.printed) > replaced else None
+
+
+def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
+    """Tokens of all messages of the main thread; those that were counted otherwise are counted anew."""
+    stored = store.said_tokens(session_id)
+    if set(stored) <= {counter.name}:
+        return sum(stored.values())
+    return sum(tokens_of(kept, counter) for kept in store.tail(session_id, max_tokens=_ALL))

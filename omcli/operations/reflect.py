@@ -10,7 +10,7 @@ from omcli.memory.errors import OF_MODELS, OF_REPLIES
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
 from omcli.memory.ports import Lane, LogQuery, Replacement
-from omcli.memory.record import field, record
+from omcli.memory.record import field, record, replace
 from omcli.memory.roles import Dropped, Material, Reflected, Reflector
 from omcli.memory.saying import wording
 from omcli.operations.drafts import as_row, replacements
@@ -123,9 +123,22 @@ def reflect_session(
     writes nothing. Raises LaneTaken, StaleBatch where rows went out of sight meanwhile, and what the reflector raises:
     nothing has changed then.
     """
+    rows = rows_to_fold(session_id, studio, meta=meta)
+    return reflect_rows(rows, session_id, studio, dry_run=dry_run, again=again)
+
+
+def reflect_rows(
+    rows: Sequence[Observation],
+    session_id: str,
+    studio: Studio,
+    *,
+    dry_run: bool = False,
+    again: bool = False,
+    part_of: int | None = None,
+) -> Reflection:
+    """Folds these rows of a session, as `reflect_session` does; `part_of` is the operation that this is a part of."""
     work = studio.workshop
     scope = Scope(session=session_id)
-    rows = rows_to_fold(session_id, studio, meta=meta)
     if not rows:
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
     mark = studio.mark(rows)
@@ -140,7 +153,7 @@ def reflect_session(
         again_with = reflection.rows if studio.policy.meta is Meta.WHOLE else ()
         left = studio.mark((*reflection.left, *again_with))
         folding = as_folding(reflection, rows, reflected.dropped, replaced, mark, left=left)
-        work.store.fold(folding, now=work.clock.now())
+        work.store.fold(replace(folding, part_of=part_of), now=work.clock.now())
     return reflection
 
 

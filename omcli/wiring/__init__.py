@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from omcli.memory.errors import BadConfiguration, BadUsage
 from omcli.settings.resolve import FLAG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -59,11 +60,15 @@ class _Rules:
 class Wiring:
     """What one run works with, made from its settings."""
 
-    def __init__(self, settings: Settings, *, now: str | None = None, worker: str = "") -> None:
-        """`now` pins the clock to an instant; `worker` tells apart who works at the same time in one process."""
+    def __init__(
+        self, settings: Settings, *, now: str | None = None, worker: str = "", usual: Wiring | None = None
+    ) -> None:
+        """`now` pins the clock to an instant; `worker` tells apart who works at the same time in one process. With the
+        `usual` wiring the store of this one is a temporary one."""
         self.settings = settings
         self._now = now
         self._worker = worker
+        self._usual = usual
         self._opened: list[SqliteStore] = []
 
     @cached_property
@@ -146,8 +151,19 @@ class Wiring:
         """The store for reading only: nothing is written, and where there is none it is empty."""
         return self._open(read_only=True)
 
+    @contextmanager
+    def apart(self) -> Iterator[Wiring]:
+        """The same with a store that is gone at the end, however that comes.
+
+        Of the usual one nothing is read or written but the ledger: what a model costs, it costs here as well.
+        """
+        with closing(Wiring(self.settings, now=self._now, usual=self)) as wiring:
+            yield wiring
+
     @property
     def _has_store(self) -> bool:
+        if self._usual is not None:
+            return False
         try:
             return self.settings.db.exists()
         except OSError:
@@ -170,7 +186,10 @@ class Wiring:
     def _open(self, *, read_only: bool) -> SqliteStore:
         from omcli.sqlite.store import SqliteStore
 
-        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
+        if self._usual is not None:
+            store = SqliteStore.temporary()
+        else:
+            store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
         self._opened.append(store)
         return store
 
@@ -300,7 +319,7 @@ class Wiring:
 
         return Surroundings(
             settings=self.settings,
-            store=lambda: self.store,
+            store=lambda: (self._usual or self).store,
             clock=self.clock,
             counter=workshop.counter,
             warn=workshop.warn,

@@ -32,6 +32,7 @@ class Surroundings:
 
     settings: Settings
     store: Callable[[], SqliteStore]
+    """Where the ledger of calls is kept."""
     clock: Clock
     counter: TokenCounter
     warn: Callable[[str], None]

@@ -16,9 +16,10 @@ from omcli.memory.tier import Tier
 
 PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
-    "Names, paths and ids are exact. `om log` lists the notes with ids, `om show ID` prints a note's sources."
+    "Names, paths and ids are exact."
 )
 """What the reader is told: statements, since agents distrust commands that come out of a tool."""
+_LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's sources."
 
 CLOSING = f"</{TAG}>"
 # The preamble takes about 50 tokens, a session's id up to 25, headings 4 each: a small part of the pack they open.
@@ -41,6 +42,13 @@ class Head:
     """How rows are written, where their priority and status have no place of their own."""
     order: tuple[Tier, ...] = tuple(Tier)
     """The tiers as they are printed; messages that are no text come last in any case."""
+    is_kept: bool = True
+    """Whether its rows are in a store, where they can be looked up."""
+
+    @property
+    def preamble(self) -> str:
+        """What the reader is told."""
+        return f"{PREAMBLE} {_LOOKING_UP}" if self.is_kept else PREAMBLE
 
     @property
     def has_preamble(self) -> bool:

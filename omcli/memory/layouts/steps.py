@@ -1,4 +1,4 @@
-"""The last messages as steps of a conversation: words, or calls with what was said before them and what came of them."""
+"""The last messages as steps of a conversation: words, or calls with what was said before and what came of them."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.memory.dates import minute
-from omcli.memory.layouts.layout import CLOSING, PREAMBLE, Head, Shown, spoken, uncovered
+from omcli.memory.layouts.layout import CLOSING, Head, Shown, spoken, uncovered
 from omcli.memory.notation import fenced, line
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.record import field, record
@@ -77,7 +77,7 @@ class Text:
         return "\n".join([self._opening(), gap.join(held), CLOSING, ""]) if held else ""
 
     def _opening(self) -> str:
-        return f"{self.head.opening_tag}\n{PREAMBLE}\n" if self.head.has_preamble else self.head.opening_tag
+        return f"{self.head.opening_tag}\n{self.head.preamble}\n" if self.head.has_preamble else self.head.opening_tag
 
     def _outline(self, rows: Iterable[Observation]) -> list[str]:
         lines: list[str] = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from omcli.memory.dates import minute
-from omcli.memory.layouts.layout import CLOSING, PREAMBLE, Head, Shown, outcome
+from omcli.memory.layouts.layout import CLOSING, Head, Shown, outcome
 from omcli.memory.notation import as_line
 from omcli.memory.observation import Observation, handle
 from omcli.memory.record import record
@@ -72,7 +72,7 @@ class Xml:
 
     def _opening(self) -> list[str]:
         opening = _NOT_XML.sub("\ufffd", self.head.opening_tag)
-        return [opening, _element("about", {}, PREAMBLE)] if self.head.has_preamble else [opening]
+        return [opening, _element("about", {}, self.head.preamble)] if self.head.has_preamble else [opening]
 
 
 def _element(name: str, attributes: Mapping[str, str | None], text: str) -> str:

@@ -1,0 +1,116 @@
+"""Summaries as hosts keep them, to be read alone: packs that om printed, pi's text, or prose and lists of a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from omcli.memory.exchange import pi
+from omcli.memory.exchange.exchange import Entry, Group, Unread, lines_of
+from omcli.memory.layouts.layout import PREAMBLE
+from omcli.memory.notation import BRACKETS, EMOJI, TAG, WORDS, Line
+from omcli.memory.patterns import lazily
+from omcli.memory.record import replace
+
+_DATED_BY_PI = lazily(r"^[*# ]*Date:", re.MULTILINE)
+_HEADING = lazily(r"#{1,6} +(?P<title>.*?)[ #]*")
+_DAY = lazily(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
+_ITEM = lazily(r"\s*(?:[-*•+]|\d{1,3}[.)]) +(?P<said>.*)", re.DOTALL)
+_OWN_TAG = lazily(rf"</?{TAG}(?: [^<>]*)?>")
+_OWN_HEADINGS = frozenset({"This session:", "From other sessions:"})
+_OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary", "Recent"})
+_RAW = frozenset({"Last messages:", "Last Messages"})
+"""What a pack puts above messages: those are in the transcript."""
+_LONGEST = 600
+"""Characters of a row; a longer paragraph is cut between its sentences."""
+_SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
+
+
+def parse(text: str) -> Iterator[Group | Unread]:
+    """A row for every list item and paragraph, under the title that stands above it; never raises."""
+    text = _summary_of(text)
+    if _DATED_BY_PI.search(text):
+        yield from pi.parse(text)
+        return
+    entries = [Entry(line=said) for said in _Outline().rows(text)]
+    if entries:
+        yield Group(entries=tuple(entries))
+    else:
+        yield Unread(reason="no row")
+
+
+def _summary_of(text: str) -> str:
+    """The summary in what `om compact --to pi` printed, or else the text as it is."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    said = found.get("summary") if isinstance(found, dict) else None
+    return said if isinstance(said, str) else text
+
+
+class _Outline:
+    """The lines of a summary, read from the first to the last."""
+
+    def __init__(self) -> None:
+        self._title = ""
+        self._dated = ""
+        self._is_raw = False
+        self._paragraph: list[str] = []
+
+    def rows(self, text: str) -> Iterator[Line]:
+        """The rows of a text."""
+        for written in lines_of(text):
+            line = written.strip()
+            item = _ITEM.fullmatch(written)
+            is_structure = not line or self._is_about(line)
+            if is_structure or item or self._dated:
+                yield from self._said()
+            if is_structure or self._is_raw:
+                continue
+            self._paragraph.append(item["said"].strip() if item else line)
+        yield from self._said()
+
+    def _is_about(self, line: str) -> bool:
+        """Whether a line says something of those below it, and remembers what."""
+        heading = _HEADING.fullmatch(line)
+        title = heading["title"].strip() if heading else line
+        if _OWN_TAG.fullmatch(line):
+            self._is_raw = False
+        elif title in _RAW:
+            self._is_raw = True
+        elif _DAY.fullmatch(line):
+            self._dated = line if len(line) > len("2026-01-01") else f"{line} 00:00"
+        elif heading:
+            self._title = "" if title in _OWN_TITLES else title.rstrip(":")
+        elif line not in _OWN_HEADINGS and not line.startswith(PREAMBLE):
+            return False
+        return True
+
+    def _said(self) -> Iterator[Line]:
+        said, self._paragraph = " ".join(self._paragraph), []
+        for passage in _passages(said):
+            yield _line(passage, title=self._title, dated=self._dated)
+
+
+def _line(said: str, *, title: str, dated: str) -> Line:
+    for notation in (WORDS, BRACKETS, EMOJI):
+        found = notation.undated.fullmatch(said)
+        if found and found["mark"]:
+            return notation.line(found["said"], mark=found["mark"], dated=dated)
+    line = replace(WORDS.line(said, mark=None, dated=dated), mark="")
+    return replace(line, text=f"{title}: {line.text}") if title else line
+
+
+def _passages(said: str) -> Iterator[str]:
+    passage = ""
+    for sentence in _SENTENCE_END.split(said):
+        if passage and len(passage) + len(sentence) >= _LONGEST:
+            yield passage
+            passage = ""
+        passage = f"{passage} {sentence}".lstrip()
+    if passage:
+        yield passage

@@ -1,0 +1,211 @@
+"""What remains of a session when it is compacted: its rows, passages of what its agent said, and its last messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from omcli.memory import tail
+from omcli.memory.budget import Budgets
+from omcli.memory.context_pack import ContextPack, pack
+from omcli.memory.layouts.compacted import Figures, Shape, layout
+from omcli.memory.layouts.layout import Head, Shown
+from omcli.memory.message import Aside, KeptMessage, Message, Role
+from omcli.memory.notation import WORDS, Notation
+from omcli.memory.observation import Kind, Observation, Priority, Source, Type
+from omcli.memory.ports import Store, TokenCounter
+from omcli.memory.record import record
+from omcli.memory.selection import Scales
+from omcli.memory.session import Session
+from omcli.memory.tier import Tier
+from omcli.observers.rules.sentences import segments
+
+_TAIL_SHARE = 0.1
+"""Of the target, for the last messages as they were said."""
+_REACH = 100
+"""How far back messages are quoted, in tokens for each token of the target."""
+_QUOTE_CHARACTERS = 400
+_QUOTE_IMPORTANCE = 6
+_SAID = frozenset({Role.USER, Role.ASSISTANT})
+_OF_NO_ENTRY = frozenset({Aside.COMPACTION, Aside.INTERRUPT})
+"""Events that stand for no entry of their own that a host could keep messages from."""
+
+
+@record
+class Wanted:
+    """How a session is to be printed."""
+
+    target: int
+    """Tokens that the printed text has at most."""
+    keep: int | None = None
+    """Tokens of the last messages that stay as they are; None: a tenth of the target."""
+    shape: Shape = Shape.TEXT
+    is_kept: bool = True
+    """Whether the session is in a store, where what is left out can be looked up."""
+    notation: Notation = WORDS
+
+
+@record
+class Ending:
+    """The last messages of a session, in the order they were said."""
+
+    messages: tuple[KeptMessage, ...]
+    """All that were read, as far back as they may be quoted."""
+    shown: tuple[KeptMessage, ...]
+    """Those that may be printed."""
+    budgets: Budgets
+    staying: tuple[KeptMessage, ...] = ()
+    """Those that stay with a host that keeps its own messages."""
+
+    @property
+    def first_kept(self) -> KeptMessage | None:
+        """Where such a host is to cut."""
+        return self.staying[0] if self.staying else None
+
+
+def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter) -> Ending:
+    """Reads the last messages, and settles how much room they get.
+
+    Where a number of tokens was asked for, they get what those take as printed; else they share the target with the
+    rows.
+    """
+    share = int(wanted.target * _TAIL_SHARE)
+    keep = share if wanted.keep is None else wanted.keep
+    messages = store.tail(session_id, max_tokens=max(_REACH * wanted.target, 2 * keep))
+    shown = tuple(kept for kept in messages if wanted.shape.has_tools or kept.message.role in _SAID)
+    staying: tuple[KeptMessage, ...] = ()
+    room = share
+    if not wanted.shape.has_tail:
+        place = tail.beginning(messages, room=keep, tokens=partial(tokens_of, counter=counter), may_begin=_is_entry)
+        staying, shown, room = messages[place:], (), 0
+    elif wanted.keep is not None:
+        shown = shown[tail.beginning(shown, room=keep, tokens=partial(tokens_of, counter=counter)) :]
+        room = _printed(shown, wanted, counter)
+    session = wanted.target if wanted.keep is None else wanted.target - room
+    return Ending(
+        messages=messages,
+        shown=shown,
+        budgets=Budgets(total=wanted.target, cross=0, session=session, tail=room),
+        staying=staying,
+    )
+
+
+def remains(
+    session: Session | None,
+    rows: Sequence[Observation],
+    ending: Ending,
+    wanted: Wanted,
+    figures: Figures,
+    *,
+    counter: TokenCounter,
+    now: str,
+    pending: int = 0,
+    is_quoted: bool = True,
+) -> ContextPack:
+    """What a session comes to in the target: these of its rows, passages of what its agent said, and its last messages.
+
+    The passages are quoted from the messages, and take the place of rows that only report what the agent said. Where
+    it is not `is_quoted` there are rows alone.
+    """
+    return pack(
+        session=session,
+        observations=_with_quotes(rows, ending, session, counter, now) if is_quoted else rows,
+        messages=ending.shown,
+        budgets=ending.budgets,
+        counter=counter,
+        now=now,
+        layout=layout(wanted.shape, figures),
+        notation=wanted.notation,
+        pending=pending,
+    )
+
+
+def tokens_of(kept: KeptMessage, counter: TokenCounter) -> int:
+    """Tokens of a message: the stored count where it is of this counter."""
+    return kept.tokens if kept.counter == counter.name else counter.message(kept.message)
+
+
+def _is_entry(message: Message) -> bool:
+    """Whether a message is the beginning of an entry of its host: calls and results come in those of others."""
+    return message.role not in (Role.CALL, Role.RESULT) and message.aside not in _OF_NO_ENTRY
+
+
+def _printed(messages: Sequence[KeptMessage], wanted: Wanted, counter: TokenCounter) -> int:
+    """Tokens that messages take as they will be printed, at most all that there may be."""
+    budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
+    nothing = Figures(first_kept=None, tokens_before=0, about=_nothing, is_kept=wanted.is_kept)
+    head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
+    scales = Scales(layout=layout(wanted.shape, nothing)(head), counter=counter)
+    units = tail.newest(messages, room=wanted.target, cost=lambda turn: scales.turn(turn, room=wanted.target))
+    return min(wanted.target, sum(unit.cost for unit in units) + scales.furniture(Tier.TAIL))
+
+
+def _nothing(_shown: Shown, _tokens: Mapping[Tier, int]) -> Mapping[str, object]:
+    return {}
+
+
+def _with_quotes(
+    rows: Sequence[Observation], ending: Ending, session: Session | None, counter: TokenCounter, now: str
+) -> list[Observation]:
+    said = [kept for kept in ending.messages if kept.message.role in _SAID]
+    spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
+    kept_rows = [row for row in rows if not (row.sources and spoken.issuperset(row.sources))]
+    unquoted = _stays(ending)
+    to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in unquoted]
+    quotes = [quote for kept in to_quote for quote in _quotes(kept, session, counter, now)]
+    return sorted([*kept_rows, *quotes], key=_place)
+
+
+def _stays(ending: Ending) -> frozenset[int]:
+    """The `seq` of messages that will be there as they were said, and need no quoting."""
+    staying = [kept.seq for kept in ending.staying]
+    tokens = ending.budgets.tail
+    for kept in reversed(ending.shown):
+        tokens -= kept.tokens
+        if tokens < 0:
+            break
+        staying.append(kept.seq)
+    return frozenset(staying)
+
+
+def _place(row: Observation) -> int:
+    """The message at which a row came true; what was asked stands before its answer, which is its source as well."""
+    if not row.sources:
+        return 0
+    return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
+
+
+def _quotes(kept: KeptMessage, session: Session | None, counter: TokenCounter, now: str) -> Iterator[Observation]:
+    """A message of an agent in passages: sentences that follow each other, without code."""
+    for passage in _passages(segment.text for segment in segments(kept.message.text)):
+        text = f"{kept.message.name or 'Agent'}: {passage}"
+        yield Observation(
+            id=kept.key,
+            session=session.id if session else None,
+            project=None,
+            kind=Kind.OBSERVATION,
+            type=Type.EXCERPT,
+            priority=Priority.of_importance(_QUOTE_IMPORTANCE),
+            importance=_QUOTE_IMPORTANCE,
+            status=None,
+            text=text,
+            observed_at=kept.message.at or now,
+            event_at=kept.message.at,
+            refers_to=None,
+            message_ids=(kept.key,),
+            sources=(kept.seq,),
+            tokens=counter.text(text),
+            counter=counter.name,
+            source=Source.AGENT,
+        )
+
+
+def _passages(sentences: Iterable[str]) -> Iterator[str]:
+    passage = ""
+    for sentence in sentences:
+        passage = f"{passage} {sentence}".lstrip()
+        if len(passage) > _QUOTE_CHARACTERS:
+            yield passage
+            passage = ""
+    if passage:
+        yield passage
