@@ -373,7 +373,7 @@ def _reflected(reflection: Reflection | None) -> Worked:
 
 def _context(pack: ContextPack, notation: Notation, wiring: Wiring) -> Context:
     """A pack as a value of the API."""
-    from omcli.memory.layouts.chat import conversation
+    from omcli.memory.layouts.dialects import OPENAI
     from omcli.memory.layouts.layout import Head, Shown
     from omcli.memory.layouts.text import Text
     from omcli.memory.tier import Tier
@@ -395,7 +395,7 @@ def _context(pack: ContextPack, notation: Notation, wiring: Wiring) -> Context:
         cross=parts[Tier.CROSS],
         session=parts[Tier.SESSION],
         working=parts[Tier.TAIL],
-        messages=tuple(conversation(pack.turns)),
+        messages=tuple(OPENAI.messages(pack.turns)),
         stats=Stats(
             working=pack.tokens[Tier.TAIL],
             session=pack.tokens[Tier.SESSION],
