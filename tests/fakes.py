@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
+from omcli.memory import block_text
 from omcli.memory.batching import Waiting, batch_length
+from omcli.memory.blocks import Block, Span, in_line, is_superfluous
 from omcli.memory.bookmark import Bookmark, Origin
 from omcli.memory.changes import Change, Erased, Recorded, Verb, tombstone
 from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
@@ -76,6 +78,7 @@ class MemoryStore:
         self._failures: dict[str, LaneError] = {}
         self._bookmarks: dict[str, tuple[str, tuple[Bookmark, ...]]] = {}
         self._leases: dict[tuple[str, Lane], tuple[str, str]] = {}
+        self._blocks: list[Block] = []
         self._batches: list[tuple[Batch, range]] = []
         self._done: list[_Done] = []
         self._tombs: list[tuple[str, _Done]] = []
@@ -137,8 +140,8 @@ class MemoryStore:
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         self._bookmarks[_well_formed(origin.path)] = (_well_formed(origin.terms), tuple(bookmarks))
 
-    def pending(self, session: str) -> Pending:
-        after = self._cursors[session]
+    def pending(self, session: str, *, ahead: bool = False) -> Pending:
+        after = self._last_end(session) if ahead else self._cursors[session]
         offered = self._deferred.get((session, after), 0)
         waiting = [kept for kept in self._messages if kept.session == session and kept.seq > after]
         tokens: Counter[str] = Counter()
@@ -146,7 +149,14 @@ class MemoryStore:
         for kept in waiting:
             tokens[kept.counter] += kept.tokens
             fresh[kept.counter] += kept.tokens if kept.seq > offered else 0
-        return Pending(messages=len(waiting), tokens=dict(tokens), fresh_tokens=dict(fresh))
+        blocks = len(self._blocks_of(session))
+        return Pending(messages=len(waiting), tokens=dict(tokens), fresh_tokens=dict(fresh), blocks=blocks)
+
+    def _blocks_of(self, session: str) -> list[Block]:
+        return [block for block in self._blocks if block.batch.session == session]
+
+    def _last_end(self, session: str) -> int:
+        return max([block.batch.through for block in self._blocks_of(session)] + [self._cursors[session]])
 
     def said_tokens(self, session: str) -> dict[str, int]:
         tokens: Counter[str] = Counter()
@@ -161,27 +171,38 @@ class MemoryStore:
         return dict(tokens)
 
     def unobserved(
-        self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
+        self,
+        session: str,
+        *,
+        max_tokens: int,
+        max_messages: int | None = None,
+        standing: int = 0,
+        ahead: bool = False,
     ) -> Batch | None:
-        waiting = self._waiting(session)
+        after = self._last_end(session) if ahead else self._cursors[session]
+        waiting = [kept for kept in self._waiting(session) if kept.seq > after]
         length = batch_length(
             (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in waiting),
             max_tokens=max_tokens,
             max_messages=max_messages,
         )
-        return self._batch(session, waiting[:length], standing=standing)
+        return self._batch(session, waiting[:length], standing=standing, after=after)
 
     def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
         messages = [kept for kept in self._waiting(session) if kept.seq <= through]
-        return self._batch(session, messages, standing=standing) if messages and messages[-1].seq == through else None
+        after = self._cursors[session]
+        return (
+            self._batch(session, messages, standing=standing, after=after)
+            if messages and messages[-1].seq == through
+            else None
+        )
 
     def _waiting(self, session: str) -> list[KeptMessage]:
         return [kept for kept in self._messages if kept.session == session and kept.seq > self._cursors[session]]
 
-    def _batch(self, session: str, messages: Sequence[KeptMessage], *, standing: int) -> Batch | None:
+    def _batch(self, session: str, messages: Sequence[KeptMessage], *, standing: int, after: int) -> Batch | None:
         if not messages:
             return None
-        after = self._cursors[session]
         return Batch(
             session=session,
             after=after,
@@ -234,8 +255,7 @@ class MemoryStore:
     ) -> None:
         if (observations or replaced) and outcome is not Outcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
-        if self._cursors[batch.session] != batch.after:
-            raise StaleBatch(f"session {batch.session} was worked on by another process meanwhile")
+        self._check_place(batch, outcome)
         if folding is not None:
             self.fold(folding, now=now)
         if outcome is Outcome.FAILED:
@@ -250,6 +270,7 @@ class MemoryStore:
             self._deferred[batch.session, batch.after] = max(offered, batch.through)
         else:
             self._cursors[batch.session] = batch.through
+            self._blocks = [block for block in self._blocks if not self._is_passed(block)]
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
             self._batches.append((batch, range(self._positions + 1, self._positions + 1 + len(observations))))
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
@@ -262,6 +283,40 @@ class MemoryStore:
         self._log = [_used(logged, used, now) for logged in self._log]
         seen = self._sessions[batch.session]
         seen.session = replace(seen.session, title=seen.session.title or title)
+
+    def put_block(self, block: Block) -> None:
+        name = block.batch.session
+        others = self._blocks_of(name)
+        if is_superfluous(_span(block), map(_span, others), self._cursors[name]):
+            raise StaleBatch(f"session {name} was worked on by another process meanwhile")
+        held = [other for other in others if is_superfluous(_span(other), [_span(block)], 0)]
+        self._blocks = [*(other for other in self._blocks if other not in held), block]
+        self._failures.pop(name, None)
+
+    def blocks(self, session: str) -> tuple[Block, ...]:
+        kept = {_span(block): block for block in self._blocks_of(session)}
+        return tuple(
+            self._block(kept[span], after=after, through=span.through)
+            for span, after in in_line(kept, self._cursors[session])
+        )
+
+    def _block(self, block: Block, *, after: int, through: int) -> Block:
+        session = block.batch.session
+        there = tuple(kept for kept in self._messages if kept.session == session and after < kept.seq <= through)
+        cwd = self._sessions[session].session.cwd
+        batch = Batch(session=session, after=after, through=through, messages=there, cwd=cwd)
+        observed, ids = block_text.read(block_text.written(block.observed, block.ids))
+        return replace(block, batch=batch, observed=observed, ids=ids)
+
+    def _is_passed(self, block: Block) -> bool:
+        return block.batch.through <= self._cursors[block.batch.session]
+
+    def _check_place(self, batch: Batch, outcome: Outcome) -> None:
+        places = {self._cursors[batch.session]}
+        if outcome in (Outcome.FAILED, Outcome.DEFERRED):
+            places |= {block.batch.through for block in self._blocks_of(batch.session)}
+        if batch.after not in places:
+            raise StaleBatch(f"session {batch.session} was worked on by another process meanwhile")
 
     def fold(self, folding: Folding, *, now: str) -> None:
         visible = {logged.observation.id for logged in self.log(LogQuery())}
@@ -388,6 +443,7 @@ class MemoryStore:
             rows += len(hidden) + len(done.rows)
             messages += len(done.messages)
             self._log = [logged for logged in self._log if logged not in hidden]
+            self._blocks = [block for block in self._blocks if not any(_has(block, kept) for kept in done.messages)]
             done.rows, done.messages = [], []
             done.recorded = replace(done.recorded, final_at=now)
         if rows or messages:
@@ -533,8 +589,14 @@ class MemoryStore:
             pending=sum(kept.seq > self._cursors[kept.session] for kept in self._messages),
             message_tokens=dict(message_tokens),
             observation_tokens=dict(observation_tokens),
+            blocks=len(self._blocks),
+            ahead=sum(any(self._is_ahead(block, kept) for block in self._blocks) for kept in self._messages),
             errors=tuple(sorted([*self._failures.values(), *self._failed_attempts()], key=lambda error: error.at)),
         )
+
+    def _is_ahead(self, block: Block, kept: KeptMessage) -> bool:
+        after = max(block.begins, self._cursors[kept.session])
+        return kept.session == block.batch.session and after < kept.seq <= block.batch.through
 
     def _failed_attempts(self) -> Iterator[LaneError]:
         for attempt in self._attempts:
@@ -602,6 +664,14 @@ class WordCounter:
 
     def remembering(self) -> WordCounter:
         return self
+
+
+def _span(block: Block) -> Span:
+    return Span(block.begins, block.batch.through)
+
+
+def _has(block: Block, kept: KeptMessage) -> bool:
+    return kept.session == block.batch.session and block.begins < kept.seq <= block.batch.through
 
 
 def _without_pictures(message: Message) -> Message:

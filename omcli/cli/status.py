@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omcli.cli.background import last_worker
+from omcli.cli.diagnostics import counted
 from omcli.cli.options import Run, with_shared
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def status(run: Run) -> None:
         ("messages", f"{numbers.messages} ({numbers.message_tokens} tokens by {numbers.counter})"),
         ("observations", f"{numbers.observations} ({numbers.observation_tokens} tokens by {numbers.counter})"),
         ("hidden", str(numbers.hidden)),
-        ("pending", str(numbers.pending)),
+        ("pending", _pending(numbers)),
     ]
     for name, value in rows:
         run.output.line(f"{name:<12}  {value}")
@@ -59,6 +60,12 @@ def _worker(ran: Ran) -> dict[str, object]:
     return {name: value for name, value in told.items() if value is not None}
 
 
+def _pending(numbers: Status) -> str:
+    if not numbers.blocks:
+        return str(numbers.pending)
+    return f"{numbers.pending} ({numbers.ahead} observed ahead, in {counted(numbers.blocks, 'block')})"
+
+
 def _size(size: int | None) -> str:
     if size is None:
         return "there is no store yet"
@@ -76,6 +83,8 @@ def _as_dict(run: Run, numbers: Status) -> dict[str, object]:
         "observations": numbers.observations,
         "hidden": numbers.hidden,
         "pending": numbers.pending,
+        "ahead": numbers.ahead,
+        "blocks": numbers.blocks,
         "message_tokens": numbers.message_tokens,
         "observation_tokens": numbers.observation_tokens,
         "counter": numbers.counter,

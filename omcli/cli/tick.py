@@ -58,7 +58,8 @@ def tick(
     """Observe and reflect where that is due by the preset, and leave everything else alone.
 
     A session is due to be observed when enough of it waits (`observe.trigger`, `observe.tokens`), and to be reflected
-    on when its rows have grown enough (`reflect.tokens`).
+    on when its rows have grown enough (`reflect.tokens`). A model may observe ahead of that (`observe.precompute`):
+    what it said is written down when the session is due, without asking it again.
 
     Ends with 0 when something was done, or left to a worker; with 1 when nothing was due, and with 75 when somebody
     else is at all that was.
@@ -91,7 +92,8 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
     if run.json:
         run.output.document({"due": [_as_dict(found, check=True) for found in due]})
     for found in due if not run.json else ():
-        lanes = [name for name, is_due in (("observe", found.observe), ("reflect", found.reflect)) if is_due]
+        dues = {"observe": found.observe, "ahead": found.ahead, "reflect": found.reflect}
+        lanes = [name for name, is_due in dues.items() if is_due]
         run.output.line(f"{found.session}  {' '.join(lanes)}")
     if not due:
         raise Ended(_NOT_DUE)
@@ -182,7 +184,7 @@ def _code(done: Sequence[Ticked], *, is_tolerant: bool) -> int:
     for error in failures:
         if not isinstance(error, _ELSEWHERE):
             return error.exit_code
-    if failures and not any(ticked.error is None or ticked.rows for ticked in done):
+    if failures and not any(ticked.error is None or ticked.rows or ticked.blocks for ticked in done):
         return failures[0].exit_code
     return 0 if done else _NOT_DUE
 
@@ -198,8 +200,11 @@ def report(run: Run, ticked: Ticked) -> None:
     from omcli.cli.reflect import summary
 
     parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
+    if ticked.activated:
+        parts[0] += f", of {counted(ticked.activated, 'block')} observed ahead"
+    parts += [f"{counted(sum(ticked.blocks), 'message')} observed ahead"] if ticked.blocks else []
     parts += [summary(ticked.reflection)] if ticked.reflection else []
-    if ticked.error is None or ticked.rows:
+    if ticked.error is None or ticked.rows or ticked.blocks:
         run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
 
 
@@ -215,18 +220,26 @@ def _document(done: Sequence[Ticked]) -> dict[str, object]:
     return {
         "observations": sum(len(ticked.rows) for ticked in done),
         "reflections": sum(len(ticked.reflection.rows) for ticked in done if ticked.reflection),
+        "blocks": sum(len(ticked.blocks) for ticked in done),
         "due": [_as_dict(ticked, check=False) for ticked in done],
     }
 
 
 def _as_dict(ticked: Ticked, *, check: bool) -> dict[str, object]:
-    found: dict[str, object] = {"session": ticked.session, "observe": ticked.observe, "reflect": ticked.reflect}
+    found: dict[str, object] = {
+        "session": ticked.session,
+        "observe": ticked.observe,
+        "ahead": ticked.ahead,
+        "reflect": ticked.reflect,
+    }
     if check:
         return found
     from omcli.cli.reflect import as_dict
 
     if ticked.error is not None:
         found["error"] = error_as_dict(ticked.error)
+    found["activated"] = ticked.activated
+    found["blocks"] = [{"messages": messages} for messages in ticked.blocks]
     found["observations"] = [full_row(row) for row in ticked.rows]
     found["reflections"] = [full_row(row) for row in ticked.reflection.rows] if ticked.reflection else []
     if ticked.reflection:

@@ -207,7 +207,7 @@ class _Shown:
             self._run.talk.report(summary(report))
 
     def _tick(self, ticked: Ticked) -> None:
-        from omcli.cli.reflect import summary
+        from omcli.cli.tick import report
 
         reflection = ticked.reflection
         rows = (*ticked.rows, *(reflection.rows if reflection else ()), *(reflection.items if reflection else ()))
@@ -222,10 +222,8 @@ class _Shown:
         self._run.output.flush()
         if ticked.error is not None:
             self._fail(ticked.error, about=ticked.session)
-        if not self._run.json and (ticked.error is None or rows):
-            parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
-            parts += [summary(reflection)] if reflection else []
-            self._run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
+        if not self._run.json:
+            report(self._run, ticked)
 
     def _fail(self, error: OmError, *, about: str) -> None:
         is_tolerant = self._is_tolerant and isinstance(error, OF_MODELS)

@@ -12,6 +12,7 @@ from omcli.memory.record import record
 from omcli.memory.session import Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
+    from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.changes import Change, Erased, Recorded
     from omcli.memory.folding import Attempt, Folding, Scope
@@ -57,7 +58,7 @@ class Batch:
 
     session: str
     after: int
-    """The cursor when the batch was read: everything up to this `seq` is covered."""
+    """The cursor when the batch was read: everything up to this `seq` is covered, or was observed ahead."""
     through: int
     """Where the cursor will be when the batch is recorded."""
     messages: tuple[KeptMessage, ...]
@@ -94,6 +95,8 @@ class Pending:
     """By counter; numbers of two counters are never added."""
     fresh_tokens: Mapping[str, int]
     """Of those, what was not offered to an observer yet."""
+    blocks: int = 0
+    """How many blocks of the session are pending."""
 
 
 @record
@@ -200,6 +203,10 @@ class StoreStatus:
     """Of visible rows, by counter."""
     errors: tuple[LaneError, ...]
     """Oldest first."""
+    blocks: int = 0
+    """Pending blocks."""
+    ahead: int = 0
+    """Of the pending messages, those that were observed ahead."""
 
 
 class Store(Protocol):
@@ -241,8 +248,8 @@ class Store(Protocol):
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Keeps bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
 
-    def pending(self, session: str) -> Pending:
-        """How much of a session no observation covers yet."""
+    def pending(self, session: str, *, ahead: bool = False) -> Pending:
+        """How much of a session no observation covers yet; `ahead`: and no pending block has."""
 
     def said_tokens(self, session: str) -> Mapping[str, int]:
         """Tokens of all messages of a session's main thread, by counter."""
@@ -251,13 +258,20 @@ class Store(Protocol):
         """Tokens of a session's rows in sight, by counter."""
 
     def unobserved(
-        self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
+        self,
+        session: str,
+        *,
+        max_tokens: int,
+        max_messages: int | None = None,
+        standing: int = 0,
+        ahead: bool = False,
     ) -> Batch | None:
         """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None where none is left.
 
         The batch does not end between a call and its result where the two, and what stands between them, fit into one
         batch (`batching`). With it come the newest `standing` observations of the session that are in sight, and the
-        newest `standing` of those that may change (`Observation.may_change`).
+        newest `standing` of those that may change (`Observation.may_change`). `ahead`: the oldest behind the last
+        pending block.
         """
 
     def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
@@ -285,11 +299,25 @@ class Store(Protocol):
 
         What is out of sight already, or not there, is not replaced. `used` are ids of rows that mattered: they were
         used `now`. The session gets the `title` where it has none. FAILED records the error and leaves the cursor,
-        DEFERRED leaves it as well. Raises StaleBatch, whatever the outcome, where the cursor is no longer
-        `batch.after`; ValueError for rows or replacements of a batch that is not OBSERVED.
+        DEFERRED leaves it as well; both also go for a batch behind the last pending block. Blocks that the cursor has
+        passed are gone. Raises StaleBatch, whatever the outcome, where the cursor is no longer `batch.after`;
+        ValueError for rows or replacements of a batch that is not OBSERVED.
 
         What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those, and a
         source that names no stored message is left out.
+        """
+
+    def put_block(self, block: Block) -> None:
+        """Keeps what was observed ahead until it is activated. Nothing of it is in sight, and the cursor stays.
+
+        Pending blocks inside it are gone. Raises StaleBatch where the cursor has passed it, or another has all of it.
+        """
+
+    def blocks(self, session: str) -> tuple[Block, ...]:
+        """The pending blocks that can be written down one after another, oldest first (`blocks.in_line`).
+
+        The first begins at the cursor, each other where the one before ends. Messages that are gone are left out, and
+        so is what the cursor has passed; a block that cannot be read is as good as none.
         """
 
     def fold(self, folding: Folding, *, now: str) -> None:
@@ -327,6 +355,8 @@ class Store(Protocol):
 
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
         """Deletes for good what these prunings and forgettings took out of sight; tombstones and identities stay.
+
+        A pending block that has one of the messages goes with them: the others are observed again.
 
         One that was taken back has nothing to delete.
         """

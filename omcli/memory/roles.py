@@ -20,10 +20,16 @@ class Observed:
     """Ids of standing rows that mattered for what was said."""
     title: str | None = None
     """What the session is about, where that is new."""
-    is_final: bool = True
-    """False: nothing is worth keeping yet, but what follows may give it a meaning."""
+    waits_after: int | None = None
+    """What the batch says behind this `seq` gave nothing yet, but what follows may give it a meaning; None: all of it
+    counts."""
     findings: Mapping[str, int] = field(default_factory=dict)
     """What had to be put right in a reply, by kind: rows rejected, trimmed, added back."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether all of the batch counts."""
+        return self.waits_after is None
 
 
 class Observer(Protocol):
@@ -31,6 +37,30 @@ class Observer(Protocol):
 
     def observe(self, batch: Batch) -> Observed:
         """What is worth keeping of a batch. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+
+
+class Reading(Protocol):
+    """A batch on its way through a model, which is shown one slice of it after the other."""
+
+    def read(self, part: Batch, *, warmer: bool = False) -> None:
+        """Asks about the next slice; `warmer` after a reply that ran into a loop.
+
+        Raises ProviderFailed, NotAllowed, BadConfiguration: the slice counts as not read then. After CutOff, and after
+        PromptTooLong, a smaller one may do; after Looped, which is a CutOff, best one that is asked for `warmer`.
+        """
+
+    def skip(self, part: Batch) -> None:
+        """Leaves the next slice to the rules."""
+
+    def observed(self) -> Observed:
+        """What is worth keeping of all that was read so far."""
+
+
+class SlicedObserver(Observer, Protocol):
+    """A model, which is not shown all of a batch at once."""
+
+    def begin(self, batch: Batch) -> Reading:
+        """Begins to read a batch."""
 
 
 @record

@@ -19,10 +19,14 @@ def as_row(
     keys: Mapping[int, str],
     workshop: Workshop,
     generation: int = 0,
+    row_id: str | None = None,
 ) -> Observation:
-    """A draft as a row of the store. `keys` are the printed ids of the messages it came from, by their `seq`."""
+    """A draft as a row of the store. `keys` are the printed ids of the messages it came from, by their `seq`.
+
+    Without an id it gets one of its own.
+    """
     return Observation(
-        id=workshop.new_id(),
+        id=row_id or workshop.new_id(),
         session=session,
         project=project,
         kind=kind,
@@ -47,13 +51,31 @@ def as_row(
 
 
 def rows_of(
-    batch: Batch, drafts: Sequence[Draft], *, project: str | None, workshop: Workshop
+    batch: Batch,
+    drafts: Sequence[Draft],
+    *,
+    project: str | None,
+    workshop: Workshop,
+    ids: Sequence[str] | None = None,
+    keys: Mapping[int, str] | None = None,
 ) -> tuple[Observation, ...]:
-    """What an observer makes of a batch as rows; a detail names the row that it is one of."""
-    known = _keys(batch)
+    """What an observer makes of a batch as rows; a detail names the row that it is one of.
+
+    `ids` are those of the rows, where they have some, and `keys` the printed ids of the messages by their `seq`, where
+    they are not those that the batch has.
+    """
+    known = _keys(batch) if keys is None else keys
     rows = [
-        as_row(draft, kind=Kind.OBSERVATION, session=batch.session, project=project, keys=known, workshop=workshop)
-        for draft in drafts
+        as_row(
+            draft,
+            kind=Kind.OBSERVATION,
+            session=batch.session,
+            project=project,
+            keys=known,
+            workshop=workshop,
+            row_id=row_id,
+        )
+        for draft, row_id in zip(drafts, [None] * len(drafts) if ids is None else ids, strict=True)
     ]
     return tuple(_placed(place, draft, rows) for place, draft in enumerate(drafts))
 

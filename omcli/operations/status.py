@@ -22,6 +22,10 @@ class Status:
     message_tokens: int
     observation_tokens: int
     counter: str
+    blocks: int
+    """Pending blocks."""
+    ahead: int
+    """Of the pending messages, those that were observed ahead."""
     recounted: bool
     """Whether stored counts were by another counter, and everything was counted anew."""
     errors: tuple[LaneError, ...]
@@ -45,6 +49,8 @@ def status(store: Store, counter: TokenCounter) -> Status:
         message_tokens=message_tokens,
         observation_tokens=observation_tokens,
         counter=counter.name,
+        blocks=stored.blocks,
+        ahead=stored.ahead,
         recounted=recounted,
         errors=stored.errors,
     )

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from omcli.memory.blocks import Ahead
 from omcli.memory.budget import reaches
 from omcli.memory.errors import OF_MATERIAL, LaneTaken, OmError, StaleBatch
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
-from omcli.memory.ports import Pending
 from omcli.memory.record import record, replace
 from omcli.operations import reflect
-from omcli.operations.observe_session import observe_session
+from omcli.operations.activation import ALL, waiting
+from omcli.operations.observe_session import Step, activate, observe_ahead, observe_session
 from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.workshop import Workshop
 
 OF_ONE_SESSION = (*OF_MATERIAL, LaneTaken, StaleBatch)
 """What keeps no other session from being worked on."""
-_ALL = 1_000_000_000
-"""More tokens than any session has."""
 
 
 class Trigger(StrEnum):
@@ -45,6 +44,10 @@ class Due:
     """How many batches at once; None: until nothing waits."""
     block_after: int = 0
     """From so many tokens on whoever brought them waits for them to be observed; 0: never."""
+    ahead: Ahead | None = None
+    """When some of it is observed before that; None: never."""
+    floor: int = 0
+    """Tokens that stay unobserved when what was observed ahead is written down."""
 
 
 @record
@@ -56,7 +59,13 @@ class Ticked:
     """Whether observing was due."""
     reflect: bool
     """Whether reflecting was due."""
+    ahead: bool = False
+    """Whether observing ahead was due."""
     rows: tuple[Observation, ...] = ()
+    activated: int = 0
+    """How many blocks were written down."""
+    blocks: tuple[int, ...] = ()
+    """The messages of each block that was observed ahead."""
     reflection: Reflection | None = None
     error: OmError | None = None
     """What ended the work on it; what was done before stays done."""
@@ -66,13 +75,14 @@ def due(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ti
     """The sessions of which something is due; nothing is done."""
     for session_id, has_pending, has_rows in _sessions(studio.workshop, session):
         observe = has_pending and _is_due(session_id, studio.workshop, when)
+        ahead = has_pending and not observe and _step(session_id, studio.workshop, when) is not None
         fold = has_rows and reflect.is_due(session_id, studio)
-        if observe or fold:
-            yield Ticked(session=session_id, observe=observe, reflect=fold)
+        if observe or ahead or fold:
+            yield Ticked(session=session_id, observe=observe, ahead=ahead, reflect=fold)
 
 
 def tick(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
-    """Does what is due: first a session is observed, then, as it is after that, reflected on.
+    """Does what is due: first a session is observed, or observed ahead, then, as it is after that, reflected on.
 
     What goes wrong with a session is said in its report. It is the last one if each would go wrong: where an endpoint
     is down, or a store locked.
@@ -85,23 +95,43 @@ def tick(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[T
 
 
 def overdue(session_id: str, workshop: Workshop, when: Due) -> int | None:
-    """Tokens of a session that wait, where they are too many for whoever brought them to go on; else None."""
+    """Tokens of a session that wait, where they are too many for whoever brought them to go on; else None.
+
+    What was observed ahead keeps nobody waiting.
+    """
     if not when.block_after or when.trigger is Trigger.MANUAL:
         return None
-    tokens, _ = waiting(session_id, workshop)
+    tokens = waiting(session_id, workshop, ahead=True).tokens
     return tokens if reaches(tokens, when.block_after, inclusive=when.inclusive) else None
 
 
 def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
-    rows: list[Observation] = []
     try:
-        if found.observe:
-            for step in observe_session(found.session, studio.workshop, batches=when.batches):
-                rows += step.rows
+        for step in _observed(found, studio.workshop, when):
+            found = replace(
+                found,
+                rows=(*found.rows, *step.rows),
+                activated=found.activated + step.is_activated,
+                blocks=(*found.blocks, step.ahead) if step.ahead else found.blocks,
+            )
         reflection = _reflected(found.session, studio)
-        return replace(found, reflect=reflection is not None, rows=tuple(rows), reflection=reflection)
+        return replace(found, reflect=reflection is not None, reflection=reflection)
     except OmError as error:
-        return replace(found, rows=tuple(rows), error=error)
+        return replace(found, error=error)
+
+
+def _observed(found: Ticked, workshop: Workshop, when: Due) -> Iterator[Step]:
+    """What was observed ahead is written down, which asks nobody; the rest is observed where it is due all the same."""
+    name = found.session
+    if found.ahead:
+        yield from observe_ahead(name, workshop, step=lambda: _step(name, workshop, when))
+    if not found.observe:
+        return
+    has_blocks = waiting(name, workshop).blocks > 0
+    if has_blocks:
+        yield from activate(name, workshop, floor=when.floor, is_due=lambda: _is_due(name, workshop, when))
+    if not has_blocks or _is_due(name, workshop, when):
+        yield from observe_session(name, workshop, batches=when.batches)
 
 
 def _reflected(session_id: str, studio: Studio) -> Reflection | None:
@@ -127,9 +157,12 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     if when.trigger is Trigger.MANUAL:
         return False
     if when.trigger is Trigger.TOKENS:
-        # What was offered and gave nothing yet is offered again when as much has come to it.
-        return all(reaches(tokens, when.tokens, inclusive=when.inclusive) for tokens in waiting(session_id, workshop))
-    batch = workshop.store.unobserved(session_id, max_tokens=_ALL)
+        waits = waiting(session_id, workshop)
+        # What was offered and gave nothing yet is offered again when as much has come to it. What was observed ahead
+        # gave something, or was not the end.
+        tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
+        return reaches(tokens, when.tokens, inclusive=when.inclusive)
+    batch = workshop.store.unobserved(session_id, max_tokens=ALL)
     if batch is None or batch.deferred_through >= batch.through:
         return False
     if when.trigger is Trigger.TOOL:
@@ -138,17 +171,10 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     return bool(main) and main[-1].message.role is Role.ASSISTANT
 
 
-def waiting(session_id: str, workshop: Workshop) -> tuple[int, int]:
-    """Tokens that no observation covers, and those of them that were not offered yet; by the workshop's counter."""
-    counter, pending = workshop.counter, workshop.store.pending(session_id)
-    if set(pending.tokens) <= {counter.name}:
-        return _sums(pending)
-    batch = workshop.store.unobserved(session_id, max_tokens=_ALL)
-    messages = batch.messages if batch else ()
-    offered = batch.deferred_through if batch else 0
-    fresh = [kept for kept in messages if kept.seq > offered]
-    return sum(counter.message(kept.message) for kept in messages), sum(counter.message(kept.message) for kept in fresh)
-
-
-def _sums(pending: Pending) -> tuple[int, int]:
-    return sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
+def _step(session_id: str, workshop: Workshop, when: Due) -> int | None:
+    """Of how many tokens the next block may be; None where none is due."""
+    if when.ahead is None or when.trigger is not Trigger.TOKENS or _is_due(session_id, workshop, when):
+        return None
+    tokens, left = waiting(session_id, workshop).tokens, waiting(session_id, workshop, ahead=True)
+    is_due = when.ahead.is_due(waiting=tokens, fresh=left.fresh, messages=left.messages, blocks=left.blocks)
+    return (when.ahead.step(tokens) or ALL) if is_due else None

@@ -22,14 +22,14 @@ def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[st
     for session in (None,) if sessions is None else sessions:
         for found in due(studio, when, session=session):
             with suppress(TryAgain):  # somebody is at it, who was able to
-                if found.observe:
-                    _note_observing(found.session, studio.workshop, error)
+                if found.observe or found.ahead:
+                    _note_observing(found.session, studio.workshop, error, ahead=found.ahead)
                 if found.reflect:
                     _note_reflecting(found.session, studio, error)
 
 
-def _note_observing(session: str, workshop: Workshop, error: OmError) -> None:
-    batch = workshop.store.unobserved(session, max_tokens=workshop.batch_tokens)
+def _note_observing(session: str, workshop: Workshop, error: OmError, *, ahead: bool) -> None:
+    batch = workshop.store.unobserved(session, max_tokens=workshop.batch_tokens, ahead=ahead)
     if batch is not None:
         workshop.store.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
 

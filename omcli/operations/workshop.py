@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from omcli.memory.ports import Store, TokenCounter
 from omcli.memory.record import record
-from omcli.memory.roles import Observer
+from omcli.memory.roles import Observer, SlicedObserver
 from omcli.operations.clock import Clock
 from omcli.operations.tally import Tally
 
@@ -37,23 +37,30 @@ class Workshop:
     """Who holds the leases."""
     wait: float
     """Seconds to wait for a lane that somebody else works on."""
-    is_model: bool = False
-    """Whether the observer is a model, whose calls take time and money."""
+    model: SlicedObserver | None = None
+    """The observer where it is a model, whose calls take time and money; None: it is none."""
     keeps_pictures: bool = False
     """Whether images are kept until they are observed: for a model that takes some."""
     batch_tokens: int = BATCH_TOKENS
-    """What an observer is shown at once, at most."""
+    """What is observed at once, at most."""
     batch_messages: int | None = None
-    after_loop: Observer | None = None
-    """Who is asked again, with less, where the observer got caught in a loop."""
-    stand_in: Observer | None = None
-    """Who observes where the observer fails; None: nobody does, and the failure is raised."""
+    ahead: bool = False
+    """Whether what waits behind the last pending block is observed, and what comes of it kept as a block."""
+    slice_tokens: int | None = None
+    """What of that a model is shown at once; None: all of it."""
+    rules_stand_in: bool = False
+    """Whether rules observe what the model fails at; else the failure is raised."""
     warn: Callable[[str], None] = _unheard
     """Told what people should know and nothing ends for."""
     busy: Callable[[str], None] = _unheard
     """Told what is being waited for, where that takes long."""
     progress: Callable[[str, Tally], None] = _silent
     """Told an input's name and its counts from time to time."""
+
+    @property
+    def is_model(self) -> bool:
+        """Whether a model observes."""
+        return self.model is not None
 
     @property
     def store(self) -> Store:

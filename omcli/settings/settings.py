@@ -61,6 +61,8 @@ class ObserveSettings:
     precompute_late: Tokens = 0
     """Every so many instead, once `precompute_late_from` wait; 0 for the same as before."""
     precompute_late_from: Tokens = 0
+    floor: Tokens = 0
+    """As many stay unobserved when what was observed ahead is written down."""
     block_after: Amount = 2.0
     """How many times `tokens` (or how many tokens, from 100) may wait before a background run has to be waited for; 0
     for any."""

@@ -202,13 +202,18 @@ def _bring_rows_back(connection: sqlite3.Connection, number: int, *, now: str) -
 def erase(connection: sqlite3.Connection, numbers: Iterable[int], *, now: str) -> tuple[int, int]:
     """Deletes what prunings and forgettings took out of sight; gives how many rows and messages that were.
 
-    Bookmarks go as well: what they carry may tell of it.
+    Bookmarks go as well, and blocks that were made of it: what they carry may tell of it.
     """
     erased_rows = erased_messages = 0
     for number in numbers:
         for table, column in (("observations", "hidden_by"), ("aside_observations", "put_by")):
             gone = connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
             erased_rows += gone.rowcount
+        connection.execute(
+            "DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM aside_messages AS m WHERE m.put_by = ?"
+            " AND m.session = blocks.session AND m.seq > blocks.after AND m.seq <= blocks.through)",
+            (number,),
+        )
         erased_messages += connection.execute("DELETE FROM aside_messages WHERE put_by = ?", (number,)).rowcount
         connection.execute("UPDATE operations SET final_at = ? WHERE number = ? AND undone_by IS NULL", (now, number))
     if erased_rows or erased_messages:

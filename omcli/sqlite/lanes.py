@@ -10,6 +10,9 @@ from omcli.memory.ports import Batch, Lane, LaneError, Outcome
 from omcli.sqlite import rows
 from omcli.sqlite.owner import named
 
+AHEAD = "ahead"
+"""What became of a batch that was observed ahead: it is kept as a block."""
+
 
 def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
     """Up to which `seq` the session is covered; 0 where nothing is."""
@@ -17,6 +20,20 @@ def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
         "SELECT covers_up_to FROM cursors WHERE session = ? AND lane = ?", (session, lane)
     ).fetchone()
     return found["covers_up_to"] if found else 0
+
+
+def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tuple[int, int]:
+    """Where the last pending block of a session ends, the cursor where there is none; and how many there are."""
+    end, blocks = connection.execute(
+        "SELECT coalesce(max(through), 0), count(*) FROM blocks WHERE session = ?", (session,)
+    ).fetchone()
+    return max(end, cursor), blocks
+
+
+def drop_passed_blocks(connection: sqlite3.Connection, *, session: int) -> None:
+    """Lets the pending blocks go that the cursor has come to the end of."""
+    passed = cursor(connection, session=session, lane=Lane.OBSERVE)
+    connection.execute("DELETE FROM blocks WHERE session = ? AND through <= ?", (session, passed))
 
 
 def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int:
@@ -32,13 +49,15 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
 def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane: Lane, outcome: Outcome) -> None:
     """Moves the cursor from the batch's beginning to its end, or after a failure only notes what was tried.
 
-    Raises StaleBatch where the cursor is not, or no longer, where the batch begins.
+    Raises StaleBatch where the cursor is not, or no longer, where the batch begins; what was only tried may also begin
+    where a pending block ends.
     """
     connection.execute("INSERT OR IGNORE INTO cursors (session, lane) VALUES (?, ?)", (session, lane))
     moved = connection.execute(
         "UPDATE cursors SET offered_up_to = max(offered_up_to, :through),"
         " covers_up_to = iif(:stays, covers_up_to, :through)"
-        " WHERE session = :session AND lane = :lane AND covers_up_to = :after",
+        " WHERE session = :session AND lane = :lane AND (covers_up_to = :after OR (:stays AND EXISTS"
+        " (SELECT 1 FROM blocks WHERE session = :session AND through = :after AND through > covers_up_to)))",
         {
             "through": batch.through,
             "stays": outcome in (Outcome.FAILED, Outcome.DEFERRED),
@@ -48,10 +67,15 @@ def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane:
         },
     ).rowcount
     if not moved:
-        raise StaleBatch(
-            f"session {batch.session} was worked on by another process meanwhile",
-            hint="nothing was lost; run it again for what is left",
-        )
+        raise stale(batch)
+
+
+def stale(batch: Batch) -> StaleBatch:
+    """The error for a batch that another process has come before."""
+    return StaleBatch(
+        f"session {batch.session} was worked on by another process meanwhile",
+        hint="nothing was lost; run it again for what is left",
+    )
 
 
 def note_batch(
@@ -60,12 +84,12 @@ def note_batch(
     *,
     session: int,
     lane: Lane,
-    outcome: Outcome,
+    outcome: str,
     error: str | None,
     now: str,
     observations: int,
 ) -> int:
-    """Writes down what became of a batch and gives its number."""
+    """Writes down what became of a batch (`Outcome`, AHEAD) and gives its number."""
     return rows.insert(
         connection,
         "batches",

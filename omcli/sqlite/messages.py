@@ -125,9 +125,18 @@ def batch(connection: sqlite3.Connection, session: Session, *, number: int, afte
     )
 
 
-def pending(connection: sqlite3.Connection, *, session: int) -> Pending:
-    """How much of a session follows its cursor."""
-    after = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+def between(connection: sqlite3.Connection, *, session: int, after: int, through: int) -> tuple[KeptMessage, ...]:
+    """The messages of a session behind one `seq`, up to another."""
+    return _select(
+        connection, "WHERE m.session = ? AND m.seq > ? AND m.seq <= ? ORDER BY m.seq", (session, after, through)
+    )
+
+
+def pending(connection: sqlite3.Connection, *, session: int, ahead: bool = False) -> Pending:
+    """How much of a session follows its cursor; `ahead`: its last pending block."""
+    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    end, blocks = lanes.last_end(connection, session=session, cursor=cursor)
+    after = end if ahead else cursor
     offered = lanes.deferred(connection, session=session, after=after)
     found = connection.execute(
         "SELECT counter, count(*), sum(tokens), sum(iif(seq > ?, tokens, 0)) FROM messages"
@@ -138,6 +147,7 @@ def pending(connection: sqlite3.Connection, *, session: int) -> Pending:
         messages=sum(number for _, number, _, _ in found),
         tokens={counter: tokens for counter, _, tokens, _ in found},
         fresh_tokens={counter: fresh for counter, _, _, fresh in found},
+        blocks=blocks,
     )
 
 

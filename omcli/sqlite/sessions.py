@@ -13,6 +13,12 @@ _PENDING = """
     (SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
         coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0))
 """
+_AHEAD = """
+    SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)
+    FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
+    JOIN messages AS m ON m.session = b.session
+        AND m.seq > max(b.after, coalesce(c.covers_up_to, 0)) AND m.seq <= b.through
+"""
 
 
 def number(connection: sqlite3.Connection, session: str) -> int | None:
@@ -113,6 +119,7 @@ def status(connection: sqlite3.Connection) -> StoreStatus:
         "SELECT visible, counter, sum(tokens) AS tokens, count(*) AS number FROM observations GROUP BY visible, counter"
     ).fetchall()
     visible = [row for row in observations if row["visible"]]
+    blocks, ahead = connection.execute(_AHEAD, {"observe": Lane.OBSERVE}).fetchone()
     return StoreStatus(
         sessions=sessions,
         messages=sum(row["number"] for row in messages),
@@ -122,4 +129,6 @@ def status(connection: sqlite3.Connection) -> StoreStatus:
         message_tokens={row["counter"]: row["tokens"] for row in messages},
         observation_tokens={row["counter"]: row["tokens"] for row in visible},
         errors=lanes.unanswered_errors(connection),
+        blocks=blocks,
+        ahead=ahead,
     )

@@ -39,6 +39,7 @@ from omcli.sqlite.failures import explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
+    from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.changes import Change, Erased, Recorded
     from omcli.memory.folding import Attempt, Folding, Scope
@@ -152,6 +153,7 @@ class SqliteStore:
         with self._writing() as connection:
             session = session_table.numbered(connection, batch.session)
             lanes.advance(connection, batch, session=session, lane=Lane.OBSERVE, outcome=outcome)
+            lanes.drop_passed_blocks(connection, session=session)
             if folding is not None:
                 from omcli.sqlite import foldings
 
@@ -176,6 +178,13 @@ class SqliteStore:
                 pictures.let_go(connection, [kept.message for kept in batch.messages])
             if title is not None:
                 session_table.entitle(connection, session, title)
+
+    def put_block(self, block: Block) -> None:
+        """Keeps what was observed ahead."""
+        from omcli.sqlite import blocks
+
+        with self._writing() as connection:
+            blocks.put(connection, block, session=session_table.numbered(connection, block.batch.session))
 
     def fold(self, folding: Folding, *, now: str) -> None:
         """Writes a reflection down, whole or not at all."""
@@ -235,13 +244,13 @@ class SqliteStore:
         with self._reading() as connection:
             return bookmark_table.find(connection, origin)
 
-    def pending(self, session: str) -> Pending:
+    def pending(self, session: str, *, ahead: bool = False) -> Pending:
         """How much of a session waits."""
         with self._reading() as connection:
             number = session_table.number(connection, session)
             if number is None:
                 return Pending(messages=0, tokens={}, fresh_tokens={})
-            return message_table.pending(connection, session=number)
+            return message_table.pending(connection, session=number, ahead=ahead)
 
     def said_tokens(self, session: str) -> Mapping[str, int]:
         """Tokens of the messages of a session's main thread."""
@@ -255,8 +264,23 @@ class SqliteStore:
             number = session_table.number(connection, session)
             return {} if number is None else observation_table.visible_tokens(connection, session=number)
 
+    def blocks(self, session: str) -> tuple[Block, ...]:
+        """What was observed ahead and can be written down."""
+        from omcli.sqlite import blocks
+
+        with self._reading() as connection:
+            known = session_table.find(connection, session)
+            number = session_table.number(connection, session)
+            return tuple(blocks.find(connection, known, number=number)) if known and number is not None else ()
+
     def unobserved(
-        self, session: str, *, max_tokens: int, max_messages: int | None = None, standing: int = 0
+        self,
+        session: str,
+        *,
+        max_tokens: int,
+        max_messages: int | None = None,
+        standing: int = 0,
+        ahead: bool = False,
     ) -> Batch | None:
         """The next batch of a session."""
 
@@ -265,7 +289,7 @@ class SqliteStore:
                 connection, session=number, after=after, max_tokens=max_tokens, max_messages=max_messages
             )
 
-        return self._batch(session, length, standing=standing)
+        return self._batch(session, length, standing=standing, ahead=ahead)
 
     def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
         """The batch of a session that ends there."""
@@ -276,15 +300,25 @@ class SqliteStore:
         return self._batch(session, length, standing=standing)
 
     def _batch(
-        self, session: str, length: Callable[[sqlite3.Connection, int, int], int], *, standing: int
+        self,
+        session: str,
+        length: Callable[[sqlite3.Connection, int, int], int],
+        *,
+        standing: int,
+        ahead: bool = False,
     ) -> Batch | None:
-        """The batch of so many messages: a length is told from a connection, the session's number and its cursor."""
+        """The batch of so many messages: a length is told from a connection, the session's number and its cursor.
+
+        `ahead`: from the end of the last pending block, and not from the cursor.
+        """
         with self._reading() as connection:
             known = session_table.find(connection, session)
             number = session_table.number(connection, session)
             if known is None or number is None:
                 return None
             after = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
+            if ahead:
+                after, _ = lanes.last_end(connection, session=number, cursor=after)
             messages = length(connection, number, after)
             if not messages:
                 return None

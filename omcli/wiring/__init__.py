@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from omcli.memory.blocks import Ahead
     from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.budget import Budgets
     from omcli.memory.context_pack import Choice
@@ -251,17 +252,17 @@ class Wiring:
 
         said = self.settings.observe
         longest = said.max_transcript or workshop.batch_tokens
-        tokens = _MUCH * longest if said.newest_only else min(said.batch_tokens, longest)
-        most = said.chunk_messages or None
+        at_once = min(said.batch_tokens, longest)
+        batch = _MUCH * longest if said.newest_only else at_once if said.chunk_messages else longest
         return replace(
             workshop,
             observer=chosen.observer,
-            after_loop=chosen.after_loop,
-            stand_in=chosen.stand_in,
+            model=chosen.observer,
+            rules_stand_in=chosen.rules_stand_in,
             keeps_pictures=chosen.takes_images,
-            batch_tokens=tokens,
-            batch_messages=most,
-            is_model=True,
+            batch_tokens=batch,
+            batch_messages=said.chunk_messages or None,
+            slice_tokens=None if said.newest_only else at_once,
         )
 
     @property
@@ -283,6 +284,27 @@ class Wiring:
             inclusive=said.inclusive,
             batches=1 if said.chunk_messages else None,
             block_after=int(most * said.tokens if most < _TOKENS else most),
+            ahead=self._ahead() if said.precompute else None,
+            floor=said.floor,
+        )
+
+    def _ahead(self) -> Ahead | None:
+        """When messages are observed ahead.
+
+        None where rules observe: they take no time when it is due, and say more of one long batch than of short ones.
+        """
+        from omcli.memory.blocks import Ahead
+        from omcli.wiring import models
+
+        said = self.settings.observe
+        if not models.is_named("observer", self.settings, os.environ):
+            return None
+        return Ahead.of(
+            said.precompute,
+            tokens=said.tokens,
+            late=said.precompute_late,
+            late_from=said.precompute_late_from,
+            messages=said.chunk_messages,
         )
 
     def studio(self, workshop: Workshop) -> Studio:

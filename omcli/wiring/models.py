@@ -11,7 +11,7 @@ from omcli.memory.errors import BadConfiguration, NoInput, NotAllowed
 from omcli.memory.model import Call, Provider, Rung, Spent
 from omcli.memory.ports import Lane, TokenCounter
 from omcli.memory.record import record, replace
-from omcli.memory.roles import Observer, Reflector
+from omcli.memory.roles import Reflector, SlicedObserver
 
 if TYPE_CHECKING:
     from omcli.operations.clock import Clock
@@ -68,6 +68,14 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
     )
 
 
+def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> bool:
+    """Whether `observer` or `reflector` is a model, whether it can be asked or not."""
+    try:
+        return spec_of(role_of(name, settings, environment), settings, environment) is not None
+    except BadConfiguration:
+        return True
+
+
 def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> ModelSettings:
     """The settings of `observer` or `reflector`.
 
@@ -91,11 +99,9 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
 class ChosenObserver:
     """A model that observes."""
 
-    observer: Observer
-    after_loop: Observer
-    """The same, for another try after a loop."""
-    stand_in: Observer | None
-    """Who observes where it fails."""
+    observer: SlicedObserver
+    rules_stand_in: bool
+    """Whether rules observe what it fails at."""
     takes_images: bool
 
 
@@ -123,10 +129,9 @@ def observer(around: Surroundings) -> ChosenObserver | None:
         args_chars=tools.args_chars,
         result_chars=tools.result_chars,
     )
-    rules = RuleObserver()
     model = ModelObserver(
         provider=provider,
-        rules=rules,
+        rules=RuleObserver(),
         counter=around.counter,
         new_token=_token,
         now=around.clock.now,
@@ -136,10 +141,7 @@ def observer(around: Surroundings) -> ChosenObserver | None:
         temperature=temperature(around.settings, "observer"),
         verify=observe.verify,
     )
-    stand_in = rules if role.fallback == RULES else None
-    return ChosenObserver(
-        observer=model, after_loop=model.warmer(), stand_in=stand_in, takes_images=provider.takes_images
-    )
+    return ChosenObserver(observer=model, rules_stand_in=role.fallback == RULES, takes_images=provider.takes_images)
 
 
 def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] | None:

@@ -86,7 +86,8 @@ def _observed(folder: Path, messages: list[Message]) -> tuple[int, _Asked]:
     asked = _Asked(counts)
     workshop = wiring.observing(wiring.workshop(counts))
     assert isinstance(workshop.observer, ModelObserver)
-    workshop = replace(workshop, observer=replace(workshop.observer, provider=asked))
+    observer = replace(workshop.observer, provider=asked)
+    workshop = replace(workshop, observer=observer, model=observer)
     tokens = [counts.message(message) for message in messages]
     incoming = [
         Incoming(message=message, identity=digest(str(number)), key=f"{number:012x}", tokens=tokens[number])

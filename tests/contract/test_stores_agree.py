@@ -11,16 +11,17 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
+from omcli.memory.blocks import Block
 from omcli.memory.errors import OmError
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Role
-from omcli.memory.observation import Kind, Observation, Priority, Status, Type
+from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement
-from omcli.memory.roles import Dropped
+from omcli.memory.roles import Dropped, Observed
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
-from tests.material import COUNTER, call, result, row, said
+from tests.material import COUNTER, call, result, row, row_id, said
 
 # Hundreds of stores are opened and closed; on a disk each close is synchronised, which takes 20 times as long.
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -114,13 +115,34 @@ class TwoStores(RuleBasedStateMachine):
         self.both(lambda store: store.begins_with(name, [incoming.identity for incoming in messages]))
 
     @rule(
-        target=batches, name=NAMES, max_tokens=BUDGETS, most=st.none() | st.integers(1, 3), standing=st.integers(0, 4)
-    )
-    def read(self, name: str, max_tokens: int, most: int | None, standing: int) -> object:
+        target=batches, name=NAMES, max_tokens=BUDGETS, most=st.none() | st.integers(1, 3), standing=st.integers(0, 4),
+        ahead=st.booleans(),
+    )  # fmt: skip
+    def read(self, name: str, max_tokens: int, most: int | None, standing: int, ahead: bool) -> object:
         batch = self.both(
-            lambda store: store.unobserved(name, max_tokens=max_tokens, max_messages=most, standing=standing)
+            lambda store: store.unobserved(
+                name, max_tokens=max_tokens, max_messages=most, standing=standing, ahead=ahead
+            )
         )
         return multiple() if batch is None else batch
+
+    @rule(batch=batches, now=TIMES, source=st.sampled_from([Source.RULES, Source.MODEL]))
+    def put_block(self, batch: Batch, now: str, source: Source) -> None:
+        """What was read is kept as a block; late, or beside others that have some of it."""
+        self.rows += 1
+        draft = Draft(text=f"row {self.rows}", type=Type.FACT, importance=5, sources=(batch.messages[0].seq,))
+        block = Block(
+            batch=batch, begins=batch.after, observed=Observed(drafts=(draft,)), ids=(row_id(self.rows),),
+            source=source, at=now,
+        )  # fmt: skip
+        self.both(lambda store: store.put_block(block))
+
+    @rule(name=NAMES, now=TIMES)
+    def activate(self, name: str, now: str) -> None:
+        """The first block is written down."""
+        for block in self.fake.blocks(name)[:1]:
+            self.both(lambda store: store.record(block.batch, [], outcome=Outcome.EMPTY, now=now))  # noqa: B023
+            self.covered[name] += [message.seq for message in block.batch.messages]
 
     @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
     def observe(self, name: str, max_tokens: int, **result: object) -> None:
@@ -179,6 +201,8 @@ class TwoStores(RuleBasedStateMachine):
     @rule(name=NAMES)
     def pending(self, name: str) -> None:
         self.both(lambda store: store.pending(name))
+        self.both(lambda store: store.pending(name, ahead=True))
+        self.both(lambda store: store.blocks(name))
         self.both(lambda store: store.visible_tokens(name))
         self.both(lambda store: store.said_tokens(name))
 

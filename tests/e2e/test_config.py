@@ -30,6 +30,7 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "observe.precompute": (0, 0.7, 0, 0, 0, 0, 6_000),
     "observe.precompute_late": (0, 0, 0, 0, 0, 0, 3_000),
     "observe.precompute_late_from": (0, 0, 0, 0, 0, 0, 23_400),
+    "observe.floor": (0, 0, 0, 0, 0, 0, 6_000),
     "observe.block_after": (2, 2, 0, 0, 0, 0, 1.2),
     "tools.args_chars": (1_500, 1_500, 1_500, 1_500, 1_500, 1_500, 2_000 * 2.5),
     "tools.result_chars": (1_500, 1_500, 1_500, 1_500, 1_500, 1_500, 5_000 * 2.5),

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,8 @@ THINKS = 0.4
 LATER = "2100-01-01T00:00:00.000Z"
 WAYS = {"OM_OBSERVE_BATCH_TOKENS": "150", "OM_OBSERVE_TOKENS": "100", "OM_REFLECT_TOKENS": "150"}
 """Batches of a few messages, and something due of hardly more."""
+AHEAD = {"OM_OBSERVE_PRECOMPUTE": "40", "OM_OBSERVE_FLOOR": "20"}
+"""The same, a message or two ahead."""
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class Work:
 
     om: Om
     chance: random.Random
+    ways: Mapping[str, str] = field(default_factory=lambda: WAYS)
     talk: Talk = field(default_factory=lambda: Talk(session="buoys"))
     happened: Counter[str] = field(default_factory=Counter)
 
@@ -77,7 +80,7 @@ class Work:
         if name == "tick":
             self.om("observe", "-q", "--later", *commands["observe"][2:3])
         asked, moment = self.asked, self.chance.choice(["early", "thinking", "writing"])
-        process = self.om.start(*commands[name], env=WAYS)
+        process = self.om.start(*commands[name], env=self.ways)
         if moment == "early":
             time.sleep(self.chance.random() * 0.5)
         else:
@@ -92,8 +95,8 @@ class Work:
     def finish(self) -> None:
         """Whatever happened, the next runs do the rest, and no lane is held by the dead."""
         path = self.say(2)
-        self.om("observe", "-q", path, "--model", self.model, env=WAYS)
-        self.om("tick", "-q", "--model", self.model, env=WAYS)
+        self.om("observe", "-q", path, "--model", self.model, env=self.ways)
+        self.om("tick", "-q", "--model", self.model, env=self.ways)
         with SqliteStore.open(self.om.db, wait=0) as store:
             for lane in (Lane.OBSERVE, Lane.REFLECT):
                 store.claim("buoys", lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
@@ -108,9 +111,12 @@ def wait_until(is_so: Callable[[], bool], *, seconds: float = 60) -> None:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_runs_that_are_killed_while_models_think_lose_and_double_nothing(group: int, new_om: Callable[[], Om]) -> None:
-    """F22, F25, F24: kill -9 of `om observe`, `om reflect` and `om tick`, on one session that goes on all the time."""
-    work = Work(new_om(), random.Random(f"models {group}"))
-    work.om("observe", "-q", work.say(4), "--model", work.model, env=WAYS)
+    """F22, F25, F24: kill -9 of `om observe`, `om reflect` and `om tick`, on one session that goes on all the time.
+
+    Half of them observe ahead as well.
+    """
+    work = Work(new_om(), random.Random(f"models {group}"), ways=WAYS | (AHEAD if group % 2 else {}))
+    work.om("observe", "-q", work.say(4), "--model", work.model, env=work.ways)
     with closing(Watcher(work.om.db)) as watcher:
         for _ in range(4 * KILLS):
             if work.happened.total() >= 2 * KILLS:

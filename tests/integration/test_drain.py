@@ -37,7 +37,7 @@ class Silent:
         self.asked += 1
         if self._error is not None:
             raise self._error
-        return Observed(drafts=(), is_final=False)
+        return Observed(drafts=(), waits_after=batch.after)
 
 
 class Harbour:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 from omcli.memory.errors import ProviderFailed, Unusable
@@ -15,8 +14,8 @@ from omcli.memory.roles import Observed, Observer
 from omcli.observers.model.believing import Believed, believed
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.limits import Limits
-from omcli.observers.model.merging import merged
 from omcli.observers.model.prompting import Situation, prompt
+from omcli.observers.model.reading import Reading
 from omcli.observers.model.reply import read
 from omcli.observers.model.standing import standing
 from omcli.observers.model.transcript import show
@@ -52,27 +51,33 @@ class ModelObserver:
         """The same observer, a little less sure of itself: for another try after a reply that ran into a loop."""
         return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER)
 
-    def observe(self, batch: Batch) -> Observed:
-        """What is worth keeping of a batch, by the model and by the rules.
-
-        Raises ProviderFailed, NotAllowed, BadConfiguration. After CutOff, and after PromptTooLong, a part of the batch
-        may do; after Looped, which is a CutOff, best with an observer that is `warmer`.
-        """
-        by_rules = self.rules.observe(batch)
-        shown = show(batch, limits=self.limits, counter=self.counter, pictures=self._picture)
-        if not shown.new:
-            return by_rules
-        recorded = standing(batch.standing, room=self._room(shown.tokens), counter=self.counter)
-        reply = self._reply(batch, Evidence(shown=shown, recorded=recorded, cwd=batch.cwd))
-        rows = merged(reply.drafts, by_rules.drafts, {kept.seq: kept.message.role for kept in shown.labels.values()})
-        found = {"added_back": rows.added_back, "recorded_by_rules": rows.recorded_by_rules}
-        return Observed(
-            drafts=(*rows.drafts, *([reply.task] if reply.task and rows.drafts else [])),
-            used=reply.used,
-            title=reply.title if rows.drafts else None,
-            is_final=bool(rows.drafts) or not reply.is_empty,
-            findings=dict(+(reply.findings + Counter(found))),
+    def begin(self, batch: Batch) -> Reading:
+        """Begins to read a batch, slice by slice. Rules read it at once."""
+        return Reading(
+            batch=batch,
+            rules=self.rules,
+            ask=self.asked,
+            ask_warmer=self.warmer().asked,
+            by_rules=self.rules.observe(batch).drafts,
+            through=batch.after,
         )
+
+    def observe(self, batch: Batch) -> Observed:
+        """What is worth keeping of a batch that is shown at once. Raises as `Reading.read` does."""
+        reading = self.begin(batch)
+        reading.read(batch)
+        return reading.observed()
+
+    def asked(self, part: Batch) -> Believed | None:
+        """What is believed of the model's reply about a slice; None where nothing in it is for a model to read.
+
+        Raises ProviderFailed, NotAllowed, BadConfiguration.
+        """
+        shown = show(part, limits=self.limits, counter=self.counter, pictures=self._picture)
+        if not shown.new:
+            return None
+        recorded = standing(part.standing, room=self._room(shown.tokens), counter=self.counter)
+        return self._reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
 
     def _reply(self, batch: Batch, evidence: Evidence) -> Believed:
         """What is believed of a reply. The model may correct one that cannot be used, and shorten one that is too long,

@@ -15,6 +15,7 @@ from typing import cast
 
 import pytest
 
+from omcli.memory.blocks import Ahead
 from omcli.memory.errors import LaneTaken, ProviderFailed, Refused, StaleBatch, Unreachable, Unusable
 from omcli.memory.message import Role
 from omcli.memory.model import Prompt, Reply, Stop
@@ -24,7 +25,7 @@ from omcli.observers.rules import RuleObserver
 from omcli.operations.model_calls import Metered
 from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import Meta, Policy, Studio, reflect_session
-from omcli.operations.tick import Due, tick
+from omcli.operations.tick import Due, Ticked, tick
 from omcli.operations.workshop import Workshop
 from omcli.providers.scripted_echo import echo
 from omcli.reflectors.asking import Ladder
@@ -90,12 +91,16 @@ class Thinking:
     name: str = "thinking"
     model: str = "echo"
     takes_images: bool = False
+    shown_in_vain: Callable[[int], None] = lambda _messages: None
+    """Told how many messages it finds nothing in."""
     asked: Counter[str] = field(default_factory=Counter)
 
     def ask(self, prompt: Prompt) -> Reply:
         self.meanwhile()
         mood = self.mood()
         self.asked[mood] += 1
+        if mood == "nothing":
+            self.shown_in_vain(sum(part.count(" said number ") for part in prompt.content if isinstance(part, str)))
         if mood == "down":
             raise Unreachable("nobody there")
         if mood == "refusal":
@@ -117,6 +122,8 @@ class Actor:
     by_rules: bool = False
     """Whether rules reflect."""
     meta: Meta = Meta.NEVER
+    batch_tokens: int = 80
+    """Two slices of a model, unless another number is given."""
 
     @property
     def workshop(self) -> Workshop:
@@ -125,8 +132,8 @@ class Actor:
             now=self.clock.now,
         )  # fmt: skip
         return Workshop(
-            open_store=lambda: self.store, counter=COUNTS, observer=observer, clock=self.clock, new_id=self.new_id,
-            owner=self.owner, wait=0, is_model=True, batch_tokens=40,
+            open_store=lambda: self.store, counter=COUNTS, observer=observer, model=observer, clock=self.clock,
+            new_id=self.new_id, owner=self.owner, wait=0, batch_tokens=self.batch_tokens, slice_tokens=40,
         )  # fmt: skip
 
     @property
@@ -150,8 +157,11 @@ class Actor:
         reflect_session(name, self.studio)
 
     def tick(self) -> None:
-        for _ in tick(self.studio, Due(tokens=30)):
+        for _ in tick(self.studio, Due(tokens=30, floor=15)):
             pass
+
+    def ahead(self) -> list[Ticked]:
+        return list(tick(self.studio, Due(tokens=100, ahead=Ahead(every=20), floor=15)))
 
     def _metered(self, lane: Lane) -> Metered:
         ledger = cast("SqliteStore", self.store)
@@ -175,11 +185,14 @@ class Play:
     owners: Iterator[int] = field(default_factory=count)
     depth: int = 0
     meta: Meta = Meta.NEVER
+    looks_ahead: bool = False
     is_over: bool = False
 
     def step(self) -> None:
         """Anything, by anybody, who may die of it."""
         acts = [self.append, self.append, self.observe, self.observe, self.reflect, self.tick, self.turn_clock]
+        if self.looks_ahead:
+            acts[3:6] = [self.ahead, self.ahead, self.ahead, self.reflect]
         act = self.chance.choice(acts)
         self.happened[act.__name__] += 1
         actor = self.actor()
@@ -217,6 +230,12 @@ class Play:
     def tick(self, actor: Actor, _name: str) -> None:
         actor.tick()
 
+    def ahead(self, actor: Actor, _name: str) -> None:
+        """Observes ahead, or activates."""
+        for ticked in actor.ahead():
+            self.happened["activated"] += ticked.activated
+            self.happened[f"ahead {type(ticked.error).__name__}"] += 1
+
     def turn_clock(self, _actor: Actor, _name: str) -> None:
         self.clock.moment += timedelta(seconds=self.chance.choice([1, 601, 601, 601, -300, -86_400]))
 
@@ -231,9 +250,10 @@ class Play:
             owner=f"owner {next(self.owners)}",
             clock=self.clock,
             new_id=lambda: uuid7(0, self.chance.getrandbits(80)),
-            model=Thinking(self.think, self.mood),
+            model=Thinking(self.think, self.mood, shown_in_vain=self.in_vain),
             by_rules=self.chance.random() < 0.3,
             meta=self.meta,
+            batch_tokens=self.chance.choice([40, 80, 120]),
         )
 
     def mood(self) -> str:
@@ -241,6 +261,9 @@ class Play:
         mood = "echo" if self.is_over else self.chance.choice(moods)
         self.happened[mood] += 1
         return mood
+
+    def in_vain(self, messages: int) -> None:
+        self.watcher.in_vain += messages
 
     def think(self) -> None:
         self.depth += 1
@@ -264,7 +287,8 @@ class Play:
         assert self.watcher.untold() == []
         without_rows = self.watcher.outcomes()
         assert without_rows["observe empty"] + without_rows["observe deferred"] <= self.happened["nothing"]
-        assert self.stores[0].status().pending == 0
+        status = self.stores[0].status()
+        assert (status.pending, status.blocks) == (0, 0)
         now, later = self.clock.now(), self.clock.later(1)
         for name in "ab":
             for lane in (Lane.OBSERVE, Lane.REFLECT):
@@ -272,14 +296,15 @@ class Play:
 
 
 @contextmanager
-def play(path: Path, seed: int) -> Iterator[Play]:
+def play(path: Path, seed: int, *, looks_ahead: bool = False) -> Iterator[Play]:
     gone, chance = set[str](), random.Random(f"models {seed}")
     with ExitStack() as opened:
         stores = tuple(
             opened.enter_context(SqliteStore.open(path, wait=0, is_gone=gone.__contains__)) for _ in range(2)
         )
         watcher = opened.enter_context(closing(Watcher(path)))
-        yield Play(chance, stores, watcher, gone, meta=chance.choice(list(Meta)))
+        meta = chance.choice(list(Meta))
+        yield Play(chance, stores, watcher, gone, meta=meta, looks_ahead=looks_ahead)
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -299,6 +324,23 @@ def test_whatever_happens_while_models_think_nothing_is_lost_or_doubled(folder: 
         ["observe observed", "observe empty", "observe deferred", "observe failed", "reflect done", "reflect failed"],
     )
     happened_often(happened, [what for each in often for what in each], times=1)
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_what_is_observed_ahead_is_written_down_once_whatever_happens(folder: Path, group: int) -> None:
+    """F14, T76, F25, T75: blocks, activation, reflections meanwhile, observers that come in between."""
+    happened: Counter[str] = Counter()
+    for seed in range(group, SEEDS // 2, GROUPS):
+        with play(folder / f"{seed}.db", seed, looks_ahead=True) as acting:
+            for _ in range(STEPS):
+                acting.step()
+            acting.finish()
+            happened += acting.happened + acting.watcher.outcomes()
+    often = [
+        "ahead", "activated", "reflect", "ahead Died", "ahead LaneTaken", "ahead StaleBatch", "observe ahead",
+        "observe observed", "observe failed", "reflect done",
+    ]  # fmt: skip
+    happened_often(happened, often, times=1)
 
 
 class Life:
@@ -327,7 +369,9 @@ class Life:
         actor.observe("a")
         actor.reflect("a")
         actor.append("a", [f"a said number {number} of what there is to say" for number in range(6, 14)])
+        actor.ahead()
         actor.tick()
+        actor.observe("a")
         return mortal.made
 
 

@@ -1,0 +1,87 @@
+"""What was observed ahead, as rows: which blocks are written down, and what of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from omcli.memory.blocks import Block, activated
+from omcli.memory.message import KeptMessage
+from omcli.memory.observation import Draft, Observation
+from omcli.memory.ports import Batch, TokenCounter
+from omcli.memory.record import replace
+from omcli.operations.drafts import rows_of
+from omcli.operations.workshop import Workshop
+
+ALL = 1_000_000_000
+"""More tokens than any session has."""
+
+
+def counted(messages: Sequence[KeptMessage], counter: TokenCounter) -> int:
+    """Tokens of messages by this counter; those that were counted by another one are counted again."""
+    return sum(kept.tokens if kept.counter == counter.name else counter.message(kept.message) for kept in messages)
+
+
+class Waits(NamedTuple):
+    """How much of a session waits to be observed."""
+
+    messages: int
+    tokens: int
+    """By the workshop's counter, whatever they were counted with."""
+    fresh: int
+    """Of those, what was not offered to an observer yet."""
+    blocks: int
+    """How many blocks of the session are pending."""
+
+
+def waiting(session_id: str, workshop: Workshop, *, ahead: bool = False) -> Waits:
+    """What no observation covers; `ahead`: and no pending block has."""
+    counter, pending = workshop.counter, workshop.store.pending(session_id, ahead=ahead)
+    if set(pending.tokens) <= {counter.name}:
+        tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
+    else:
+        batch = workshop.store.unobserved(session_id, max_tokens=ALL, ahead=ahead)
+        messages = batch.messages if batch else ()
+        offered = batch.deferred_through if batch else 0
+        tokens = counted(messages, counter)
+        fresh = counted([kept for kept in messages if kept.seq > offered], counter)
+    return Waits(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
+
+
+def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tuple[Block, ...]:
+    """The pending blocks of a session that are to be written down, oldest first; all of them without a floor."""
+    blocks = workshop.store.blocks(session_id)
+    if floor is None or not blocks:
+        return blocks
+    sizes = [counted(block.batch.messages, workshop.counter) for block in blocks]
+    return blocks[: activated(sizes, waiting=waiting(session_id, workshop).tokens, floor=floor)]
+
+
+def rows_of_block(
+    block: Block, *, project: str | None, workshop: Workshop
+) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
+    """What a block comes to now, as drafts and as rows.
+
+    A row is left out whose messages are all gone, and, where the cursor has come into the block, one whose messages it
+    has all passed: what covers them has told it.
+    """
+    cited = {seq for draft in block.observed.drafts for seq in draft.sources}
+    keys = {kept.seq: kept.key for kept in workshop.store.messages(cited)}
+    drafts: list[Draft] = []
+    ids: list[str] = []
+    for draft, row_id in zip(block.observed.drafts, block.ids, strict=True):
+        sources = tuple(seq for seq in draft.sources if seq in keys)
+        is_told = block.begins < block.batch.after and max(draft.sources) <= block.batch.after
+        if sources and not is_told:
+            drafts.append(replace(draft, sources=sources))
+            ids.append(row_id)
+    return tuple(drafts), rows_of(block.batch, drafts, project=project, workshop=workshop, ids=ids, keys=keys)
+
+
+def with_pending_rows(batch: Batch, workshop: Workshop) -> Batch:
+    """A batch behind pending blocks, with their rows among those that stand: as if they were written down."""
+    blocks = workshop.store.blocks(batch.session)
+    made = [rows_of_block(block, project=None, workshop=workshop) for block in blocks]
+    replaced = {row for drafts, _ in made for draft in drafts for row in draft.replaces}
+    standing = (*batch.standing, *(row for _, rows in made for row in rows))
+    return replace(batch, standing=tuple(row for row in standing if row.id not in replaced))

@@ -1,0 +1,310 @@
+"""Observing ahead: a model works before it is due, and what it said is written down without asking it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Om
+from tests.e2e.contents import assert_covered_once, number_of
+from tests.e2e.scripts import Script, always, calls, pending, rows, script
+from tests.e2e.test_model_crashes import wait_until
+from tests.e2e.test_tick import NOTHING, asking
+from tests.e2e.transcripts import Talk, tide_story
+from tests.integration.sqlite.watching import Watcher
+from tests.replying import answer, said
+
+SMALL = {
+    "OM_COUNTER": "chars-4", "OM_OBSERVE_TOKENS": "1000", "OM_OBSERVE_PRECOMPUTE": "200", "OM_OBSERVE_FLOOR": "150",
+}  # fmt: skip
+"""A threshold of 1000 tokens, blocks of 200, and 150 that stay."""
+
+
+def keep(om: Om, talk: Talk, env: dict[str, str]) -> None:
+    """Takes a transcript in; its messages wait."""
+    om("observe", "--later", om.write(f"{talk.session}.jsonl", talk.text()), env=env)
+
+
+def ahead(om: Om, model: Script, *arguments: str, env: dict[str, str] | None = None) -> dict[str, list[str]]:
+    """What `om tick --check` says is due of which session."""
+    run = om("tick", "--check", "--json", "--model", model.model, *arguments, env=env, code=None)
+    lanes = ("observe", "ahead", "reflect")
+    return {one["session"]: [lane for lane in lanes if one[lane]] for one in run.document["due"]}
+
+
+def blocks(om: Om) -> tuple[int, int]:
+    """Pending blocks, and the messages in them that wait."""
+    status = om("status", "--json").document
+    return status["blocks"], status["ahead"]
+
+
+def told(shown: str) -> list[str]:
+    """The numbers of the messages that a model was shown, but for those it only reads along."""
+    return re.findall(r"(?<!\(before\) )assistant: s ([0-9]+) ", shown)
+
+
+def grow(om: Om, model: Script, talk: Talk, *, env: dict[str, str]) -> str:
+    """Takes in what a session has become, and does what is due; what was said of it."""
+    keep(om, talk, env)
+    return om("tick", "--model", model.model, env=env, code=None).stderr
+
+
+# By presets
+
+
+def test_mastra_observes_every_6000_tokens_and_activates_at_30000_without_a_call(om: Om) -> None:
+    """S0.21, T77, T78: while 6,000 stay unobserved; each run a fresh process."""
+    model = always(om, "echo")
+    preset = {"OM_PRESET": "mastra"}
+    keep(om, asking("less", 5_999, name="chars-2.5"), preset)
+    keep(om, asking("s", 6_000, name="chars-2.5"), preset)
+    assert ahead(om, model, env=preset) == {"s": ["ahead"]}
+    assert om("tick", "--check", "--model", model.model, env=preset).stdout == "s  ahead\n"
+    run = om("tick", "--model", model.model, env=preset)
+    assert (run.stdout, run.stderr) == ("", "s: 1 message observed ahead\n")
+    assert (len(model.asked), blocks(om), pending(om), rows(om)) == (1, (1, 1), 2, [])
+    assert "pending       2 (1 observed ahead, in 1 block)\n" in om("status").stdout
+    assert ahead(om, model, env=preset) == {}
+    for number in range(2, 5):
+        keep(om, asking("s", *[6_000] * number, name="chars-2.5"), preset)
+        om("tick", "--model", model.model, env=preset)
+        assert (len(model.asked), blocks(om)) == (number, (number, number))
+    keep(om, asking("s", *[6_000] * 4, 5_999, name="chars-2.5"), preset)
+    om("tick", "--model", model.model, env=preset)
+    assert (len(model.asked), blocks(om)[0]) == (5, 5), "3,000 are enough now"
+    keep(om, asking("s", *[6_000] * 4, 5_999, 50, name="chars-2.5"), preset)
+    assert ahead(om, model, env=preset) == {"s": ["observe"]}
+    run = om("tick", "--model", model.model, "--json", env=preset)
+    assert (len(model.asked), calls(om)["calls"]) == (5, 5), "activation asks nobody"
+    assert (run.document["observations"], run.document["due"][0]["activated"]) == (4, 4)
+    assert [row["text"].split(" how")[0].split(": ")[-1] for row in rows(om)] == [f"s {number}" for number in range(4)]
+    assert (blocks(om), pending(om)) == ((1, 1), 3)
+    assert ahead(om, model, env=preset) == {}
+
+
+def test_near_the_threshold_of_mastra_blocks_are_of_3000(om: Om) -> None:
+    """T77: from 23,400 on."""
+    model = always(om, "echo")
+    preset = {"OM_PRESET": "mastra"}
+    for session, more in (("a", 5_399), ("b", 5_400)):
+        keep(om, asking(session, *[6_000] * 3, name="chars-2.5"), preset)
+        om("tick", "--model", model.model, env=preset)
+        keep(om, asking(session, *[6_000] * 3, more, name="chars-2.5"), preset)
+    assert ahead(om, model, env=preset) == {"b": ["ahead"]}
+
+
+def test_zora_observes_its_oldest_chunk_at_21000_tokens_once(om: Om) -> None:
+    """S0.18, S0.21, T10: 20 messages, none while one is in flight; more than 30,000 activate it without a call."""
+    model = always(om, "echo")
+    preset = {"OM_PRESET": "zora"}
+    name = "chars-3.5-3"
+    chunk = [50] * 20
+    keep(om, asking("few", *[1_200] * 19, name=name), preset)
+    keep(om, asking("less", *chunk, 19_999, name=name), preset)
+    keep(om, asking("s", *chunk, 20_000, name=name), preset)
+    assert ahead(om, model, env=preset) == {"s": ["ahead"]}
+    om("tick", "--model", model.model, env=preset)
+    keep(om, asking("s", *chunk, 20_000, 9_000, name=name), preset)
+    assert ahead(om, model, env=preset) == {}
+    assert (sum(len(told(shown)) for shown in model.transcripts), blocks(om)) == (20, (1, 20))
+    asked = len(model.asked)
+    keep(om, asking("s", *chunk, 20_000, 9_000, 10, name=name), preset)
+    assert ahead(om, model, env=preset) == {"s": ["observe"]}
+    om("tick", "--model", model.model, env=preset)
+    assert (len(model.asked), blocks(om), len(rows(om))) == (asked, (0, 0), 20)
+
+
+def test_where_rules_observe_nothing_is_observed_ahead(om: Om) -> None:
+    """They need no model's time, and know most of a long stretch."""
+    keep(om, asking("s", 7_000, name="chars-2.5"), {"OM_PRESET": "mastra"})
+    assert om("tick", "--check", "--preset", "mastra", "--observer", "rules", code=1).stdout == ""
+    assert om("tick", "--check", "--preset", "mastra", "--model", "scripted/nowhere").stdout == "s  ahead\n"
+
+
+# What a block is
+
+
+def test_nothing_of_a_block_is_seen_before_it_is_activated(om: Om) -> None:
+    """S0.21: neither in a pack, nor in the log, nor in an export."""
+    keep(om, talk := asking("s", *[100] * 3), SMALL)
+    packed = om("context", "--session", "s", env=SMALL).stdout
+    model = always(om, "echo")
+    assert "2 messages observed ahead" in grow(om, model, talk, env=SMALL)
+    assert om("context", "--session", "s", env=SMALL).stdout == packed
+    assert om("log", "--all", "--jsonl").stdout == om("export", "--to", "zora-jsonl").stdout == ""
+    assert om("pending", "--session", "s", "--json").document["pending"] == 3
+
+
+def test_a_row_of_a_block_may_take_the_place_of_one_of_the_block_before(om: Om) -> None:
+    """The model is shown the rows that wait, and cites them by a label."""
+    texts = ["The gauge at pier 7 is to be read daily.", "The gauge at pier 7 is to be read weekly instead."]
+    replies = [answer(said(texts[0], "m1", kind="instruction")), answer(said(texts[1], "m1", replaces=["o1"]))]
+    model = script(om, *replies)
+    env = SMALL | {"OM_OBSERVE_PRECOMPUTE": "10", "OM_OBSERVE_FLOOR": "0"}
+    talk = Talk(session="s").user(texts[0])
+    grow(om, model, talk, env=env)
+    grow(om, model, talk.user(texts[1]), env=env)
+    assert texts[0] in model.prompts[1].split("<<< transcript")[0] + model.prompts[1].split(">>> transcript")[-1]
+    assert blocks(om) == (2, 2)
+    om("tick", "--model", model.model, env=env | {"OM_OBSERVE_TOKENS": "20"})
+    found = {row["text"]: row for row in rows(om)}
+    assert found[texts[0]]["superseded_by"] == found[texts[1]]["id"]
+    assert len(model.asked) == 2
+
+
+def test_observing_by_hand_takes_blocks_first_and_asks_only_about_the_rest(om: Om) -> None:
+    """S0.21: `om observe` observes everything that waits."""
+    model = always(om, "echo")
+    talk = asking("s", *[100] * 4)
+    grow(om, model, talk, env=SMALL)
+    run = om("observe", om.write("s.jsonl", asking("s", *[100] * 5).text()), "--model", model.model, env=SMALL)
+    assert [told(shown) for shown in model.transcripts] == [["0", "1"], ["2", "3"], ["4"]]
+    assert "5 observations" in run.stderr
+    assert (blocks(om), pending(om), len(rows(om))) == ((0, 0), 0, 5)
+    assert_covered_once(om.db)
+
+
+def test_an_agent_that_observes_for_itself_makes_blocks_superfluous(om: Om) -> None:
+    """T76: what it covered is left out of one that it came into, and one that it passed is gone."""
+    model = always(om, "echo")
+    env = SMALL | {"OM_OBSERVE_PRECOMPUTE": "300"}
+    talk = asking("s", *[100] * 6)
+    grow(om, model, talk, env=env)
+    assert blocks(om) == (2, 6)
+    shown = om("pending", "--session", "s", "--limit", "420", "--json", env=env).document
+    handed = {"token": shown["token"], "observations": []}
+    om("apply", "-", stdin=json.dumps(handed), env=env)
+    assert 0 < pending(om) < 3
+    assert blocks(om) == (1, pending(om))
+    om("observe", om.write("s.jsonl", talk.text()), "--model", model.model, env=env)
+    assert len(model.asked) == 2
+    numbers = [re.findall(r"s ([0-9]) how", row["text"])[0] for row in rows(om)]
+    assert numbers == [str(number) for number in range(6 - len(numbers), 6)]
+    assert_covered_once(om.db)
+
+
+def test_reflecting_while_blocks_are_pending_leaves_them(om: Om) -> None:
+    """F14: they activate later."""
+    model = always(om, "echo")
+    om("observe", om.write("s.jsonl", tide_story(session="s").text()), "--model", model.model)
+    lamps = " ".join(f"Lamp {number} stands {number} metres from the pier." for number in range(100, 120))
+    talk = tide_story(session="s").assistant(lamps)
+    grow(om, model, talk, env=SMALL)
+    before = blocks(om)
+    assert before[0] >= 1
+    om("reflect", "--session", "s", "--model", model.model)
+    assert "reflection" in {row["kind"] for row in rows(om)}
+    assert blocks(om) == before
+    asked = len(model.asked)
+    om("tick", "--model", model.model, env=SMALL | {"OM_OBSERVE_TOKENS": "150", "OM_OBSERVE_FLOOR": "0"})
+    assert len(model.asked) == asked
+    assert blocks(om) == (0, 0)
+    assert any("Lamp 100" in row["text"] for row in rows(om))
+
+
+# What goes wrong
+
+
+def test_a_failure_ahead_costs_nothing_but_its_price(om: Om) -> None:
+    """S0.21: nothing is written, no cursor moves, the ledger has the call, and the next run asks again."""
+    model = script(om, {"text": "No.", "stop": "refusal"}, "echo")
+    keep(om, asking("s", *[100] * 2), SMALL)
+    run = om("tick", "--model", model.model, env=SMALL, code=69)
+    assert "s: " in run.stderr
+    assert (blocks(om), pending(om), calls(om)["calls"]) == ((0, 0), 2, 1)
+    assert [error["lane"] for error in om("status", "--json").document["errors"]] == ["observe"]
+    om("tick", "--model", model.model, env=SMALL)
+    assert model.transcripts[0] == model.transcripts[1]
+    assert (blocks(om), om("status", "--json").document["errors"]) == ((1, 2), [])
+
+
+def test_what_gave_nothing_ahead_is_offered_again_when_as_much_has_come(om: Om) -> None:
+    """T14."""
+    model = always(om, NOTHING)
+    grow(om, model, asking("s", 200), env=SMALL)
+    assert (len(model.asked), blocks(om)) == (1, (0, 0))
+    assert "nothing is due" in grow(om, model, asking("s", 200, 150), env=SMALL)
+    grow(om, model, asking("s", 200, 150, 50), env=SMALL)
+    assert (len(model.asked), blocks(om), pending(om)) == (3, (1, 1), 3)
+    assert "nothing is due" in grow(om, model, asking("s", 200, 150, 50), env=SMALL)
+
+
+def test_two_ticks_at_once_make_one_block(om: Om) -> None:
+    """T75, F21: the second waits for the first, and finds nothing due; or leaves it to that."""
+    keep(om, asking("s", *[100] * 2), SMALL)
+    slow = always(om, {"text": "echo", "sleep": 2}, name="slow.json")
+    first = om.start("tick", "--model", slow.model, env=SMALL)
+    while not slow.asked:
+        assert first.poll() is None
+    om("tick", "--model", slow.model, "--wait", "0", env=SMALL, code=75)
+    om("tick", "--model", slow.model, env=SMALL, code=None)
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert (len(slow.asked), blocks(om), pending(om)) == (1, (1, 2), 2)
+
+
+def test_many_ticks_at_once_activate_each_block_once(om: Om) -> None:
+    """T75, F25: no message is told twice, and nobody is asked."""
+    model, env = always(om, "echo"), SMALL | {"OM_OBSERVE_TOKENS": "990"}
+    for number in range(1, 10):
+        grow(om, model, asking("s", *[100] * number), env=env)
+    keep(om, asking("s", *[100] * 9, 90), env)
+    asked = len(model.asked)
+    racing = [om.start("tick", "-q", "--model", model.model, env=env) for _ in range(5)]
+    for process in racing:
+        process.communicate(timeout=120)
+    assert 0 in {process.returncode for process in racing}
+    assert (len(model.asked), blocks(om), pending(om), len(rows(om))) == (asked, (0, 0), 2, 8)
+
+
+# Killed
+
+
+def test_a_tick_that_is_killed_while_a_model_thinks_ahead_leaves_nothing_but_what_was_kept(om: Om) -> None:
+    """F22, F24: the block before stays, the next run makes the other one at once, and no lane is held by the dead."""
+    keep(om, asking("s", *[100] * 4), SMALL)
+    model = always(om, "echo")
+    slow = always(om, {"text": "echo", "sleep": 30}, name="slow.json")
+    om("tick", "--model", model.model, env=SMALL | {"OM_OBSERVE_BATCH_TOKENS": "100", "OM_OBSERVE_PRECOMPUTE": "301"})
+    assert blocks(om) == (1, 1)
+    process = om.start("tick", "--model", slow.model, env=SMALL)
+    wait_until(lambda: bool(slow.asked))
+    process.kill()
+    process.communicate()
+    assert blocks(om) == (1, 1)
+    om("tick", "--model", model.model, "--wait", "0", env=SMALL)
+    assert [told(shown) for shown in model.transcripts] == [["0"], ["1", "2"]]
+    assert blocks(om) == (2, 3)
+
+
+@pytest.mark.parametrize("name", ["tick", "observe"])
+def test_a_run_that_is_killed_while_it_activates_blocks_is_gone_on_with(om: Om, name: str) -> None:
+    """F22, F25, T75: kill -9 between two blocks; each is written down once, and nobody is asked again."""
+    model, sizes = always(om, "echo"), [30] * 30
+    made = {"OM_COUNTER": "chars-4", "OM_OBSERVE_TOKENS": "100000", "OM_OBSERVE_PRECOMPUTE": "30"}
+    path = om.write("s.jsonl", asking("s", *sizes).text())
+    keep(om, asking("s", *sizes), made)
+    om("tick", "--model", model.model, env=made)
+    assert (len(model.asked), blocks(om)) == (30, (30, 30))
+    arguments: list[str | Path] = ["tick"] if name == "tick" else ["observe", path]
+    env = made | {"OM_OBSERVE_TOKENS": "1"}
+    was_killed_midway = 0
+    with closing(Watcher(om.db)) as watcher:
+        while (left := number_of(om.db, "blocks")) > 0:
+            process = om.start(*arguments, "--model", model.model, env=env)
+            wait_until(lambda: number_of(om.db, "blocks") < left or process.poll() is not None)  # noqa: B023
+            process.kill()
+            process.communicate()
+            watcher.look()
+            was_killed_midway += 0 < number_of(om.db, "blocks") < left
+        om(*arguments, "--model", model.model, env=env, code=None)
+        watcher.look()
+        assert watcher.untold() == []
+    assert was_killed_midway, "or it proves nothing"
+    assert (len(model.asked), pending(om), len(rows(om))) == (30, 0, 30)
+    assert len({row["text"] for row in rows(om)}) == 30
+    assert_covered_once(om.db)
