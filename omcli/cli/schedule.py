@@ -46,9 +46,9 @@ def schedule(
     schedule: a run takes its environment from the file `env` in om's configuration folder, if there is one. It holds
     lines of NAME='VALUE' and is for you alone (chmod 600).
 
-    What a run says is kept: by systemd in the journal (journalctl --user -u om-consolidate), else in consolidate.log
-    in om's state folder. cron misses what was due while the machine was off; the others do it afterwards. A user's
-    timers of systemd run while that user is logged in, or always after `loginctl enable-linger`.
+    What a run says on stderr is kept: by systemd in the journal (journalctl --user -u om-consolidate), else in
+    consolidate.log in om's state folder. cron misses what was due while the machine was off; the others do it
+    afterwards. A user's timers of systemd run while that user is logged in, or always after `loginctl enable-linger`.
 
     Exit code 73 where it cannot be installed (no crontab program, or it refuses), 74 where what is there cannot be
     read or removed. Where systemd or launchd does not answer, files are written and the rest is left to be typed.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell, verified
 from omcli.cli.options import Run, named_format, with_shared
 from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
 from omcli.memory.rows import full_row
@@ -52,6 +52,7 @@ def watch(
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
+    verify: Annotated[bool, verified()] = False,
     tolerant: Annotated[bool, best_effort()] = False,
 ) -> None:
     """Follow transcripts as they are written, until Ctrl-C.
@@ -70,6 +71,7 @@ def watch(
 
         check_format(format_)
     say(run, "observer", provider=observer, model=model, base_url=base_url)
+    run.say({"observe.verify": verify or None})
     if run.is_disabled("nothing is taken in"):
         return
     shown = _Shown(run, jsonl=jsonl, is_tolerant=tolerant)

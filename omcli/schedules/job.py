@@ -9,12 +9,13 @@ from omcli.memory.errors import BadUsage
 from omcli.memory.record import record
 
 STARTED = (
-    '(umask 077 && mkdir -p "$1") && exec >>"$1/$0.log" 2>&1; '
+    'u=$(umask); umask 077; mkdir -p "$1" && exec >/dev/null 2>>"$1/$0.log"; umask "$u"; '
     'if [ -r "$2" ]; then set -a; . "$2"; set +a; fi; shift 2; exec "$@"'
 )
 """How /bin/sh starts a job where the scheduler neither keeps what a program says nor reads keys from a file.
 
 Its `$0` is the job, `$1` the folder of the log, `$2` the file with the keys: they are in no argument and no schedule.
+The log is for its owner only, and holds what is said, no rows: those are in the store.
 """
 _HOUR = 60
 _DAY = 24 * _HOUR

@@ -74,6 +74,8 @@ Type=oneshot
 EnvironmentFile=-{str(job.keys).replace("%", "%%")}
 ExecStart={" ".join(words)}
 SuccessExitStatus={" ".join(map(str, FINE[job.name]))}
+StandardOutput=null
+StandardError=journal
 Nice=10
 """
 

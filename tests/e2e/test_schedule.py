@@ -105,7 +105,7 @@ def files(om: Om) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", ["--cron", "--systemd", "--launchd"])
 def test_what_is_printed_names_everything_by_absolute_paths_and_no_secret(om: Om, kind: str) -> None:
-    """F97: and what a run says is thrown away nowhere."""
+    """F97: and what a run says on stderr is thrown away nowhere."""
     env = {
         "ANTHROPIC_API_KEY": "sk-ant-tide-7",
         "OM_OBSERVER_MODEL": "command/say --key sk-tide-8",
@@ -116,7 +116,8 @@ def test_what_is_printed_names_everything_by_absolute_paths_and_no_secret(om: Om
     assert "tide" not in run.stdout + run.stderr
     for wanted in ("consolidate", "zora", str(config), str(om.folder / "my store.db"), str(om.home / ".config/om/env")):
         assert wanted in run.stdout, wanted
-    assert "/dev/null" not in run.stdout
+    assert "2>/dev/null" not in run.stdout
+    assert "2>>" in run.stdout or "2&gt;&gt;" in run.stdout or "StandardError=journal" in run.stdout
     assert run.stderr == (
         "om: a scheduled run will not see ANTHROPIC_API_KEY, OM_OBSERVER_MODEL; "
         f"it reads {om.home / '.config/om/env'}\n"
@@ -243,12 +244,14 @@ def test_what_is_printed_does_its_work_in_next_to_no_environment(om: Om, kind: s
     done = subprocess.run(words, env=env, cwd=om.home, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (78, b"", b""), log.read_text()
     assert "nowhere in sight" in log.read_text("utf-8")
-    assert stat.S_IMODE(log.stat().st_mode) & 0o077 == 0 or stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+    assert (stat.S_IMODE(log.stat().st_mode), stat.S_IMODE(log.parent.stat().st_mode)) == (0o600, 0o700)
+    said = log.read_text("utf-8")
 
     keys.unlink()
     subprocess.run(words, env=env, cwd=om.home, check=True)
     db = {"OM_DB": flags[1]}
     assert om("log", "--json", env=db).document["observations"]
+    assert log.read_text("utf-8") == said
     assert rows(om) == []
     assert om("status", "--json", env=db).document["pending"] == 0
     assert pending(om) == 0
