@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from math import inf
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
 
 from omcli.memory.dates import instant
-from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, OmError, StaleBatch
+from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, StaleBatch
 from omcli.memory.message import Message
 from omcli.memory.observation import Observation
 from omcli.memory.record import record, replace
@@ -92,6 +92,17 @@ class Worked:
     """What people should know."""
 
 
+class Dumped(Protocol):
+    """An object of a model's SDK that is a message: `response.choices[0].message`, or what Anthropic's answers with."""
+
+    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
+        """It as JSON has it."""
+
+
+Said = Mapping[str, object] | Message | Dumped
+"""A message in any of the shapes that agents have it in."""
+
+
 class ContextCompressor:
     """The memory of one session of an agent, in `om`'s store.
 
@@ -99,9 +110,10 @@ class ContextCompressor:
     where a model observes. Any of them may happen in any process: all that is remembered is in the store, and `om`
     works on the same session at the same time.
 
-    Every call opens the store and closes it again (some milliseconds), and nothing is held in between. So one
-    compressor may be used by several threads, and after a fork: `ingest` and `build_context` wait for no `tick`, and
-    of several that `tick`, `flush` or `reflect` one works while the others wait. Nothing is printed.
+    Every call opens the store and closes it again (some milliseconds), and no connection is held in between. So one
+    compressor may be used by several threads: `ingest` and `build_context` wait for no `tick`, and of several threads
+    that `tick`, `flush` or `reflect` one works while the others wait. After a fork, the child makes one of its own.
+    Nothing is printed.
 
     All errors are OmErrors.
     """
@@ -130,15 +142,21 @@ class ContextCompressor:
         `now` pins the clock to an instant like `2026-01-28T09:30:00Z`.
 
         Raises BadUsage for what makes no sense, BadConfiguration for an unknown preset and a `config` that can't be
-        read.
+        read, NoInput where the current directory is gone.
         """
         if not session.strip():
             raise BadUsage("the id of the session is empty")
         self.session = session
-        given = {"db": _absolute(db), "preset": preset, "counter": counter, "wait": _seconds(wait)}
-        found = resolve({**(settings or {}), **_said(given)}, os.environ, config=_absolute(config))
-        self.settings = replace(found, db=found.db.absolute())
-        self._project = str(_absolute(project) or Path.cwd())
+        flags = {
+            **(settings or {}),
+            **({} if db is None else {"db": _absolute(db)}),
+            **({} if preset is None else {"preset": preset}),
+            **({} if counter is None else {"counter": counter}),
+            **({} if wait is None else {"wait": _seconds(wait)}),
+        }
+        found = resolve(flags, os.environ, config=None if config is None else _absolute(config))
+        self.settings = replace(found, db=_absolute(found.db))
+        self._project = str(_absolute(project or ""))
         self._now = _pinned(now)
         self._worker = f"{next(_OBJECTS)}"
         self._working = Lock()
@@ -154,7 +172,7 @@ class ContextCompressor:
         """What of the settings made no sense and is not followed, in words for people."""
         return tuple(self._warnings)
 
-    def ingest(self, messages: Mapping[str, object] | Message | Iterable[Mapping[str, object] | Message]) -> Ingested:
+    def ingest(self, messages: Said | Iterable[Said]) -> Ingested:
         """Keeps messages, without secrets; nobody observes them yet, and no model is asked.
 
         A list is the conversation as the agent has it, from its beginning or from anywhere in it, also from what
@@ -163,16 +181,15 @@ class ContextCompressor:
         before, unless it has an `id`, or a time (`timestamp`), by which it is known.
 
         A message is a dict in the shape of OpenAI's chat interface or Anthropic's Messages, where objects of their
-        SDKs may stand in the place of dicts, or a `Message`. System messages are not kept, nor what om printed.
+        SDKs may stand in the place of any dict, or a `Message`. System messages are not kept, nor what om printed.
 
         Raises BadInput for what is no message, StoreLocked where another process writes for longer than `wait`, and
         CannotCreate, InputOutput, BadConfiguration where the store can't be had.
         """
-        is_next = isinstance(messages, Mapping | Message)
-        listed = [messages] if isinstance(messages, Mapping | Message) else list(messages)
+        listed, is_next = ([messages], True) if _is_message(messages) else (_listed(messages), False)
         with self._wired() as wiring:
             transcript = _transcript(listed)
-            if wiring.settings.disabled or transcript is None:
+            if wiring.settings.disabled:
                 return Ingested()
             from omcli.operations.ingest import ingest
 
@@ -212,10 +229,9 @@ class ContextCompressor:
         from omcli.operations import tick
 
         warnings: list[str] = []
-        with self._wired() as wiring, self._working:
-            store = wiring.reading
-            if wiring.settings.disabled:
-                return Worked(pending=store.pending(self.session).messages)
+        with self._at_work() as wiring:
+            if wiring is None:
+                return Worked()
             worked = Worked()
             try:
                 studio = self._studio(wiring, warnings)
@@ -234,9 +250,9 @@ class ContextCompressor:
         from omcli.operations import tick
 
         warnings: list[str] = []
-        with self._wired() as wiring, self._working:
-            if wiring.settings.disabled:
-                return Worked(pending=wiring.reading.pending(self.session).messages)
+        with self._at_work() as wiring:
+            if wiring is None:
+                return Worked()
             studio = self._studio(wiring, warnings)
             worked = Worked(observations=tuple(_observed(self.session, studio)))
             for ticked in tick.tick(studio, wiring.due(), session=self.session):
@@ -253,9 +269,9 @@ class ContextCompressor:
         from omcli.operations.reflect import reflect_session
 
         warnings: list[str] = []
-        with self._wired() as wiring, self._working:
-            if wiring.settings.disabled:
-                return Worked(pending=wiring.reading.pending(self.session).messages)
+        with self._at_work() as wiring:
+            if wiring is None:
+                return Worked()
             worked = _reflected(reflect_session(self.session, self._studio(wiring, warnings)))
             return self._told(worked, wiring, warnings)
 
@@ -281,6 +297,12 @@ class ContextCompressor:
         finally:
             wiring.close()
 
+    @contextmanager
+    def _at_work(self) -> Iterator[Wiring | None]:
+        """One thread at a time; None where nothing may be written."""
+        with self._working, self._wired() as wiring:
+            yield None if wiring.settings.disabled else wiring
+
     def _keeps(self, wiring: Wiring) -> bool:
         """Whether images are kept until they are observed; asked once, for an answer takes an SDK."""
         if self._keeps_pictures is None:
@@ -296,17 +318,16 @@ class ContextCompressor:
         return replace(worked, pending=wiring.store.pending(self.session).messages, warnings=tuple(warnings))
 
 
-def _said(given: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in given.items() if value is not None}
+def _absolute(path: str | Path) -> Path:
+    """A place as it is now: the current directory may be another one later. Raises NoInput."""
+    try:
+        return Path(path).expanduser().absolute()
+    except FileNotFoundError:
+        raise NoInput("the current directory does not exist any more") from None
 
 
-def _absolute(path: str | Path | None) -> Path | None:
-    """A place as it is now: the current directory may be another one later."""
-    return None if path is None else Path(path).expanduser().absolute()
-
-
-def _seconds(wait: float | None) -> float | None:
-    if wait is not None and not 0 <= wait < inf:
+def _seconds(wait: float) -> float:
+    if not 0 <= wait < inf:
         raise BadUsage(f"`{wait:g}` is no number of seconds to wait")
     return wait
 
@@ -318,24 +339,35 @@ def _pinned(now: str | None) -> str | None:
     return moment
 
 
-def _transcript(messages: list[Mapping[str, object] | Message]) -> Transcript | None:
-    """Messages as a transcript; None where there are none. Raises BadInput."""
+def _is_message(said: object) -> TypeGuard[Said]:
+    return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
+
+
+def _listed(messages: object) -> list[Said]:
+    """Messages that were given one by one. Raises BadInput for what is none."""
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise BadInput(
+            f"a {type(messages).__name__} is no message", hint="a message is a dict with `role` and `content`"
+        )
+    listed = list(messages)
+    for number, message in enumerate(listed, start=1):
+        if not _is_message(message):
+            raise BadInput(f"message {number} is a {type(message).__name__}", hint="messages are dicts, or `Message`s")
+    return listed
+
+
+def _transcript(messages: Sequence[Said]) -> Transcript:
+    """Messages as a transcript. Raises BadInput."""
     from omcli.memory.transcript import Transcript
 
     own = [message for message in messages if isinstance(message, Message)]
-    if not messages:
-        return None
     if len(own) == len(messages):
         return Transcript(format="openai", items=own)
-    for number, message in enumerate(messages, start=1):
-        if not isinstance(message, Mapping):
-            kind = type(message).__name__
-            raise BadInput(f"message {number} is a {kind}", hint="all of them are dicts, or all are `omcli.Message`s")
-    from io import BytesIO
+    if own:
+        raise BadInput("dicts and `Message`s in one list", hint="all of a list are dicts, or all are `Message`s")
+    from omcli.wiring.inputs import messages_in
 
-    from omcli.wiring.inputs import transcript_in
-
-    return transcript_in(BytesIO("\n".join(map(_as_json, messages)).encode("ascii")))
+    return messages_in(map(_as_json, messages))
 
 
 def _as_json(message: object) -> str:

@@ -60,7 +60,7 @@ def leave(
     from omcli.operations.unable import note_unable
 
     try:
-        when, rules = run.wiring.due(), run.wiring.studio_of_rules(workshop)
+        when, rules = run.wiring.due(), run.wiring.studio_to_check(workshop)
         due = _due(rules, when, sessions)
         if unable is not None:
             note_unable(rules, when, unable, due)

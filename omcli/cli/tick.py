@@ -85,7 +85,7 @@ def tick(
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
-    studio = run.wiring.studio_of_rules(run.wiring.workshop(run.counter))
+    studio = run.wiring.studio_to_check(run.wiring.workshop(run.counter))
     when = run.wiring.due()
     wanted: Sequence[str | None] = sessions or [None]
     due = [found for one in wanted for found in tick.due(studio, when, session=one)]
@@ -158,7 +158,7 @@ def _ticks(run: Run, sessions: Sequence[str] | None, slot: Slot | None) -> Itera
     from omcli.operations import drain, tick, unable
 
     workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
-    when, rules = run.wiring.due(), run.wiring.studio_of_rules(workshop)
+    when, rules = run.wiring.due(), run.wiring.studio_to_check(workshop)
     try:
         studio = run.wiring.studio(run.wiring.observing(workshop))
     except OF_MODELS as error:

@@ -19,6 +19,7 @@ _MODULES = {
     "text": "plain_text",
 }
 NAMES = tuple(_MODULES)
+_OF_CHAT = ("anthropic", "openai")
 
 
 def named(name: str) -> Format:
@@ -39,3 +40,11 @@ def recognised(source: Source) -> Format:
     raise UnknownFormat(
         "not a transcript in any format om knows", hint=f"name the format with --format ({', '.join(NAMES)})"
     )
+
+
+def recognised_as_chat(source: Source) -> Format:
+    """The format of messages as they are sent to a model. Raises UnknownFormat."""
+    for entry in map(named, _OF_CHAT):
+        if entry.sniff(source.sample):
+            return entry
+    raise UnknownFormat("these are no messages of OpenAI's chat interface, nor of Anthropic's")

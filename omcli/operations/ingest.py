@@ -97,13 +97,20 @@ class _Taking:
 
     def keep_conversation(self, messages: Sequence[Message]) -> None:
         """Keeps what of a conversation is not kept yet."""
-        beginning = self._kept_beginning(messages)
-        known = self._kept_end(messages) if beginning is None else beginning
-        if known or not self._is_first(messages[0]):
-            new = self._keep(messages[known:], self._counted(messages[known:]))
-        else:  # its beginning, with something in it changed: each is known by how often the same came before
-            new = self._keep(messages, Counter())
-        self.known += len(messages) - new
+        known, before = self._placed(messages)
+        self.known += len(messages) - self._keep(messages[known:], before)
+
+    def _placed(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
+        """With how many messages that are kept a conversation begins, and how often each of the others came before.
+
+        Told of one moment: what somebody else keeps while we look would be counted, and not be seen to be the same.
+        """
+        store = self._workshop.store
+        while True:
+            last = store.newest(self._session, 1)
+            placed = self._from_beginning(messages) or self._from_end(messages)
+            if store.newest(self._session, 1) == last:
+                return placed
 
     def _keep(self, messages: Sequence[Message], before: Counter[int]) -> int:
         """How many of them are new; `before` is how often each came before."""
@@ -119,27 +126,24 @@ class _Taking:
         self.new += new
         return new
 
-    def _kept_beginning(self, messages: Sequence[Message]) -> int | None:
-        """How many of a conversation from its beginning are kept; None where the session has not begun like that."""
-        identities = self._identities()
+    def _from_beginning(self, messages: Sequence[Message]) -> tuple[int, Counter[int]] | None:
+        """As `_placed`, for a conversation from its beginning; None where the session has not begun like that."""
+        store, identities = self._workshop.store, self._identities()
         asked = [identities.ever(message) for message in messages]
-        present = self._workshop.store.known([identity for identity, _ in asked])
+        present = store.known([identity for identity, _ in asked])
         going_by = [now if known else formerly or now for (now, formerly), known in zip(asked, present, strict=True)]
-        if not self._workshop.store.begins_with(self._session, going_by):
+        if not store.begins_with(self._session, going_by):
             return None
-        return sum(1 for _ in takewhile(bool, self._workshop.store.known(going_by)))
+        known = sum(1 for _ in takewhile(bool, store.known(going_by)))
+        return known, identities.counted() - Counter(map(identities.short, messages[known:]))
 
-    def _kept_end(self, messages: Sequence[Message]) -> int:
-        """With how many messages that are kept a piece of the conversation begins, the last one of all among them."""
+    def _from_end(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
+        """As `_placed`, for a piece of the conversation, or all of it with something in it changed."""
         newest = [kept.message for kept in self._workshop.store.newest(self._session, min(len(messages), _ENOUGH))]
-        longest = known = 0
-        for end in range(len(messages), 0, -1):
-            run = _agreeing(messages, end, newest)
-            if run == min(end, _ENOUGH):
-                return end
-            if run > max(longest, _NO_COINCIDENCE - 1):
-                longest, known = run, end
-        return known
+        known = _overlap(messages, newest)
+        if not known and self._is_first(messages[0]):
+            return 0, Counter()  # each is known by how often the same came before
+        return known, self._counted(messages[known:])
 
     def _is_first(self, message: Message) -> bool:
         """Whether the session begins with it."""
@@ -147,7 +151,7 @@ class _Taking:
         return any(store.begins_with(self._session, [identity]) for identity in identities)
 
     def _counted(self, messages: Sequence[Message]) -> Counter[int]:
-        """How often each of these came before, where nothing else tells it apart."""
+        """How often each of these is kept, where nothing else tells it apart."""
         identities, counts = self._identities(), Counter[int]()
         waiting = {identities.short(message): message for message in messages if not _is_told_apart(message)}
         first, size = 0, 1
@@ -177,6 +181,18 @@ def _number(counts: Counts) -> int:
 def _is_told_apart(message: Message) -> bool:
     """Whether it tells itself which one it is."""
     return message.id is not None or message.at is not None
+
+
+def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
+    """With how many of the messages kept before a list begins, the newest one of all being the last of them."""
+    longest = known = 0
+    for end in range(len(messages), 0, -1):
+        run = _agreeing(messages, end, newest)
+        if run == min(end, _ENOUGH):
+            return end
+        if run > max(longest, _NO_COINCIDENCE - 1):
+            longest, known = run, end
+    return known
 
 
 def _agreeing(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:

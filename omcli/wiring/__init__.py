@@ -319,6 +319,17 @@ class Wiring:
         reflector, name, stand_in = chosen
         return replace(by_rules, reflector=reflector, name=name, stand_in=stand_in, is_model=True)
 
+    def studio_to_check(self, workshop: Workshop) -> Studio:
+        """What tells whether anything is to be reflected on: what was tried in vain was tried by whoever reflects.
+
+        No key is needed, and nobody can be asked with it.
+        """
+        from omcli.memory.record import replace
+        from omcli.wiring import models
+
+        around = replace(self._surroundings(workshop), warn=_unheard)  # who reflects will be told
+        return replace(self.studio_of_rules(workshop), name=models.reflector_name(around))
+
     def studio_of_rules(self, workshop: Workshop) -> Studio:
         """What reflecting by rules works with."""
         from omcli.operations.reflect import Meta, Policy, Studio, Verbatim

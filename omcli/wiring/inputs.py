@@ -58,6 +58,17 @@ def _rest(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Tr
     return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
 
 
+def messages_in(messages: Iterable[str]) -> Transcript:
+    """Messages as they are sent to a model, at least one, each as JSON on one line. Raises UnknownFormat."""
+    from io import BytesIO
+
+    from omcli.formats.source import Source
+    from omcli.formats.table import recognised_as_chat
+
+    source = Source(BytesIO("\n".join(messages).encode("utf-8")))
+    return _read(source, recognised_as_chat(source), origin=None)
+
+
 def content(name: str) -> bytes:
     """All of a file, or of standard input. Raises NoInput, BadInput."""
     with _opened(name) as stream, _readable():

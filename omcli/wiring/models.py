@@ -155,7 +155,33 @@ def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] |
 
     model = ModelReflector(provider, around.counter, ladder=_ladder(role, around.settings))
     rules = RuleReflector(around.counter) if role.fallback == RULES else None
-    return model, f"{provider.name}/{provider.model}", rules
+    return model, _name(provider), rules
+
+
+def reflector_name(around: Surroundings) -> str:
+    """The name of who would reflect, also where there is no key for it: nobody is asked anything."""
+    role = role_of("reflector", around.settings, os.environ)
+    try:
+        provider = _provider_or_rules(role, Lane.REFLECT, around)
+    except (NotAllowed, BadConfiguration, NoInput):
+        return _name_of(role, around.settings)
+    return _name(provider) if provider else RULES
+
+
+def _name(provider: Provider) -> str:
+    """What the ledger of what was tried knows a model by."""
+    return f"{provider.name}/{provider.model}"
+
+
+def _name_of(role: ModelSettings, settings: Settings) -> str:
+    """The same for a model that can't be had; without an endpoint there is none."""
+    from omcli.providers.table import endpoint
+
+    try:
+        spec = spec_of(role, settings, os.environ)
+        return f"{spec.endpoint}/{spec.model or endpoint(spec.endpoint).model}" if spec else RULES
+    except BadConfiguration:
+        return RULES
 
 
 def _ladder(role: ModelSettings, settings: Settings) -> Ladder:

@@ -366,6 +366,10 @@ def test_replies_that_are_larger_are_refused(om: Om) -> None:
         assert len(model.asked) == 2
     run = om("reflect", "--model", model.model, "--session", "s", env=PI)
     assert "nothing has changed since" in run.stderr
+    env = PI | {"OM_REFLECT_TOKENS": "10"}
+    assert om("tick", "--check", "--model", model.model, env=env, code=1).stdout == ""
+    for other in ("rules", "anthropic"):  # who have not tried; and who is only asked about needs no key
+        assert om("tick", "--check", "--observer", other, env=env).stdout == "s  reflect\n"
     kept(om, row(11, text="something new"))
     reflect(om, model, env=PI)
     assert (len(model.asked), tokens_in_sight(om)) == (3, 50)

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from anthropic.types import Message as Answer
+from openai.types.chat import ChatCompletionMessage
 
 import omcli
 from omcli import BadConfiguration, BadInput, BadUsage, ContextCompressor, Message, OmError, ProviderFailed, Role
@@ -194,6 +196,30 @@ class TestIngest:
         assert make("own").ingest(Message(role=Role.USER, text="bye")).new == 1
         assert make("own").ingest(()).new == 0
 
+    def test_what_the_sdks_answer_with_is_a_message(self, make: Make) -> None:
+        """As it comes, in the list that goes back to the model as well as alone."""
+        function = {"name": "ls", "arguments": "{}"}
+        called = ChatCompletionMessage.model_validate(
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+            }
+        )
+        assert make("chat").ingest([user("What is there?"), called]).new == 2
+        blocks = [{"type": "text", "text": "Let me look."}, {"type": "tool_use", "id": "t1", "name": "ls", "input": {}}]
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        answered = Answer.model_validate(
+            {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks, "usage": usage,
+             "stop_reason": "tool_use", "stop_sequence": None}
+        )  # fmt: skip
+        made = make("blocks")
+        assert made.ingest(user("What is there?")).new == 1
+        assert made.ingest(answered).new == 2
+        assert made.ingest([user("What is there?"), {"role": "assistant", "content": answered.content}]).new == 0
+        assert make("whole").ingest([user("What is there?"), answered]).new == 3
+        assert make("whole").ingest([user("What is there?"), answered, user("Well?")]).new == 1
+
     def test_a_list_that_grows_adds_what_is_new(self, make: Make) -> None:
         """A restart after every turn."""
         for length in range(1, 12):
@@ -218,8 +244,8 @@ class TestIngest:
     @pytest.mark.parametrize(
         "wrong",
         ["hello", ["hello"], [user("a"), Message(role=Role.USER, text="b")], [{"role": "user", "content": {1, 2}}],
-         [{"no": "message"}], {"role": "user"}, [None]],
-        ids=repr,
+         [{"no": "message"}], {"role": "user"}, [None], 7, None],
+        ids=str,
     )  # fmt: skip
     def test_what_is_no_message_is_refused(self, make: Make, wrong: Any) -> None:
         with pytest.raises(BadInput):

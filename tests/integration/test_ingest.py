@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.errors import BadInput
-from omcli.memory.message import Message, Role
+from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Appended, Incoming
 from omcli.memory.session import Session
 from omcli.memory.transcript import Item, Reason, Skipped, Transcript
@@ -201,6 +201,46 @@ def test_the_same_conversation_from_two_at_one_moment_is_one() -> None:
     report = memory.take(*talk(4))
     assert (report.new, report.known) == (0, 4)
     assert memory.said == texts(talk(4))
+
+
+class Overtaken(MemoryStore):
+    """A store in which somebody else keeps more of the conversation between two looks at it."""
+
+    def __init__(self, *, at: int, more: Sequence[Message]) -> None:
+        super().__init__()
+        self.at, self.more = at, more
+        self.looks = 0
+
+    def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
+        self._look()
+        return super().known(identities)
+
+    def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
+        self._look()
+        return super().newest(session, count)
+
+    def begins_with(self, session: str, identities: Sequence[str]) -> bool:
+        self._look()
+        return super().begins_with(session, identities)
+
+    def _look(self) -> None:
+        self.looks += 1
+        if self.looks == self.at:
+            Memory(self).take(*self.more)
+
+
+@pytest.mark.parametrize("at", range(1, 40))
+@pytest.mark.parametrize("start", [0, 3], ids=["the whole", "a window"])
+def test_who_is_overtaken_while_looking_doubles_nothing(at: int, start: int) -> None:
+    """The same growing conversation from two programs."""
+    conversation = [*talk(4), GO_ON, DONE, GO_ON, DONE, *talk(2, start=4)]
+    store = Overtaken(at=0, more=conversation[:8])
+    memory = Memory(store)
+    memory.take(*conversation[:5])
+    store.at = store.looks + at
+    memory.take(*conversation[start:])
+    memory.take(*conversation)
+    assert memory.said == texts(conversation)
 
 
 def test_secrets_stop_at_the_door_and_what_held_one_is_known_again() -> None:
