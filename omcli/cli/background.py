@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.cli.arguments import Declared, option
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.model_options import tell
-from omcli.memory.errors import OF_MODELS, CannotCreate, OmError, TryAgain
+from omcli.memory.errors import OF_MODELS, CannotCreate, InputOutput, OmError, TryAgain
 from omcli.memory.record import record, replace
+from omcli.memory.text import printable
 
 if TYPE_CHECKING:
     from omcli.cli.options import Run
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from omcli.operations.workshop import Workshop
     from omcli.workers.log import Ran
 
-_MOST_NAMED = 500
-"""Sessions that a worker is told by name: a command line has an end. Beyond, it looks at all."""
+_MOST_NAMED, _LONGEST_NAME = 500, 500
+"""Sessions that a worker is told by name, and characters of a name: a command line has an end."""
 
 
 @record
@@ -36,7 +37,9 @@ class Left:
     at_once: tuple[str, ...] = ()
     """Those that were worked on at once, since too much waited."""
     log: Path | None = None
-    """Where the worker writes; None where none was started."""
+    """Where workers write; None where nothing was left to one."""
+    is_started: bool = False
+    """Whether one was started: another one may be at it."""
 
 
 def in_background(about: str) -> Declared:
@@ -71,7 +74,7 @@ def leave(
         rest += _due(rules, when, [session for session in overdue if session not in failed])
         left = _started(run, rest, words) if rest else Left()
         return replace(left, at_once=tuple(overdue))
-    except (TryAgain, CannotCreate) as error:
+    except (TryAgain, CannotCreate, InputOutput) as error:
         run.talk.warn(f"{error.message}; `om tick` does what is due")
         return Left()
 
@@ -79,7 +82,7 @@ def leave(
 def as_dict(left: Left) -> dict[str, object]:
     """The worker as JSON output has it."""
     told = {"log": str(left.log)} if left.log else {}
-    return {"started": left.log is not None, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
+    return {"started": left.is_started, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
 
 
 def _due(studio: Studio, when: Due, sessions: Sequence[str] | None) -> list[str]:
@@ -94,8 +97,8 @@ def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
 
     tokens = overdue(session, workshop, when)
     if tokens:
-        run.talk.report(
-            f"om: {session}: {tokens} tokens wait, and from {when.block_after} on the background is not enough"
+        run.talk.note(
+            f"{session}: {tokens} tokens wait, and from {when.block_after} on the background is not enough"
             " (observe.block_after): observing at once"
         )
     return tokens is not None
@@ -104,7 +107,7 @@ def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
 def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop, when: Due) -> set[str]:
     """Does what is due of sessions, and gives those of which a model failed: a worker's would as well."""
     from omcli.cli.tick import report
-    from omcli.operations.tick import tick
+    from omcli.operations.tick import OF_ONE_SESSION, tick
 
     failed: set[str] = set()
     if not sessions:
@@ -116,22 +119,44 @@ def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop, when: Due) -
         return set(sessions)
     for session in sessions:
         for ticked in tick(studio, when, session=session):
+            report(run, ticked)
             if ticked.error is not None:
                 tell(run, ticked.error, about=session, is_tolerant=True)
+                if not isinstance(ticked.error, OF_ONE_SESSION):
+                    return set(sessions)
                 failed |= {session} if isinstance(ticked.error, OF_MODELS) else set()
-            report(run, ticked)
     return failed
 
 
 def _started(run: Run, sessions: Sequence[str], words: Sequence[str]) -> Left:
+    """Starts a worker for the sessions that no other is at: that one looks again when it is done with what it knows.
+
+    The messages are kept by now; so none is left that neither of the two has seen.
+    """
     from omcli.workers.log import log_file
+    from omcli.workers.slots import Slots
     from omcli.workers.starting import start
 
     log = log_file(os.environ)
-    named = sessions if len(sessions) <= _MOST_NAMED else ()
-    start(["tick", "--worker", *run.words, *words, *(f"--session={session}" for session in named)], log)
-    run.talk.note(f"{counted(len(sessions), 'session')} left to a worker in the background; it writes to {log}")
-    return Left(sessions=tuple(sessions), log=log)
+    with closing(Slots(log.parent, _store(run))) as slots:
+        free = [session for session in sessions if slots.is_free(session)]
+    if free:
+        start(["tick", "--worker", *run.words, *words, *_named(free)], log)
+        run.talk.note(f"{counted(len(free), 'session')} left to a worker in the background; it writes to {log}")
+    if others := len(sessions) - len(free):
+        run.talk.note(f"{counted(others, 'session')} left to the workers that are at it")
+    return Left(sessions=tuple(sessions), log=log, is_started=bool(free))
+
+
+def _named(sessions: Sequence[str]) -> list[str]:
+    """The options that name sessions; none where a command line cannot hold them: it is all of the store's then.
+
+    What a session is called is for a transcript to say.
+    """
+    can_be = len(sessions) <= _MOST_NAMED and all(
+        len(name) <= _LONGEST_NAME and printable(name) == name for name in sessions
+    )
+    return [f"--session={name}" for name in sessions] if can_be else []
 
 
 def last_worker(run: Run) -> tuple[Path, Ran | None]:
@@ -164,10 +189,8 @@ def at_work(run: Run) -> Iterator[tuple[Slot, Callable[[OmError], None]]]:
 
     store, owner, clock = _store(run), run.wiring.owner, Clock()
     failures: list[OmError] = []
+    slots = Slots(log_file(os.environ).parent, store)
     run.talk.report(line(Ran(at=clock.now(), owner=owner), store))
-    folder = log_file(os.environ).parent
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    slots = Slots(folder, store)
     try:
         yield slots.taken, failures.append
     finally:

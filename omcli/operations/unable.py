@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from omcli.memory.errors import OmError, TryAgain
+from omcli.memory.errors import InputOutput, OmError, TryAgain
 from omcli.memory.folding import Ending, Folding, Scope
 from omcli.memory.ports import Outcome
 from omcli.operations import reflect
@@ -21,7 +21,7 @@ def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[st
     """
     for session in (None,) if sessions is None else sessions:
         for found in due(studio, when, session=session):
-            with suppress(TryAgain):  # somebody is at it, who was able to
+            with suppress(TryAgain, InputOutput):  # what it is about is told in any case
                 if found.observe or found.ahead:
                     _note_observing(found.session, studio.workshop, error, ahead=found.ahead)
                 if found.reflect:

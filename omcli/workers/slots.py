@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+from omcli.memory.errors import CannotCreate
+
 _TAKEN = frozenset({errno.EACCES, errno.EAGAIN})
 
 
@@ -21,9 +23,14 @@ class Slots:
     """
 
     def __init__(self, folder: Path, store: Path) -> None:
-        """`folder` is there. Raises OSError."""
+        """Of a store; `folder` is where the file lies. Raises CannotCreate."""
         self._store = os.path.realpath(store)
-        self._file = os.open(folder / "workers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = folder / "workers.lock"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise CannotCreate(f"cannot create {file}: {error.strerror}") from error
 
     def close(self) -> None:
         """Gives everything back."""
@@ -43,6 +50,11 @@ class Slots:
             yield True
         finally:
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+
+    def is_free(self, session: str) -> bool:
+        """Whether no worker is at a session. Who asks must start one where none is: it is in the way while it asks."""
+        with self.taken(session) as is_ours:
+            return is_ours
 
     def _place(self, session: str) -> int:
         digest = sha256(f"{self._store}\0{session}".encode("utf-8", "surrogatepass")).digest()

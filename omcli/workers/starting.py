@@ -19,6 +19,8 @@ _PROGRAM = (
 )
 """The same `om` as this one, wherever it lies; `-P` keeps out what lies in the current directory."""
 _STREAMS = 3
+"""What is open by these numbers is stdin, stdout and stderr."""
+_MOST = 1024
 
 
 def start(words: Sequence[str], log: Path) -> None:
@@ -54,7 +56,11 @@ def start(words: Sequence[str], log: Path) -> None:
 
 def _keep_to_oneself() -> None:
     """Marks what was inherited as not to be inherited further; what Python opens is so from the beginning."""
-    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names are all that is wanted
-        if int(name) >= _STREAMS:
-            with suppress(OSError):  # the one that was listed with
-                os.set_inheritable(int(name), False)  # noqa: FBT003
+    try:
+        numbers = list(map(int, os.listdir("/dev/fd")))  # noqa: PTH208 - names are all that is wanted
+    except OSError:  # a system without
+        numbers = list(range(_MOST))
+    for number in numbers:
+        if number >= _STREAMS:
+            with suppress(OSError):  # no longer open, as the one that they were listed with
+                os.set_inheritable(number, False)  # noqa: FBT003

@@ -80,6 +80,23 @@ def test_json_tells_of_the_worker(om: Om) -> None:
     assert run.document["background"] == {"started": False, "sessions": [], "at_once": []}
 
 
+def test_nobody_is_started_where_a_worker_is_at_it(om: Om) -> None:
+    """T75: it looks again when it is done; so a host may call as often as it likes."""
+    model = always(om, {"text": "echo", "sleep": 3})
+    left(om, model)
+    wait_until(lambda: model.asked)
+    talk = tide_story(session="s")
+    for number in range(2):
+        path = om.write("t.jsonl", talk.user(f"We decided to keep gauge {number}.").text())
+        run = om("observe", "--background", "--json", path, "--model", model.model, env=EAGER)
+        assert run.document["background"]["started"] is False
+        assert run.document["background"]["sessions"] == ["s"]
+    wait_for_workers(om, 1)
+    assert (pending(om), len(begun(om))) == (0, 1)
+    assert len(model.asked) in (2, 3)
+    assert_covered_once(om.db)
+
+
 def test_nobody_is_started_where_nothing_is_due(om: Om) -> None:
     """By the preset: 10 000 tokens, or what else it waits for; and none at all where om is disabled."""
     model = always(om, "echo")
@@ -139,6 +156,20 @@ def test_a_worker_goes_by_the_settings_of_its_caller(om: Om) -> None:
     assert not any("unverified" in row.get("tags", ()) for row in found), "--verify was passed on"
     assert len(model.asked) > 1, "three messages at once"
     assert not om.db.exists()
+
+
+def test_a_session_may_be_called_anything(om: Om) -> None:
+    """What a command line cannot hold, or would take for something else, is for a transcript to say."""
+    names = ["a\0b", "--db=/elsewhere.db", "-", "q\nz", "*" * 10_000, "é😀", "$(id)", "x"]
+    paths = [om.write(f"{number}.jsonl", tide_story(session=name).text()) for number, name in enumerate(names)]
+    for path in paths[1:]:
+        run = om("observe", "--background", path, "--observer", "rules", env=EAGER)
+        assert "left to a worker" in run.stderr
+    wait_for_workers(om, len(names) - 1)
+    assert pending(om) == 0
+    om("observe", "--background", paths[0], "--observer", "rules", env=EAGER)
+    wait_for_workers(om, len(names))
+    assert (pending(om), set(codes(om))) == (0, {0})
 
 
 def test_what_lies_in_the_directory_is_not_run(om: Om) -> None:
@@ -201,8 +232,8 @@ def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> No
     run = om("observe", "--background", transcript, "--model", model.model, "--wait", "0.3", env=env)
     assert "observing at once" in run.stderr
     assert "is at the observe lane of session s" in run.stderr
-    assert "1 session left to a worker" in run.stderr
-    wait_for_workers(om, 2)
+    assert "1 session left to the workers that are at it" in run.stderr
+    wait_for_workers(om, 1)
     assert pending(om) in (0, 1)  # the one message alone is not due
     assert number_of(om.db, "leases") == 0
 
