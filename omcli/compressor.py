@@ -71,6 +71,8 @@ class Context:
 
     Long results and arguments are excerpts. `ingest` knows them again.
     """
+    anthropic_messages: tuple[Mapping[str, object], ...]
+    """The same in the shape of Anthropic's Messages."""
     stats: Stats
 
 
@@ -199,7 +201,8 @@ class ContextCompressor:
     def build_context(self, budget: int | None = None) -> Context:
         """What the agent should know now, in at most `budget` tokens; by the settings if left out.
 
-        It is of what is in the store at this moment: nothing is written, no lock is taken, no model is asked. Raises
+        It is of what is in the store at this moment: nothing is written, no lock is taken, no model is asked. The three
+        tiers are there also where a preset has `om context` print the working-memory block in their place. Raises
         BadUsage for a budget below zero, and InputOutput, BadConfiguration where the store can't be read.
         """
         if budget is not None and budget < 0:
@@ -405,7 +408,7 @@ def _reflected(reflection: Reflection | None) -> Worked:
 
 def _context(pack: ContextPack, notation: Notation, wiring: Wiring) -> Context:
     """A pack as a value of the API."""
-    from omcli.memory.layouts.dialects import OPENAI
+    from omcli.memory.layouts.dialects import ANTHROPIC, OPENAI
     from omcli.memory.layouts.layout import Head, Shown
     from omcli.memory.layouts.text import Text
     from omcli.memory.tier import Tier
@@ -428,6 +431,7 @@ def _context(pack: ContextPack, notation: Notation, wiring: Wiring) -> Context:
         session=parts[Tier.SESSION],
         working=parts[Tier.TAIL],
         messages=tuple(OPENAI.messages(pack.turns)),
+        anthropic_messages=tuple(ANTHROPIC.messages(pack.turns)),
         stats=Stats(
             working=pack.tokens[Tier.TAIL],
             session=pack.tokens[Tier.SESSION],

@@ -46,7 +46,7 @@ def _drained(session: str, studio: Studio, when: Due, slot: Slot) -> Iterator[Ti
         yield done
         if isinstance(done.error, StaleBatch):
             continue  # somebody else was quicker; who came meanwhile has left it to us
-        if done.error is not None or (_place(session, store) == before and not _has_folded(done)):
+        if done.error is not None or (_place(session, store) == before and not _has_come_to_something(done)):
             return
 
 
@@ -59,5 +59,5 @@ def _place(session: str, store: Store) -> tuple[int, int, int]:
     return (batch.after, batch.deferred_through, store.pending(session).messages) if batch else (0, 0, 0)
 
 
-def _has_folded(done: Ticked) -> bool:
-    return done.reflection is not None and done.reflection.ending is not None
+def _has_come_to_something(done: Ticked) -> bool:
+    return bool(done.blocks) or (done.reflection is not None and done.reflection.ending is not None)

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from time import sleep
 from typing import Any
 
 from omcli.tokenizers.table import counter
@@ -169,6 +170,7 @@ FEED = (
     + """
 for length in range(1, len(given) + 1, 3):
     compressor.ingest(given[:length])
+    print(length, flush=True)
     if length % 4 == 1:
         compressor.tick()
     compressor.build_context(500)
@@ -196,13 +198,43 @@ def test_python_and_om_work_at_the_same_time(om: Om) -> None:
         om("context", env=env)
     observe(om, story)
     for process in feeding:
-        assert process.wait(timeout=120) == 0
+        assert _ended(process) == 0
     om("tick", env={**env, "OM_OBSERVE_TOKENS": "0"}, code=None)
     assert (kept(om), pending(om)) == (60, 0)
     alone = json.loads(om("context", "--session", SESSION, "--tier", "tail", "--to", "messages").stdout)
     assert [entry["content"] for entry in alone if entry["role"] == "user"] == [
         entry["content"] for entry in story if entry["role"] == "user"
     ][-sum(entry["role"] == "user" for entry in alone) :]
+    _is_covered_once(om)
+
+
+def test_an_agent_that_is_killed_loses_and_doubles_nothing(om: Om) -> None:
+    """S0.15, S0.38: whenever it dies, the next one hands the same conversation over and goes on."""
+    story = long_work()[:61]
+    env = {**SETTINGS, "OM_OBSERVE_TOKENS": "200"}
+    for step in range(8):
+        process = _started(om, FEED, story, env)
+        assert process.stdout is not None
+        for _ in range(1 + 2 * step):
+            process.stdout.readline()
+        sleep(0.01 * step)  # it is at the next step, somewhere
+        process.kill()
+        _ended(process)
+    python(om, ENDED, story, env)
+    assert (kept(om), pending(om)) == (60, 0)
+    _is_covered_once(om)
+
+
+def test_events_of_two_processes_are_all_kept(om: Om) -> None:
+    """S0.8: also where both say the same."""
+    feeding = [_started(om, EVENTS, name, SETTINGS) for name in ("one", "two", "three")]
+    for process in feeding:
+        assert _ended(process) == 0
+    assert kept(om) == 90
+
+
+def _is_covered_once(om: Om) -> None:
+    """Each batch begins where the one before it ended."""
     with closing(sqlite3.connect(om.db)) as store:
         ends = store.execute(
             "SELECT after, through FROM batches WHERE outcome IN ('observed', 'empty') ORDER BY number"
@@ -212,18 +244,11 @@ def test_python_and_om_work_at_the_same_time(om: Om) -> None:
     assert [after for after, _ in batches] == [0, *(through for _, through in batches[:-1])]
 
 
-def test_events_of_two_processes_are_all_kept(om: Om) -> None:
-    """S0.8: also where both say the same."""
-    feeding = [_started(om, EVENTS, name, SETTINGS) for name in ("one", "two", "three")]
-    for process in feeding:
-        assert process.wait(timeout=120) == 0
-    assert kept(om) == 90
-
-
 def _started(om: Om, program: str, given: object, env: dict[str, str]) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", program],
         stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env=om.environment(env),
         cwd=om.folder,
@@ -232,6 +257,24 @@ def _started(om: Om, program: str, given: object, env: dict[str, str]) -> subpro
     process.stdin.write(json.dumps(given))
     process.stdin.close()
     return process
+
+
+def test_a_context_leaves_a_store_that_may_only_be_read_as_it_was(om: Om) -> None:
+    """F51, S0.19."""
+    observe(om, long_work()[:40])
+    before = om.db.read_bytes()
+    om.db.chmod(0o400)
+    om.db.parent.chmod(0o500)
+    try:
+        assert python(om, CONTEXT, 1000)["stats"]["session"] > 0
+    finally:
+        om.db.parent.chmod(0o700)
+    assert om.db.read_bytes() == before
+
+
+def _ended(process: subprocess.Popen[str]) -> int:
+    with process:  # which closes its pipes
+        return process.wait(timeout=120)
 
 
 def test_importing_the_package_loads_nothing(om: Om) -> None:

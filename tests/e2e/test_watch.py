@@ -506,3 +506,22 @@ def test_one_that_is_ended_while_a_model_thinks_leaves_nothing_behind(
     om("watch", "--once", folder, "--model", always(om, "echo").model, "--wait", "0", env=DUE)
     assert pending(om) == 0
     assert_covered_once(om.db)
+
+
+def test_what_one_leaves_that_is_killed_at_work_another_one_does(om: Om) -> None:
+    """F23, T75: it has looked at the session meanwhile, and looks again, though nothing has come since."""
+    folder, file = parts(om)
+    slow = always(om, {"text": "echo", "sleep": 60}, name="slow.json")
+    quick = always(om, "echo", name="quick.json")
+    with watching(om, folder, "--model", slow.model, *QUICK, env=DUE) as first:
+        first.waits_until_it_follows()
+        file.write_text(tide_story(session="a").text(), "utf-8")
+        first.waits_for(lambda: bool(slow.asked))
+        with watching(om, folder, "--model", quick.model, *QUICK, env=DUE) as second:
+            second.waits_until_it_follows()
+            time.sleep(0.5)
+            assert quick.asked == []
+            assert first.ends(signal.SIGKILL) == -9
+            second.waits_for(lambda: pending(om) == 0)
+            assert "error" not in second.stderr
+    assert_covered_once(om.db)

@@ -19,7 +19,7 @@ from omcli.memory.roles import Observed, Reflected
 from omcli.operations.clock import Clock
 from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import Policy, Studio, reflect_session
-from omcli.operations.tick import Due, Ticked, Trigger, tick
+from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
 from omcli.operations.workshop import Workshop
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
@@ -368,3 +368,17 @@ def test_tokens_of_another_counter_are_counted_again(desk: Desk) -> None:
 def test_who_waits_for_something_else_than_tokens_observes_nothing_ahead(desk: Desk, trigger: str) -> None:
     desk.say(5)
     assert desk.tick(replace(STEPS, trigger=Trigger(trigger))) is None
+
+
+@pytest.mark.parametrize(("waiting", "blocks", "is_overdue"), [(37, 0, True), (37, 1, False), (35, 0, False)])
+def test_what_was_observed_ahead_keeps_nobody_waiting(
+    desk: Desk, waiting: int, blocks: int, *, is_overdue: bool
+) -> None:
+    """T77: preset `mastra`, `block_after` at 36,000: 37k without blocks, with one, 35k."""
+    when = Due(tokens=30_000, block_after=36_000, ahead=Ahead.of(6_000, tokens=30_000, late=0, late_from=0, messages=0))
+    for number in range(waiting):
+        desk.say(1, tokens=1_000)
+        if blocks and number == 6:
+            desk.tick(when)
+    assert desk.store.status().blocks == blocks
+    assert (overdue("s", desk.workshop, when) is not None) is is_overdue

@@ -226,7 +226,8 @@ class TestIngest:
             report = make().ingest(story(length))
             assert (report.new, report.known, report.pending) == (1, length - 1, length)
 
-    def test_an_agent_goes_on_from_its_context(self, make: Make) -> None:
+    @pytest.mark.parametrize("shape", ["messages", "anthropic_messages"])
+    def test_an_agent_goes_on_from_its_context(self, make: Make, shape: str) -> None:
         """S0.35: what it was given is known again, excerpts and all; om's own words are no message."""
         made = make()
         made.ingest(story(30))
@@ -235,11 +236,13 @@ class TestIngest:
         made.ingest({"role": "user", "content": [long]})
         made.flush()
         context = made.build_context(1500)
-        assert "characters left out" in str(context.messages[-1])
-        went_on = [{"role": "system", "content": context.memory}, *context.messages, user("And now part 15.")]
-        report = made.ingest(went_on)
-        assert (report.new, report.known) == (1, 32), "answers and calls of one turn stand in one message"
-        assert report.skipped == {"injected": 1}
+        given = list(getattr(context, shape))
+        assert "characters left out" in str(given[-1])
+        for number in range(3):
+            report = made.ingest([{"role": "system", "content": context.memory}, *given, user(f"Part {15 + number}?")])
+            given += [user(f"Part {15 + number}?")]
+            assert (report.new, report.known) == (1, 32 + number), "an answer and its call stand in one message"
+            assert report.skipped == {"injected": 1}
 
     @pytest.mark.parametrize(
         "wrong",
