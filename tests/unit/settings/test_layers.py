@@ -98,7 +98,7 @@ def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[st
         user=as_file(said["user"]),
         project=as_file(said["project"]),
         variables=as_variables(said["variables"]),
-        flags={"preset": preset, **{key: meaning(key, value, whole=0) for key, value in said["flags"].items()}},
+        flags={"preset": preset, **said["flags"]},
     )
     alone, now = shown(settled(flags={"preset": preset})), shown(made)
     shares = {"reflect.target", "context.cross", "context.tail", "context.evict", "reflect.tokens"}
