@@ -135,10 +135,9 @@ class ContextCompressor:
     ) -> None:
         """The memory of the session with this id, which need not exist.
 
-        Settings are those of the command line: what is given here, before `OM_*` variables, the project's file, the
-        user's (or `config`) and the `preset`. `db` is the store, `counter` counts tokens, `wait` is how many seconds
-        to wait for others that write, and `settings` says anything else by its key: `{"observe.tokens": 4000}`.
-        `om config` lists the keys. They are settled now, once.
+        Settings are those of the command line, settled now, once: what is given here, then `OM_*` variables, the
+        project's file, the user's (or `config`) and the `preset`. `db` is the store, `wait` how many seconds to wait
+        for others that write; `settings` says anything else by its key (`om config`): `{"observe.tokens": 4000}`.
 
         `project` is the folder within which memory is shared between sessions; the current directory if left out.
         `now` pins the clock to an instant like `2026-01-28T09:30:00Z`.
@@ -149,13 +148,9 @@ class ContextCompressor:
         if not session.strip():
             raise BadUsage("the id of the session is empty")
         self.session = session
-        flags = {
-            **(settings or {}),
-            **({} if db is None else {"db": _absolute(db)}),
-            **({} if preset is None else {"preset": preset}),
-            **({} if counter is None else {"counter": counter}),
-            **({} if wait is None else {"wait": _seconds(wait)}),
-        }
+        place = None if db is None else _absolute(db)
+        given = {"db": place, "preset": preset, "counter": counter, "wait": None if wait is None else _seconds(wait)}
+        flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
         found = resolve(flags, os.environ, config=None if config is None else _absolute(config))
         self.settings = replace(found, db=_absolute(found.db))
         self._project = str(_absolute(project or ""))

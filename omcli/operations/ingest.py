@@ -88,12 +88,12 @@ class _Taking:
 
     def keep_next(self, message: Message) -> None:
         """Keeps what was said next. Where somebody else keeps the same at this moment, that was another one."""
-        is_new = False
-        while not is_new:
-            is_new = self._keep([message], self._counted([message])) == 1
-            if _is_told_apart(message):
-                self.known += not is_new
+        before = None
+        while not self._keep([message], counted := self._counted([message])):
+            if counted == before or _is_told_apart(message):
+                self.known += 1  # or it was forgotten, and is not to come back
                 return
+            before = counted
 
     def keep_conversation(self, messages: Sequence[Message]) -> None:
         """Keeps what of a conversation is not kept yet."""

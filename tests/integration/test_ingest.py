@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 
@@ -17,6 +18,7 @@ from omcli.memory.session import Session
 from omcli.memory.transcript import Item, Reason, Skipped, Transcript
 from omcli.operations.clock import Clock
 from omcli.operations.ingest import Ingested, ingest
+from omcli.operations.observe import Input, observe_files
 from omcli.operations.workshop import Workshop
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
@@ -40,8 +42,14 @@ class Memory:
         self, *items: Item, is_next: bool = False, name: str = "openai", project: str | None = "/src/app"
     ) -> Ingested:
         """Hands over messages of one session."""
+        transcript = Transcript(format=name, items=items)
+        return ingest(transcript, self.workshop, session="s", project=project, is_next=is_next)
+
+    @property
+    def workshop(self) -> Workshop:
+        """What keeps and does not observe."""
         numbers = count()
-        workshop = Workshop(
+        return Workshop(
             open_store=lambda: self.store,
             counter=WordCounter(),
             observer=None,
@@ -50,8 +58,6 @@ class Memory:
             owner="test",
             wait=0,
         )
-        transcript = Transcript(format=name, items=items)
-        return ingest(transcript, workshop, session="s", project=project, is_next=is_next)
 
     @property
     def said(self) -> list[str]:
@@ -115,6 +121,41 @@ def test_a_window_of_a_conversation_is_known_by_where_it_reaches_what_was_kept(w
         assert (report.new, report.known) == (grown, len(window) - grown)
         length += grown
     assert memory.said == texts(conversation[:length])
+
+
+_WAYS = st.sampled_from(["a file", "all of it", "an older state", "a window", "one by one"])
+
+
+@given(st.lists(st.tuples(_WAYS, st.integers(2, 9), st.integers(0, 5)), max_size=9))
+def test_in_whichever_ways_a_conversation_comes_each_message_is_kept_once(steps: list[tuple[str, int, int]]) -> None:
+    """S0.8, T73: from the command line and from Python, whole, in pieces, late; every third time somebody says ok."""
+    conversation = [OK if number % 3 == 2 else said for number, said in enumerate(talk(60))]
+    memory, length = Memory(), 2
+    memory.take(*conversation[:2])
+    for way, back, grown in steps:
+        new = conversation[length : length + grown]
+        length += grown
+        if way == "a file":
+            [_] = observe_files([_as_file(conversation[:length])], memory.workshop, session="s")
+        elif way == "one by one":
+            for message in new:
+                memory.take(message, is_next=True)
+        elif way == "a window":
+            memory.take(*conversation[max(0, length - grown - back) : length])
+        else:
+            memory.take(*conversation[:length])
+            memory.take(*conversation[: max(0, length - back) if way == "an older state" else length])
+        assert memory.said == texts(conversation[:length]), way
+
+
+def _as_file(messages: Sequence[Message]) -> Input:
+    """A transcript as `om observe` opens one."""
+
+    @contextmanager
+    def opened() -> Iterator[Transcript]:
+        yield Transcript(format="openai", items=iter(messages))
+
+    return Input(name="chat.json", open=opened)
 
 
 def test_what_is_said_in_a_window_again_is_new() -> None:
