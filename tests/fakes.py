@@ -13,7 +13,7 @@ from omcli.memory import block_text
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.blocks import Block, Span, in_line, is_superfluous
 from omcli.memory.bookmark import Bookmark, Origin
-from omcli.memory.changes import Change, Erased, Recorded, Verb, tombstone
+from omcli.memory.changes import Change, Erased, Recorded, Traces, Verb, tombstone, tombstone_of
 from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
 from omcli.memory.message import KeptMessage, Message, Role
@@ -34,6 +34,7 @@ from omcli.memory.ports import (
     SessionSummary,
     StoreStatus,
 )
+from omcli.memory.retention import Outlined
 from omcli.memory.roles import Dropped
 from omcli.memory.session import Session
 
@@ -51,6 +52,12 @@ class _Done:
     hidden: set[str]
     messages: list[KeptMessage]
     rows: list[Logged]
+    titles: dict[str, str]
+    """Of sessions."""
+    stubs: list[KeptMessage]
+    """Messages that were deleted."""
+    attempt: int | None = None
+    """Which reflection it is."""
 
 
 @dataclass(slots=True)
@@ -84,11 +91,14 @@ class MemoryStore:
         self._tombs: list[tuple[str, _Done]] = []
         self._positions = 0
         self._seqs = 0
+        self._operations = 0
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
         session = _storable(session)
+        if self._is_forgotten_title(session.title):
+            session = replace(session, title=None)
         for incoming in messages:
             if incoming.formerly in self._identities:
                 self._identities.setdefault(incoming.identity, self._identities.pop(incoming.formerly))
@@ -123,7 +133,7 @@ class MemoryStore:
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
         found = [self._identities.get(identity) for identity in dict.fromkeys(identities)]
         expected = [kept for kept in found if kept is None or kept.session == session]
-        first = [kept for kept in self._messages if kept.session == session]
+        first = [kept for kept in self._ever() if kept.session == session]
         return all(kept == wanted for kept, wanted in zip(first, expected, strict=False))
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
@@ -235,8 +245,13 @@ class MemoryStore:
         return tuple(wanted[seq] for seq in sorted(wanted))
 
     def _last_said(self, session: str, *, after: int) -> KeptMessage | None:
-        for kept in reversed(self._messages[:after]):
-            if kept.session == session and kept.message.agent is None and kept.message.role is Role.ASSISTANT:
+        for kept in reversed(self._messages):
+            if (
+                kept.seq <= after
+                and kept.session == session
+                and kept.message.agent is None
+                and kept.message.role is Role.ASSISTANT
+            ):
                 return kept
         return None
 
@@ -256,6 +271,7 @@ class MemoryStore:
         if (observations or replaced) and outcome is not Outcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
         self._check_place(batch, outcome)
+        self._check_whole(batch)
         if folding is not None:
             self.fold(folding, now=now)
         if outcome is Outcome.FAILED:
@@ -272,17 +288,34 @@ class MemoryStore:
             self._cursors[batch.session] = batch.through
             self._blocks = [block for block in self._blocks if not self._is_passed(block)]
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
-            self._batches.append((batch, range(self._positions + 1, self._positions + 1 + len(observations))))
+            number = len(observations) - sum(self.are_forgotten(observations))
+            self._batches.append((batch, range(self._positions + 1, self._positions + 1 + number)))
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
             for image in (image for kept in batch.messages for image in kept.message.images):
                 self._pictures.pop(image.sha256, None)
         for row in observations:
             self.add(row)
         for replacement in replaced:
-            self._log = [_hidden(logged, replacement) for logged in self._log]
+            self._replace(replacement)
         self._log = [_used(logged, used, now) for logged in self._log]
         seen = self._sessions[batch.session]
-        seen.session = replace(seen.session, title=seen.session.title or title)
+        if not self._is_forgotten_title(title):
+            seen.session = replace(seen.session, title=seen.session.title or title)
+
+    def _check_whole(self, batch: Batch) -> None:
+        there = [kept.seq for kept in self._waiting(batch.session) if batch.after < kept.seq <= batch.through]
+        if there != [kept.seq for kept in batch.messages]:
+            raise StaleBatch(f"messages of session {batch.session} were put aside, or brought back")
+
+    def _replace(self, replacement: Replacement) -> None:
+        if any(logged.observation.id == replacement.by for logged in self._log):
+            self._log = [_hidden(logged, replacement) for logged in self._log]
+
+    def _drop(self, dropped: Dropped, now: str) -> None:
+        if dropped.by is not None:
+            self._replace(Replacement(row=dropped.row, by=dropped.by, reason=dropped.reason))
+        else:
+            self._log = [_dropped(logged, dropped, now) for logged in self._log]
 
     def put_block(self, block: Block) -> None:
         name = block.batch.session
@@ -336,10 +369,11 @@ class MemoryStore:
         for row in folding.rows:
             self.add(replace(row, supports=tuple(row_id for row_id in row.supports if row_id in known)))
         for replacement in folding.replaced:
-            self._log = [_hidden(logged, replacement) for logged in self._log]
+            self._replace(replacement)
         for dropped in folding.dropped:
-            self._log = [_dropped(logged, dropped, now) for logged in self._log]
+            self._drop(dropped, now)
         done = self._note(Verb.REFLECT, folding.scope, folding.figures, now=now, part_of=folding.part_of)
+        done.attempt = len(self._attempts) - 1
         done.made = {row.id for row in folding.rows}
         done.hidden = visible - {logged.observation.id for logged in self.log(LogQuery())}
         if folding.ending is not Ending.DONE:
@@ -348,7 +382,8 @@ class MemoryStore:
     def _note(
         self, verb: Verb, scope: Scope, figures: Mapping[str, object], *, now: str, part_of: int | None = None
     ) -> _Done:
-        number = 1 + max((done.recorded.number for done in self._done), default=0)
+        self._operations += 1
+        number = self._operations
         recorded = Recorded(
             number=number,
             verb=verb,
@@ -359,15 +394,17 @@ class MemoryStore:
             messages=0,
             figures=json.loads(json.dumps(dict(figures))),
         )
-        done = _Done(recorded=recorded, part_of=part_of, made=set(), hidden=set(), messages=[], rows=[])
+        done = _Done(
+            recorded=recorded, part_of=part_of, made=set(), hidden=set(), messages=[], rows=[], titles={}, stubs=[]
+        )
         self._done.append(done)
         return done
 
-    def change(self, change: Change, *, now: str) -> Recorded:
+    def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
         done = self._note(change.verb, change.scope, change.figures, now=now)
         visible = {logged.observation.id for logged in self.log(LogQuery())}
         for dropped in change.dropped:
-            self._log = [_dropped(logged, dropped, now) for logged in self._log]
+            self._drop(dropped, now)
         done.hidden = visible - {logged.observation.id for logged in self.log(LogQuery())}
         for other in self._done[:-1]:
             done.messages += [kept for kept in other.messages if kept.seq in change.messages]
@@ -375,10 +412,38 @@ class MemoryStore:
         done.messages += [kept for kept in self._messages if kept.seq in change.messages]
         done.messages.sort(key=lambda kept: kept.seq)
         self._messages = [kept for kept in self._messages if kept.seq not in change.messages]
-        done.rows = [logged for logged in self._log if logged.observation.id in change.forgotten]
-        self._tombs += [(tombstone(logged.observation), done) for logged in done.rows]
-        self._log = [logged for logged in self._log if logged.observation.id not in change.forgotten]
+        forgotten, along = set(change.forgotten), {*change.forgotten, *change.along}
+        done.rows = [logged for logged in self._log if logged.observation.id in along]
+        said = [logged.observation for logged in done.rows if logged.observation.id in forgotten]
+        self._tombs += [(tombstone(row), done) for row in said]
+        self._log = [logged for logged in self._log if logged.observation.id not in along]
+        self._take_titles(change.titles, done)
+        if change.verb in (Verb.PRUNE, Verb.FORGET):
+            titles = len(done.titles)
+            erased = self.erase([done.recorded.number], now=now, besides=change.dropped) if for_good else None
+            self._tell(done, erased, titles)
         return self._recorded(done)
+
+    def _take_titles(self, names: Sequence[str], done: _Done) -> None:
+        for name in names:
+            seen = self._sessions.get(name)
+            if seen and seen.session.title is not None:
+                done.titles[name] = seen.session.title
+                self._tombs.append((tombstone_of(seen.session.title), done))
+                seen.session = replace(seen.session, title=None)
+
+    def _is_forgotten_title(self, title: str | None) -> bool:
+        return title is not None and tombstone_of(title) in self._tombstones()
+
+    def _tell(self, done: _Done, erased: Erased | None, titles: int) -> None:
+        counts = self._recorded(done)
+        figures = {
+            **done.recorded.figures,
+            "rows": erased.rows if erased else counts.hidden,
+            "messages": counts.messages,
+            "titles": titles,
+        }
+        done.recorded = replace(done.recorded, figures=figures)
 
     def _parts(self, done: _Done) -> list[_Done]:
         return [each for each in self._done if each is done or each.part_of == done.recorded.number]
@@ -391,10 +456,45 @@ class MemoryStore:
             done.recorded,
             made=len(here & {row for part in parts for row in part.made})
             + len(put & {row for part in parts for row in part.made}),
-            hidden=0
-            if done.recorded.undone_by
-            else len(here & {row for part in parts for row in part.hidden}) + len(done.rows),
-            messages=len(done.messages),
+            hidden=len(here & {row for part in parts for row in part.hidden}) + len(done.rows),
+            messages=len(done.messages) + len(done.stubs),
+        )
+
+    def _ever(self) -> list[KeptMessage]:
+        """All messages that ever were."""
+        aside = [kept for done in self._done for kept in (*done.messages, *done.stubs)]
+        return sorted([*self._messages, *aside], key=lambda kept: kept.seq)
+
+    def every_message(self) -> Iterator[KeptMessage]:
+        stubs = [kept for done in self._done for kept in done.stubs]
+        yield from (kept for kept in self._ever() if kept not in stubs)
+
+    def outline(self, session: str) -> tuple[Outlined, ...]:
+        return tuple(
+            Outlined(
+                seq=kept.seq,
+                at=kept.message.at,
+                role=kept.message.role,
+                call_id=kept.message.call_id,
+                is_main=kept.message.agent is None,
+                is_covered=kept.seq <= self._cursors[session],
+            )
+            for kept in self._messages
+            if kept.session == session
+        )
+
+    def traces(self, observation: str) -> Traces:
+        row = self.observation(observation)
+        everything = [self._linked(logged).observation for logged in self._log]
+        made_by = next((done for done in self._done if row.id in done.made), None)
+        hidden_by = next((done for done in reversed(self._done) if row.id in done.hidden), None)
+        return Traces(
+            made_by=self._recorded(made_by) if made_by else None,
+            hidden_by=self._recorded(hidden_by) if hidden_by and not row.is_visible else None,
+            replaced=tuple(each for each in everything if each.superseded_by == row.id),
+            made_of=tuple(each for each in everything if each.id in row.supports),
+            made_into=tuple(each for each in everything if row.id in each.supports),
+            successor=next((each for each in everything if each.id == row.superseded_by), None),
         )
 
     def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
@@ -404,7 +504,11 @@ class MemoryStore:
     def undo(self, number: int | None = None, *, now: str) -> Recorded:
         whole = [done for done in reversed(self._done) if done.part_of is None]
         wanted = [
-            done for done in whole if done.recorded.can_be_undone and (number is None or done.recorded.number == number)
+            done
+            for done in whole
+            if done.recorded.verb is not Verb.UNDO
+            and not (done.recorded.undone_by or done.recorded.final_at)
+            and (self._recorded(done).can_be_undone if number is None else done.recorded.number == number)
         ]
         if not wanted:
             raise NotUndoable("there is nothing to undo")
@@ -416,39 +520,74 @@ class MemoryStore:
             raise NotUndoable("another operation stands on what it made")
         undoing = self._note(Verb.UNDO, done.recorded.scope, {"undoes": done.recorded.number}, now=now)
         undoing.recorded = replace(undoing.recorded, undoes=done.recorded.number)
+        came = {logged.observation.id for logged in done.rows}
         self._log = sorted([*self._log, *done.rows], key=lambda logged: logged.position)
         self._messages = sorted([*self._messages, *done.messages], key=lambda kept: kept.seq)
-        done.rows, done.messages = [], []
+        for name, title in done.titles.items():
+            seen = self._sessions[name]
+            seen.session = replace(seen.session, title=seen.session.title or title)
+        done.rows, done.messages, done.titles = [], [], {}
         for part in parts:
             part.recorded = replace(part.recorded, undone_by=undoing.recorded.number)
-        gone = {row for each in self._done if each.recorded.undone_by for row in each.made}
-        held = {row for each in self._done if each.recorded.undone_by is None for row in each.hidden}
-        back = {row for each in self._done if each.recorded.undone_by for row in each.hidden} - held
-        undoing.hidden |= {row for row in made if row in {logged.observation.id for logged in self.log(LogQuery())}}
-        self._log = [_taken_back(logged, gone, back, now) for logged in self._log]
-        self._attempts = [
-            replace(attempt, is_undone=True)
-            if any(part.recorded.at == attempt.at and part.recorded.scope == attempt.scope for part in parts)
-            else attempt
-            for attempt in self._attempts
-        ]
+            if part.attempt is not None:
+                self._attempts[part.attempt] = replace(self._attempts[part.attempt], is_undone=True)
+        self._settle(came, parts, now)
         return self._recorded(undoing)
 
-    def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
-        rows = messages = 0
-        for done in self._done:
-            if done.recorded.number not in numbers or done.recorded.undone_by is not None:
+    def _settle(self, came: set[str], parts: list[_Done], now: str) -> None:
+        """What undone operations hid is in sight again, and what they made is not."""
+        here = {logged.observation.id for logged in self._log}
+        for each in self._done:
+            if each.recorded.undone_by is None:
                 continue
-            hidden = [logged for logged in self._log if logged.observation.id in done.hidden]
-            rows += len(hidden) + len(done.rows)
-            messages += len(done.messages)
-            self._log = [logged for logged in self._log if logged not in hidden]
+            back = each.hidden & (here if each in parts else came)
+            each.hidden -= back
+            self._log = [_taken_back(logged, set(), back, now) for logged in self._log]
+        for each in self._done:
+            gone = each.made & (here if each in parts else came) if each.recorded.undone_by else set()
+            visible = {logged.observation.id for logged in self.log(LogQuery())}
+            self._log = [_taken_back(logged, gone, set(), now) for logged in self._log]
+            for other in self._done:
+                if other.recorded.number == each.recorded.undone_by:
+                    other.hidden |= gone & visible
+
+    def erase(self, numbers: Sequence[int], *, now: str, besides: Sequence[Dropped] = ()) -> Erased:
+        named = [done for done in self._done if done.recorded.number in numbers and done.recorded.undone_by is None]
+        gone = {dropped.row for dropped in besides}
+        for done in named:
+            gone |= done.hidden | {logged.observation.id for logged in done.rows}
+        everything = [*self._log, *(logged for done in self._done for logged in done.rows)]
+        while (
+            more := {logged.observation.id for logged in everything if logged.observation.superseded_by in gone} - gone
+        ):
+            gone |= more
+        gone &= {logged.observation.id for logged in everything}
+        self._log = [logged for logged in self._log if logged.observation.id not in gone]
+        messages = sum(len(done.messages) for done in named)
+        for done in self._done:
+            self._lose(done, gone, now)
+        for done in named:
             self._blocks = [block for block in self._blocks if not any(_has(block, kept) for kept in done.messages)]
-            done.rows, done.messages = [], []
-            done.recorded = replace(done.recorded, final_at=now)
-        if rows or messages:
+            done.stubs += done.messages
+            done.messages, done.titles = [], {}
+            done.recorded = replace(done.recorded, final_at=done.recorded.final_at or now)
+        if gone or messages:
             self._bookmarks.clear()
-        return Erased(rows=rows, messages=messages, bytes_before=0, bytes_after=0)
+        return Erased(rows=len(gone), messages=messages, bytes_before=0, bytes_after=0)
+
+    def _lose(self, done: _Done, gone: set[str], now: str) -> None:
+        """Some of the rows that an operation made, hid or put aside are no more."""
+        put = {logged.observation.id for logged in done.rows}
+        done.rows = [logged for logged in done.rows if logged.observation.id not in gone]
+        touched = gone & (done.made | done.hidden | put)
+        done.hidden -= gone
+        whole = next(
+            (each for each in self._done if done.part_of is not None and each.recorded.number == done.part_of), done
+        )
+        is_left = whole.recorded.verb in (Verb.PRUNE, Verb.FORGET) and bool(done.hidden or done.rows or done.messages)
+        is_open = whole.recorded.undone_by is None and whole.recorded.final_at is None
+        if touched and is_open and not is_left and whole.recorded.verb is not Verb.UNDO:
+            whole.recorded = replace(whole.recorded, final_at=now)
 
     def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         return tuple(row.source is not Source.USER and tombstone(row) in self._tombstones() for row in rows)
@@ -471,7 +610,8 @@ class MemoryStore:
         return f"snapshot {self._snapshots}"
 
     def covered(self, session: str) -> tuple[Covered, ...]:
-        kept = [kept for kept in self._messages if kept.session == session]
+        kept = [kept for kept in self._ever() if kept.session == session]
+        here = {logged.position for logged in self._log}
         found: list[Covered] = []
         for batch, positions in self._batches:
             places = [place for place, each in enumerate(kept) if batch.after < each.seq <= batch.through]
@@ -483,7 +623,7 @@ class MemoryStore:
                         last=kept[last].key,
                         start=first,
                         end=last + 1,
-                        positions=tuple(positions),
+                        positions=tuple(position for position in positions if position in here),
                     )
                 )
         return tuple(found)
@@ -510,10 +650,12 @@ class MemoryStore:
         return iter(found if query.last is None else found[max(len(found) - query.last, 0) :])
 
     def _linked(self, logged: Logged) -> Logged:
-        """The row with the messages it came from, as far as they are there."""
-        kept = self.messages(logged.observation.sources)
+        """The row with the messages it came from, and the rows it was made of, as far as they are there."""
+        kept = [kept for kept in self._ever() if kept.seq in logged.observation.sources]
+        here = {logged.observation.id for logged in self._log}
         linked = replace(
             logged.observation,
+            supports=tuple(row for row in logged.observation.supports if row in here),
             sources=tuple(message.seq for message in kept),
             message_ids=tuple(message.key for message in kept),
         )
@@ -562,7 +704,7 @@ class MemoryStore:
     def _summary(self, seen: _Seen) -> SessionSummary:
         name = seen.session.id
         kept = [kept for kept in self._messages if kept.session == name]
-        instants = sorted(kept.message.at for kept in kept if kept.message.at)
+        instants = sorted(kept.message.at for kept in self._ever() if kept.session == name and kept.message.at)
         return SessionSummary(
             session=seen.session,
             messages=sum(kept.message.is_counted for kept in kept),

@@ -172,7 +172,12 @@ def notated_line(row: Observation, notation: Notation) -> str:
 
 def gone(row: Observation) -> str:
     """What became of a row that is out of sight, in brackets behind it; nothing of one that is in sight."""
-    return "" if row.is_visible else f" ({'superseded' if row.superseded_by else 'dropped'})"
+    return "" if row.is_visible else f" ({state(row)})"
+
+
+def state(row: Observation) -> str:
+    """Whether a row is in sight, or what became of it."""
+    return "in sight" if row.is_visible else "superseded" if row.superseded_by else "dropped"
 
 
 def _is_coloured(colour: Colour) -> bool:

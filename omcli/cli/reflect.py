@@ -35,7 +35,9 @@ def reflect(
     across: Annotated[bool, option("--global", help="Across sessions: what is older than a few days.")] = False,
     meta: Annotated[bool, option("--meta", help="Fold the session's reflections.")] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Only show what would be done.")] = False,
-    again: Annotated[bool, option("--again", help="Also where nothing came of the same rows before.")] = False,
+    again: Annotated[
+        bool, option("--again", help="Also where nothing came of the same rows before, or it was undone.")
+    ] = False,
     min_age: Annotated[
         str | None, option("--min-age", metavar="AGE", help="With --global: younger rows stay, as 3d.")
     ] = None,

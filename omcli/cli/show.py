@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import argument
+from omcli.cli.arguments import argument, option
 from omcli.cli.completion import handles
+from omcli.cli.diagnostics import counted
+from omcli.cli.history import as_dict, came_to
 from omcli.cli.options import Run, with_shared
+from omcli.cli.output import row_line, state
 from omcli.memory.dates import minute
 from omcli.memory.observation import handle
 from omcli.memory.rows import full_row, message, row
 
 if TYPE_CHECKING:
+    from omcli.memory.changes import Traces
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import Observation
 
 EXAMPLES = """\b
 om show 3f9a1c2e
+om show 3f9a1c2e --history
 om show 3f9a1c2e --json | jq -r '.messages[].text'
 """
 
@@ -28,25 +33,59 @@ def show(
         str,
         argument(metavar="ID", help="Of a row (or the end of it, as in the log) or a message.", autocompletion=handles),
     ],
+    *,
+    history: Annotated[
+        bool, option("--history", help="Also the rows that it took the place of or was made of, and what became of it.")
+    ] = False,
 ) -> None:
     """Show a row with the messages it came from, or a message.
 
     `supports` are rows that it was made of; `coverage` tells whether reflections say what it says: none, one (partial)
-    or several (strong).
+    or several (strong); `state` whether it is in sight, superseded or dropped. With --history it is told as well which
+    operation made it and which one took it out of sight, by the numbers of `om history`.
     """
     from omcli.operations import show
 
-    shown = show.show(run.wiring.reading, id_)
+    shown = show.show(run.wiring.reading, id_, with_traces=history)
     if run.json:
-        about = {"coverage": shown.coverage} if shown.coverage else {}
+        about = {"coverage": shown.coverage, "state": state(shown.observation)} if shown.observation else {}
         observation = {"observation": full_row(shown.observation) | about} if shown.observation else {}
-        run.output.document({**observation, "messages": [message(kept) for kept in shown.messages]})
+        traces = {"history": _traces_as_dict(shown.traces)} if shown.traces else {}
+        run.output.document({**observation, **traces, "messages": [message(kept) for kept in shown.messages]})
         return
     if shown.observation is not None:
         _print_row(run, shown.observation)
         run.output.line(f"{'coverage':<13} {shown.coverage}")
+        run.output.line(f"{'state':<13} {state(shown.observation)}")
+        if missing := len(shown.observation.sources) - len(shown.messages):
+            run.talk.note(f"{counted(missing, 'message')} that it came from can't be shown: pruned, or forgotten")
+    if shown.traces is not None:
+        _print_traces(run, shown.traces)
     for kept in shown.messages:
         _print_message(run, kept)
+
+
+def _traces_as_dict(traces: Traces) -> dict[str, object]:
+    rows = {"replaced": traces.replaced, "made_of": traces.made_of, "made_into": traces.made_into}
+    found: dict[str, object] = {name: [full_row(each) for each in some] for name, some in rows.items()}
+    for name, done in (("made_by", traces.made_by), ("hidden_by", traces.hidden_by)):
+        found |= {name: as_dict(done)} if done else {}
+    return found | ({"successor": full_row(traces.successor)} if traces.successor else {})
+
+
+def _print_traces(run: Run, traces: Traces) -> None:
+    for name, done in (("made by", traces.made_by), ("hidden by", traces.hidden_by)):
+        if done is not None:
+            run.output.line(f"{name:<13} {done.verb} {done.number}, {minute(done.at)}: {came_to(done)}")
+    successor = (traces.successor,) if traces.successor else ()
+    made_of = [row for row in traces.made_of if row not in traces.replaced]
+    related = (
+        ("in place of", traces.replaced), ("made of", made_of), ("made into", traces.made_into),
+        ("replaced by", successor),
+    )  # fmt: skip
+    for name, rows in related:
+        for each in rows:
+            run.output.line(f"{name:<13} {row_line(each)}")
 
 
 def _print_row(run: Run, observation: Observation) -> None:

@@ -7,8 +7,12 @@ from enum import StrEnum
 
 from omcli.memory.folding import Scope
 from omcli.memory.observation import TOOL_EVENTS, Observation
+from omcli.memory.patterns import lazily
 from omcli.memory.record import field, record
 from omcli.memory.roles import Dropped
+
+_HALF = lazily("[\ud800-\udfff]")
+"""Of a surrogate pair: stores have U+FFFD in its place."""
 
 
 class Verb(StrEnum):
@@ -34,8 +38,13 @@ class Change:
     """`seq` of messages that are put aside: no tail, no observer and nobody who asks is shown them."""
     forgotten: tuple[str, ...] = ()
     """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again."""
+    along: tuple[str, ...] = ()
+    """Ids of rows that are put aside with those, and leave none: what they took the place of."""
+    titles: tuple[str, ...] = ()
+    """Sessions whose titles are put aside, and leave a tombstone."""
     figures: Mapping[str, object] = field(default_factory=dict)
-    """What it was asked to do and came to, for people."""
+    """What it was asked to do, for people; nothing of what it takes out of sight. The store adds how many `rows`,
+    `messages` and `titles` that were."""
 
 
 @record
@@ -63,7 +72,8 @@ class Recorded:
     @property
     def can_be_undone(self) -> bool:
         """Whether it can be taken back, as far as can be told without the rows."""
-        return self.verb is not Verb.UNDO and self.undone_by is None and self.final_at is None
+        did = self.made or self.hidden or self.messages or self.figures.get("titles")
+        return self.verb is not Verb.UNDO and self.undone_by is None and self.final_at is None and bool(did)
 
 
 @record
@@ -77,12 +87,35 @@ class Erased:
     bytes_after: int
 
 
+@record
+class Traces:
+    """What became of a row, and how it came to be."""
+
+    made_by: Recorded | None = None
+    """The operation that made it; None where it was observed, noted or taken in."""
+    hidden_by: Recorded | None = None
+    """The operation that took it out of sight; None where a later observation did, or nothing has."""
+    replaced: tuple[Observation, ...] = ()
+    """The rows that it took the place of, oldest first."""
+    made_of: tuple[Observation, ...] = ()
+    """The rows that it was made of."""
+    made_into: tuple[Observation, ...] = ()
+    """The rows that were made of it."""
+    successor: Observation | None = None
+    """The row that took its place."""
+
+
 def tombstone(row: Observation) -> str:
     """The digest by which what a row says is known again: 32 hex digits.
 
     What somebody said is the same wherever it is said; what a tool did is another thing in another session.
     """
+    return tombstone_of(row.text, session=row.session if row.type in TOOL_EVENTS else None)
+
+
+def tombstone_of(text: str, *, session: str | None = None) -> str:
+    """The digest of a text, wherever it is said or in one session; case and spaces do not matter."""
     from omcli.memory.message import digest  # noqa: PLC0415 - rows are compared with tombstones where there are some
     from omcli.memory.saying import wording  # noqa: PLC0415
 
-    return digest(row.session if row.type in TOOL_EVENTS else None, wording(row.text))
+    return digest(session, wording(_HALF.sub("\ufffd", text)))

@@ -74,7 +74,7 @@ class Attempt:
     def why_not(self, mark: str) -> str | None:
         """Why rows of this fingerprint need not be tried again; None where they may be."""
         if self.fingerprint == mark and self.is_undone:
-            return f"nothing has changed since the reflection of {self.at} on these rows was undone"
+            return f"the reflection of {self.at} on these rows was undone; `--again` makes another"
         if self.fingerprint == mark and self.is_in_vain:
             return f"nothing has changed since {self.at}, when nothing could be made of these rows"
         if self.figures.get("left") == mark:

@@ -14,8 +14,9 @@ from omcli.memory.session import Session
 if TYPE_CHECKING:  # what reads no file waits for no hash
     from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin
-    from omcli.memory.changes import Change, Erased, Recorded
+    from omcli.memory.changes import Change, Erased, Recorded, Traces
     from omcli.memory.folding import Attempt, Folding, Scope
+    from omcli.memory.retention import Outlined
 
 
 class Lane(StrEnum):
@@ -152,7 +153,7 @@ class Covered:
     end: int
     """The place after the last one."""
     positions: tuple[int, ...]
-    """Of the rows (`Logged.position`), hidden or not."""
+    """Of the rows (`Logged.position`), hidden or not, but none that is put aside."""
 
 
 @record
@@ -300,11 +301,13 @@ class Store(Protocol):
         What is out of sight already, or not there, is not replaced. `used` are ids of rows that mattered: they were
         used `now`. The session gets the `title` where it has none. FAILED records the error and leaves the cursor,
         DEFERRED leaves it as well; both also go for a batch behind the last pending block. Blocks that the cursor has
-        passed are gone. Raises StaleBatch, whatever the outcome, where the cursor is no longer `batch.after`;
-        ValueError for rows or replacements of a batch that is not OBSERVED.
+        passed are gone. A row that is passed over, since what it says was forgotten, takes nobody's place. Raises
+        StaleBatch, whatever the outcome, where the cursor is no longer `batch.after`, and where messages of the batch
+        were put aside meanwhile, or brought back between them; ValueError for rows or replacements of a batch that is
+        not OBSERVED.
 
-        What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those, and a
-        source that names no stored message is left out.
+        What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those; a source
+        that names no message is left out, but not one whose message was put aside or deleted.
         """
 
     def put_block(self, block: Block) -> None:
@@ -336,11 +339,12 @@ class Store(Protocol):
     def snapshot(self, *, now: str) -> str:
         """Copies the whole store to a file of its own and tells its name. Raises CannotCreate, InputOutput."""
 
-    def change(self, change: Change, *, now: str) -> Recorded:
+    def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
         """Takes rows and messages out of sight, all of it or nothing, and gives the operation as it was written down.
 
         With nothing to take out of sight it begins an operation that others are a part of (`Folding.part_of`). A row
-        or a message that is not there is left out.
+        or a message that is not there is left out. `for_good` deletes all of it in the same transaction, rows that are
+        out of sight already as well; `erase` then gives the room back.
         """
 
     def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
@@ -349,23 +353,36 @@ class Store(Protocol):
     def undo(self, number: int | None = None, *, now: str) -> Recorded:
         """Takes an operation back - the last one that can be, where none is named - and gives the undoing.
 
-        What it hid is in sight again, what it made is not, and what it put aside is back where it was. Raises
-        NotUndoable.
+        What it hid is in sight again, what it made is not, and what it put aside is back where it was: a message that
+        waited to be observed waits again, unless what follows it was observed meanwhile. Raises NotUndoable.
         """
 
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
-        """Deletes for good what these prunings and forgettings took out of sight; tombstones and identities stay.
+        """Deletes for good what these prunings and forgettings took out of sight, and gives the room back to the disk.
 
+        With a row go those that it took the place of. Tombstones and identities stay, and of a message its printed id.
+        What was taken back has nothing to delete; for no numbers at all only room is given back. A reflection whose
+        rows were deleted cannot be undone any more.
         A pending block that has one of the messages goes with them: the others are observed again.
-
-        One that was taken back has nothing to delete.
         """
 
     def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         """For each row whether what it says was forgotten: the store passes it over when it is to be kept."""
 
+    def traces(self, observation: str) -> Traces:
+        """What became of the row with this id, and how it came to be."""
+
+    def outline(self, session: str) -> tuple[Outlined, ...]:
+        """The messages of a session without what they say, in order."""
+
+    def every_message(self) -> Iterator[KeptMessage]:
+        """All messages in the order in which they came, those that are put aside as well; read on demand."""
+
     def covered(self, session: str) -> tuple[Covered, ...]:
-        """What the batches of a session covered, in order; a batch whose messages are gone is left out."""
+        """What the batches of a session covered, in order; a batch whose messages are gone is left out.
+
+        Places are among all messages that the session ever had.
+        """
 
     def picture(self, sha256: str) -> bytes | None:
         """The bytes of an image that came with a message, until a batch covers that; None where they are not kept."""

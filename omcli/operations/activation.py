@@ -62,8 +62,8 @@ def rows_of_block(
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
     """What a block comes to now, as drafts and as rows.
 
-    A row is left out whose messages are all gone, and, where the cursor has come into the block, one whose messages it
-    has all passed: what covers them has told it.
+    A row is left out of whose messages one was forgotten while it waited, and, where the cursor has come into the
+    block, one whose messages it has all passed: what covers them has told it.
     """
     cited = {seq for draft in block.observed.drafts for seq in draft.sources}
     keys = {kept.seq: kept.key for kept in workshop.store.messages(cited)}
@@ -72,7 +72,8 @@ def rows_of_block(
     for draft, row_id in zip(block.observed.drafts, block.ids, strict=True):
         sources = tuple(seq for seq in draft.sources if seq in keys)
         is_told = block.begins < block.batch.after and max(draft.sources) <= block.batch.after
-        if sources and not is_told:
+        is_forgotten = any(seq > block.batch.after and seq not in keys for seq in draft.sources)
+        if sources and not is_told and not is_forgotten:
             drafts.append(replace(draft, sources=sources))
             ids.append(row_id)
     return tuple(drafts), rows_of(block.batch, drafts, project=project, workshop=workshop, ids=ids, keys=keys)

@@ -17,7 +17,7 @@ from omcli.observers.given.document import Handed, handed
 from omcli.observers.given.ticket import Ticket, ticket
 from omcli.observers.model.evidence import Evidence
 from omcli.operations.apply_rows import read_by, reflected
-from omcli.operations.drafts import replacements, rows_of
+from omcli.operations.drafts import remembered, replacements, rows_of
 from omcli.operations.observe_session import STANDING_ROWS
 from omcli.operations.reflect import as_folding, made
 from omcli.operations.showing import Showing, belongs, showing
@@ -163,12 +163,13 @@ class _Written:
     ) -> Self:
         """Observations as rows, with what becomes of other rows."""
         batch, project = shown.batch, shown.session.project
-        observations = rows_of(batch, seen.drafts, project=project, workshop=workshop) if batch else ()
+        made = rows_of(batch, seen.drafts, project=project, workshop=workshop) if batch else ()
+        drafts, observations = remembered(seen.drafts, made, workshop.store)
         return cls(
             shown=shown,
             seen=seen,
             rows=observations,
-            replaced=replacements(seen.drafts, observations),
+            replaced=replacements(drafts, observations),
             folding=folding,
             findings=findings,
         )

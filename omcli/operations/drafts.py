@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch, Replacement
+from omcli.memory.ports import Batch, Replacement, Store
 from omcli.memory.record import replace
 from omcli.operations.workshop import Workshop
 
@@ -48,6 +48,22 @@ def as_row(
         generation=generation,
         supports=draft.supports,
     )
+
+
+def remembered(
+    drafts: Sequence[Draft], rows: Sequence[Observation], store: Store
+) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
+    """Drafts and the rows that they become, without those that say what was forgotten."""
+    gone = {row.id for row, is_gone in zip(rows, store.are_forgotten(rows), strict=True) if is_gone}
+    kept = [(draft, _placed_besides(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
+    return tuple(draft for draft, _ in kept), tuple(row for _, row in kept)
+
+
+def _placed_besides(row: Observation, gone: set[str]) -> Observation:
+    """A row that is no detail of one that is not there."""
+    if row.metadata.get(UNDER) not in gone:
+        return row
+    return replace(row, metadata={name: value for name, value in row.metadata.items() if name != UNDER})
 
 
 def rows_of(

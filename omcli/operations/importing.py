@@ -180,20 +180,28 @@ class _Intake:
     def _rows(self, group: Group, place: _Place, ends: list[KeptMessage]) -> list[Observation]:
         """The rows that are not there yet."""
         rows: list[Observation] = []
-        ids: list[str] = []
+        ids: list[str | None] = []
         for entry in group.entries:
             row = self._row(group, entry, place, ends)
             known = place.known(row, is_dated=bool(instant(entry.line.dated)))
-            if known is None and row.text.strip():
-                above = {} if entry.under is None else {UNDER: ids[entry.under]}
+            reason = self._why_not(row)
+            if known is None and reason is None:
+                above = {} if entry.under is None or ids[entry.under] is None else {UNDER: ids[entry.under]}
                 row = replace(row, metadata={**row.metadata, **above})
                 place.note(row)
                 rows.append(row)
             else:
                 self._counts["known"] += known is not None
-                self._skipped.update(["empty"] if known is None else [])
-            ids.append(known or row.id)
+                self._skipped.update([reason] if known is None and reason else [])
+            ids.append(known or (row.id if reason is None else None))
         return rows
+
+    def _why_not(self, row: Observation) -> str | None:
+        """Why a row is not taken in; None where it is."""
+        if not row.text.strip():
+            return "empty"
+        [is_forgotten] = self._workshop.store.are_forgotten([row])
+        return "forgotten" if is_forgotten else None
 
     def _row(self, group: Group, entry: Entry, place: _Place, ends: list[KeptMessage]) -> Observation:
         line, work = entry.line, self._workshop

@@ -12,7 +12,7 @@ from omcli.memory.record import field, record, replace
 from omcli.memory.roles import Observed, Reading
 from omcli.memory.slicing import between
 from omcli.operations.activation import due_blocks, rows_of_block, with_pending_rows
-from omcli.operations.drafts import replacements, rows_of
+from omcli.operations.drafts import remembered, replacements, rows_of
 from omcli.operations.lanes import held
 from omcli.operations.reading import Slices
 from omcli.operations.workshop import Workshop
@@ -168,12 +168,13 @@ def _write(batch: Batch, observed: Observed, project: str | None, workshop: Work
 
 
 def _recorded(batch: Batch, observed: Observed, rows: tuple[Observation, ...], workshop: Workshop) -> Step:
+    drafts, rows = remembered(observed.drafts, rows, workshop.store)
     workshop.store.record(
         batch,
         rows,
         outcome=Outcome.OBSERVED if rows else Outcome.EMPTY,
         now=workshop.clock.now(),
-        replaced=replacements(observed.drafts, rows),
+        replaced=replacements(drafts, rows),
         used=observed.used,
         title=observed.title,
     )

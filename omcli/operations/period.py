@@ -8,8 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 from omcli.memory.dates import instant, spell
 from omcli.memory.errors import BadUsage
 
-_AGO = re.compile(r"([0-9]{1,6})(m|h|d|w)")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGO = re.compile(r"([0-9]{1,6}) ?(m|h|d|w|mo|y|(?:minute|hour|day|week|month|year)s?)")
+_UNITS = {
+    "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1),
+    "mo": timedelta(days=30), "y": timedelta(days=365),
+}  # fmt: skip
+_WORDS = {"minute": "m", "hour": "h", "day": "d", "week": "w", "month": "mo", "year": "y"}
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -17,8 +21,8 @@ def period(since: str | None, until: str | None, *, now: str) -> tuple[str | Non
     """The instants a period begins at and ends before.
 
     Each end is a day (`2026-01-28`, from its first to its last millisecond, UTC), an instant (`2026-01-28T09:30Z`,
-    UTC where it names no zone) or an age (`90m`, `12h`, `7d`, `2w`). Raises BadUsage for what is none of these, for
-    days that do not exist, and for a period that has ended when it begins.
+    UTC where it names no zone) or an age (`90m`, `12h`, `7d`, `2w`, `6mo`, `1y`). Raises BadUsage for what is none of
+    these, for days that do not exist, and for a period that has ended when it begins.
     """
     begins = None if since is None else _end(since, now=now, option="--since", days=0)
     ends = None if until is None else _end(until, now=now, option="--until", days=1)
@@ -27,18 +31,29 @@ def period(since: str | None, until: str | None, *, now: str) -> tuple[str | Non
     return begins, ends
 
 
+def before(text: str, *, now: str, option: str) -> str:
+    """The instant that `text` names, a day by its first millisecond, an age as of now. Raises BadUsage."""
+    return _end(text, now=now, option=option, days=0)
+
+
 def days(age: str) -> float:
     """An age (`3d`, `12h`) in days. Raises BadUsage."""
-    found = _AGO.fullmatch(age)
+    found = _ago(age)
     if found is None:
-        raise BadUsage(f"`{age}` is no age", hint="like 90m, 12h, 3d, 2w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])}) / timedelta(days=1)
+        raise BadUsage(f"`{age}` is no age", hint="like 90m, 12h, 3d, 2w, 6mo")
+    return found / timedelta(days=1)
+
+
+def _ago(text: str) -> timedelta | None:
+    """How long an age is. A month has 30 days, a year 365."""
+    found = _AGO.fullmatch(text)
+    return int(found[1]) * _UNITS[_WORDS.get(found[2].removesuffix("s"), found[2])] if found else None
 
 
 def _end(text: str, *, now: str, option: str, days: int) -> str:
     found = None
-    if ago := _AGO.fullmatch(text):
-        found = _before(now, timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
+    if (ago := _ago(text)) is not None:
+        found = _before(now, ago)
     elif _DAY.fullmatch(text):
         found = _midnight(text, days)
     elif (moment := instant(text)) is not None and not text.isdecimal():
@@ -46,7 +61,7 @@ def _end(text: str, *, now: str, option: str, days: int) -> str:
     if found is None:
         raise BadUsage(
             f"`{option} {text}` is no time",
-            hint="a day (2026-01-28), an instant (2026-01-28T09:30Z) or an age (90m, 12h, 7d, 2w)",
+            hint="a day (2026-01-28), an instant (2026-01-28T09:30Z) or an age (90m, 12h, 7d, 2w, 6mo, 1y)",
         )
     return found
 

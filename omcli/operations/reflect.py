@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 from omcli.memory.budget import reaches
 from omcli.memory.errors import OF_MODELS, OF_REPLIES
@@ -17,6 +18,8 @@ from omcli.operations.drafts import as_row, replacements
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
 from omcli.reflectors.folding import tokens_of
+
+T = TypeVar("T")
 
 
 class Verbatim(StrEnum):
@@ -251,9 +254,12 @@ def made(
     scope: Scope, rows: Sequence[Observation], reflected: Reflected, workshop: Workshop
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
     """What a reflector came to, as rows, and what those take the place of. `rows` are those that it read."""
-    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, workshop) for draft in reflected.reflections)
+    drafts = reflected.reflections
+    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, workshop) for draft in drafts)
+    forgotten = workshop.store.are_forgotten(reflections)
+    drafts, reflections = _without(drafts, forgotten), _without(reflections, forgotten)
     items = _new_items(reflected.items, scope, rows, workshop)
-    replaced = replacements(reflected.reflections, reflections)
+    replaced = replacements(drafts, reflections)
     gone = {replacement.row for replacement in replaced} | {dropped.row for dropped in reflected.dropped}
     stay = [row for row in rows if row.id not in gone]
     before, after = _tokens(rows, workshop), _tokens((*stay, *reflections), workshop)
@@ -273,6 +279,10 @@ def made(
         note=None if came_to_something else "the rows could not be made shorter",
     )
     return reflection, replaced
+
+
+def _without(some: Sequence[T], gone: Sequence[bool]) -> tuple[T, ...]:
+    return tuple(each for each, is_gone in zip(some, gone, strict=True) if not is_gone)
 
 
 def as_folding(
@@ -337,8 +347,9 @@ def _new_items(
         return ()
     known = {_belonging(logged.observation) for logged in workshop.store.log(LogQuery(kinds=(Kind.ITEM,)))}
     fresh = {wording(draft.text): draft for draft in reversed(drafts)}
-    items = (_row(draft, Kind.ITEM, scope, rows, workshop) for draft in reversed(fresh.values()))
-    return tuple(item for item in items if _belonging(item) not in known)
+    items = [_row(draft, Kind.ITEM, scope, rows, workshop) for draft in reversed(fresh.values())]
+    remembered = _without(items, workshop.store.are_forgotten(items))
+    return tuple(item for item in remembered if _belonging(item) not in known)
 
 
 def _belonging(item: Observation) -> tuple[str | None, str]:

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from omcli.memory.changes import Traces
 from omcli.memory.errors import UnknownId
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Store
 from omcli.memory.record import record
-
-
-class Coverage(StrEnum):
-    """How well a row is covered by reflections: by none, by one, or by several."""
-
-    NONE = "none"
-    PARTIAL = "partial"
-    STRONG = "strong"
-
-    @classmethod
-    def of(cls, reflections: int) -> Coverage:
-        """The coverage by so many."""
-        return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
+from omcli.memory.retention import Coverage
 
 
 @record
@@ -32,9 +19,11 @@ class Shown:
     messages: tuple[KeptMessage, ...]
     coverage: Coverage | None = None
     """Of a row."""
+    traces: Traces | None = None
+    """What became of it and how it came to be, where that was asked for."""
 
 
-def show(store: Store, reference: str) -> Shown:
+def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
     """What an id or its short form names: a row, else a message. Raises UnknownId for none and for several."""
     try:
         observation = store.observation(reference)
@@ -47,4 +36,5 @@ def show(store: Store, reference: str) -> Shown:
         observation=observation,
         messages=store.messages(observation.sources),
         coverage=Coverage.of(store.support(observation.id)),
+        traces=store.traces(observation.id) if with_traces else None,
     )

@@ -134,6 +134,22 @@ class ContextSettings:
 
 
 @record
+class RetentionSettings:
+    """What `om consolidate` leaves in sight; `om prune` is told with every run."""
+
+    older_than: Days | None = None
+    """Rows older than so many days go; None: none do."""
+    keep_last: int | None = None
+    """Of a session's rows the newest so many stay."""
+    max_tokens: Tokens | None = None
+    """Of a session's rows what matters least goes until they have no more tokens than that."""
+    keep_sessions: int | None = None
+    """Rows of so many sessions stay, those that were active last."""
+    raw_older_than: Days | None = None
+    """Messages older than so many days go, as far as they were observed."""
+
+
+@record
 class ModelSettings:
     """A model, and who answers in its place. Without a provider of its own the reflector's is the observer's."""
 
@@ -215,6 +231,7 @@ class Settings:
     observe: ObserveSettings = ObserveSettings()
     reflect: ReflectSettings = ReflectSettings()
     context: ContextSettings = ContextSettings()
+    retention: RetentionSettings = RetentionSettings()
     observer: ModelSettings = ModelSettings()
     reflector: ModelSettings = ModelSettings(temperature=0.0)
     tools: ToolSettings = ToolSettings()

@@ -16,10 +16,11 @@ DEFAULTS = Settings(db=Path())
 """What holds where nobody says anything, but for the store."""
 SECTIONS: Mapping[str, Any] = {
     name: getattr(DEFAULTS, name)
-    for name in ("observe", "reflect", "context", "observer", "reflector", "tools", "provider", "limits")
+    for name in ("observe", "reflect", "context", "retention", "observer", "reflector", "tools", "provider", "limits")
 }
 """The keys with a dot begin with one of these."""
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "reflector.images"}
+_PRIVATE = frozenset({"limits", "prices", "provider", "retention"})
 _UNSET = frozenset({"unlimited", "unset"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
@@ -35,7 +36,8 @@ def shown(of: Settings) -> dict[str, object]:
 def toml(key: str, value: object) -> str:
     """A value of `shown` as a configuration file says it."""
     if value is None:
-        return f'"{"unlimited" if KEYS[key].startswith(("int", "Tokens")) or key.startswith("limits.") else "unset"}"'
+        is_limit = KEYS[key].startswith(("int", "Tokens", "Days")) or key.startswith("limits.")
+        return '"unlimited"' if is_limit else '"unset"'
     return _toml(value)
 
 
@@ -81,11 +83,9 @@ KEYS: Mapping[str, str] = _kinds()
 
 
 def is_private(key: str) -> bool:
-    """Whether a project may not say what this is: endpoints, commands, paths, and what the user lets models cost."""
+    """Whether a project may not say what this is: endpoints, commands, paths, costs, and what is kept of everything."""
     section, _, name = key.partition(".")
-    return (
-        KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in {"limits", "prices", "provider"}
-    )
+    return KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in _PRIVATE
 
 
 def meaning(key: str, said: object, *, whole: int, folder: Path | None = None) -> object:

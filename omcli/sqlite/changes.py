@@ -1,17 +1,15 @@
-"""Operations in the store: what is taken out of sight in one piece, taken back, or deleted for good."""
+"""Operations in the store: what is taken out of sight in one piece, and taken back."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
 
 from omcli.memory.changes import Change, Recorded, Verb
+from omcli.memory.dates import minute
 from omcli.memory.errors import NotUndoable
 from omcli.memory.folding import Ending, Scope
-from omcli.sqlite import observations, rows, sessions, tombstones
+from omcli.sqlite import aside, erasing, observations, rows, sessions
 
-_UNDONE = "undone"
-"""Why a row is out of sight that an operation made which was taken back."""
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
 """An operation and its parts."""
 
@@ -46,45 +44,25 @@ def note(
     )
 
 
-def change(connection: sqlite3.Connection, change: Change, *, now: str) -> int:
-    """Takes rows and messages out of sight, and gives the number of the operation."""
+def change(connection: sqlite3.Connection, change: Change, *, now: str, for_good: bool) -> Recorded:
+    """Takes rows and messages out of sight, or deletes them, and gives the operation."""
     number = note(connection, change.verb, change.scope, now=now, figures=rows.compact_json(dict(change.figures)))
     for dropped in change.dropped:
         observations.drop(connection, dropped, now=now, hidden_by=number)
-    _put_messages_aside(connection, change.messages, number)
-    for row in change.forgotten:
-        _forget(connection, row, number)
-    return number
-
-
-def _put_messages_aside(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
-    """What is put aside already is from now on by this operation."""
-    columns = _columns(connection, "messages")
-    asked = "seq IN (SELECT value FROM json_each(?))"
-    which = rows.compact_json(list(seqs))
-    connection.execute(f"UPDATE aside_messages SET put_by = ? WHERE {asked}", (number, which))
-    connection.execute(
-        f"INSERT INTO aside_messages ({columns}, put_by) SELECT {columns}, ? FROM messages WHERE {asked}",
-        (number, which),
-    )
-    connection.execute(f"DELETE FROM messages WHERE {asked}", (which,))
-
-
-def _forget(connection: sqlite3.Connection, reference: str, number: int) -> None:
-    """Puts a row aside, with its links, and leaves its tombstone."""
-    found = observations.at(connection, reference)
-    if found is None:
-        return
-    columns = _columns(connection, "observations")
-    connection.execute(
-        f"INSERT INTO aside_observations ({columns}, sources, supports, put_by) SELECT {columns},"
-        " (SELECT json_group_array(message) FROM observation_sources WHERE observation = position),"
-        " (SELECT json_group_array(supported) FROM observation_supports WHERE observation = position),"
-        " ? FROM observations WHERE position = ?",
-        (number, found.position),
-    )
-    connection.execute("DELETE FROM observations WHERE position = ?", (found.position,))
-    tombstones.leave(connection, found.observation, operation=number)
+    aside.put_messages(connection, change.messages, number)
+    aside.put_rows(connection, change.forgotten, number, is_said=True)
+    aside.put_rows(connection, change.along, number, is_said=False)
+    titles = aside.put_titles(connection, change.titles, number)
+    done = recorded(connection, number)
+    if change.verb in (Verb.PRUNE, Verb.FORGET):
+        hidden = done.hidden
+        if for_good:
+            besides = [rows.packed(dropped.row) for dropped in change.dropped]
+            hidden, _ = erasing.erase(connection, [number], now=now, besides=besides)
+        # Rows may be deleted some day: then it is told from these.
+        figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
+        rows.update(connection, "operations", {"figures": rows.compact_json(figures)}, number=number)
+    return recorded(connection, number)
 
 
 def history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Recorded, ...]:
@@ -102,7 +80,7 @@ def undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Rec
     undone = _to_undo(connection, number)
     _check_stands_alone(connection, undone.number)
     undoing = note(connection, Verb.UNDO, undone.scope, now=now, figures=rows.compact_json({"undoes": undone.number}))
-    values = {"number": undone.number, "undoing": undoing, "now": now, "undone": _UNDONE}
+    values = {"number": undone.number, "undoing": undoing, "now": now, "undone": aside.UNDONE}
     connection.execute(
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
     )
@@ -116,8 +94,7 @@ def undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Rec
         f" WHERE made_by IN {_PARTS} AND visible",
         values,
     )
-    _bring_messages_back(connection, undone.number)
-    _bring_rows_back(connection, undone.number, now=now)
+    aside.bring_back(connection, undone.number, now=now)
     return recorded(connection, undoing)
 
 
@@ -134,7 +111,7 @@ def _to_undo(connection: sqlite3.Connection, number: int | None) -> Recorded:
     if found.undone_by is not None:
         raise NotUndoable(f"operation {number} was undone by {found.undone_by}")
     if found.final_at is not None:
-        raise NotUndoable(f"what operation {number} took out of sight was deleted at {found.final_at}")
+        raise NotUndoable(f"rows or messages of operation {number} were deleted for good at {minute(found.final_at)}")
     if found.verb is Verb.UNDO:
         raise NotUndoable(f"operation {number} is an undo itself", hint="run again what it took back")
     return found
@@ -154,71 +131,6 @@ def _check_stands_alone(connection: sqlite3.Connection, number: int) -> None:
         raise NotUndoable(
             f"operation {later} has changed what operation {number} made", hint=f"undo {later} first: `om undo {later}`"
         )
-
-
-def _bring_messages_back(connection: sqlite3.Connection, number: int) -> None:
-    columns = _columns(connection, "messages")
-    connection.execute(
-        f"INSERT INTO messages ({columns}) SELECT {columns} FROM aside_messages WHERE put_by = ? ORDER BY seq",
-        (number,),
-    )
-    connection.execute("DELETE FROM aside_messages WHERE put_by = ?", (number,))
-
-
-def _bring_rows_back(connection: sqlite3.Connection, number: int, *, now: str) -> None:
-    """Rows come back as they were; where what hid or made one was undone meanwhile, as that left the others."""
-    columns = _columns(connection, "observations")
-    came = connection.execute(
-        "SELECT position, sources, supports FROM aside_observations WHERE put_by = ?", (number,)
-    ).fetchall()
-    connection.execute(
-        f"INSERT INTO observations ({columns}) SELECT {columns} FROM aside_observations WHERE put_by = ?"
-        " ORDER BY position",
-        (number,),
-    )
-    connection.execute("DELETE FROM aside_observations WHERE put_by = ?", (number,))
-    for position, sources, supports in came:
-        for table, column, linked in (
-            ("observation_sources", "message", sources),
-            ("observation_supports", "supported", supports),
-        ):
-            connection.execute(
-                f"INSERT INTO {table} (observation, {column}) SELECT ?, value FROM json_each(?)", (position, linked)
-            )
-    which = rows.compact_json([position for position, _, _ in came])
-    undone = "(SELECT number FROM operations WHERE undone_by IS NOT NULL)"
-    connection.execute(
-        "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = 1"
-        f" WHERE position IN (SELECT value FROM json_each(?)) AND hidden_by IN {undone}",
-        (which,),
-    )
-    connection.execute(
-        "UPDATE observations SET dropped_at = ?, reason = ?, visible = 0"
-        f" WHERE position IN (SELECT value FROM json_each(?)) AND made_by IN {undone} AND visible",
-        (now, _UNDONE, which),
-    )
-
-
-def erase(connection: sqlite3.Connection, numbers: Iterable[int], *, now: str) -> tuple[int, int]:
-    """Deletes what prunings and forgettings took out of sight; gives how many rows and messages that were.
-
-    Bookmarks go as well, and blocks that were made of it: what they carry may tell of it.
-    """
-    erased_rows = erased_messages = 0
-    for number in numbers:
-        for table, column in (("observations", "hidden_by"), ("aside_observations", "put_by")):
-            gone = connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
-            erased_rows += gone.rowcount
-        connection.execute(
-            "DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM aside_messages AS m WHERE m.put_by = ?"
-            " AND m.session = blocks.session AND m.seq > blocks.after AND m.seq <= blocks.through)",
-            (number,),
-        )
-        erased_messages += connection.execute("DELETE FROM aside_messages WHERE put_by = ?", (number,)).rowcount
-        connection.execute("UPDATE operations SET final_at = ? WHERE number = ? AND undone_by IS NULL", (now, number))
-    if erased_rows or erased_messages:
-        connection.execute("DELETE FROM bookmarks")
-    return erased_rows, erased_messages
 
 
 def recorded(connection: sqlite3.Connection, number: int) -> Recorded:
@@ -260,8 +172,3 @@ def _from_row(row: sqlite3.Row) -> Recorded:
         undone_by=row["undone_by"],
         final_at=row["final_at"],
     )
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> str:
-    """The columns of a table, whatever later steps have added."""
-    return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))

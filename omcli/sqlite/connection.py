@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 
-from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput
+from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput, StoreLocked
 from omcli.sqlite.failures import is_busy, is_unopenable
 from omcli.sqlite.migrate import check_version, migrate
 
@@ -136,7 +136,13 @@ def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
             time.sleep(0.01)
         else:
             break
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # somebody reads what was there before
+        if time.monotonic() > deadline:
+            raise StoreLocked(
+                "what was deleted may still stand in the store's files: another process is reading them",
+                hint="run `om prune --hard` once it is done",
+            )
+        time.sleep(0.01)
 
 
 def size(path: Path) -> int:

@@ -11,17 +11,17 @@ from omcli.sqlite import messages
 
 
 def covered(connection: sqlite3.Connection, *, session: int) -> tuple[Covered, ...]:
-    """The stretches that batches covered, in order; one whose messages are gone is left out."""
+    """The stretches that batches covered, in order; places are among all messages that the session ever had."""
     batches = connection.execute(
         "SELECT number, after, through FROM batches WHERE session = ? AND lane = ? AND outcome IN (?, ?)"
         " ORDER BY after",
         (session, Lane.OBSERVE, Outcome.OBSERVED, Outcome.EMPTY),
     ).fetchall()
-    seqs = [seq for (seq,) in connection.execute("SELECT seq FROM messages WHERE session = ? ORDER BY seq", (session,))]
+    seqs = messages.of_session(connection, session)
     ends = {row["number"]: (bisect_right(seqs, row["after"]), bisect_right(seqs, row["through"])) for row in batches}
     held = {number: (start, end) for number, (start, end) in ends.items() if start < end}
     outer = {seqs[place] for start, end in held.values() for place in (start, end - 1)}
-    keys = {kept.seq: kept.key for kept in messages.by_seq(connection, outer)}
+    keys = messages.keys(connection, outer)
     positions: dict[int, list[int]] = defaultdict(list)
     for number, position in connection.execute(
         "SELECT batch, position FROM observations WHERE session = ? AND batch IS NOT NULL ORDER BY position", (session,)

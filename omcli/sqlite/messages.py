@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from omcli.memory.batching import Waiting, batch_length
-from omcli.memory.errors import UnknownId
+from omcli.memory.errors import StaleBatch, UnknownId
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.ports import Batch, Incoming, Lane, Pending
 from omcli.memory.session import Session
 from omcli.sqlite import lanes, rows
+
+if TYPE_CHECKING:
+    from omcli.memory.retention import Outlined
 
 _ASKED_AT_ONCE = 500
 """Values in one statement; SQLite may be built for no more than 999."""
@@ -74,17 +78,36 @@ def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, se
     for at in range(0, len(asked), _ASKED_AT_ONCE):
         some = asked[at : at + _ASKED_AT_ONCE]
         found = connection.execute(
-            "SELECT i.identity, i.message, m.session FROM identities AS i LEFT JOIN messages AS m ON m.seq = i.message"
+            "SELECT i.identity, i.message, coalesce(m.session, a.session) FROM identities AS i"
+            " LEFT JOIN messages AS m ON m.seq = i.message LEFT JOIN aside_messages AS a ON a.seq = i.message"
             f" WHERE i.identity IN ({', '.join('?' * len(some))})",
             some,
         )
         known = {identity: (seq, of) for identity, seq, of in found}
         places = (known.get(identity, (None, session)) for identity in some)
         expected += [seq for seq, of in places if of == session]
-    first = connection.execute(
-        "SELECT seq FROM messages WHERE session = ? ORDER BY seq LIMIT ?", (session, len(expected))
+    first = of_session(connection, session, limit=len(expected))
+    return all(seq == wanted for seq, wanted in zip(first, expected, strict=False))
+
+
+def of_session(connection: sqlite3.Connection, session: int, *, limit: int = -1) -> list[int]:
+    """`seq` of the first messages that a session ever had, or of all, those that are put aside as well."""
+    found = connection.execute(
+        "SELECT seq FROM messages WHERE session = :session"
+        " UNION ALL SELECT seq FROM aside_messages WHERE session = :session ORDER BY 1 LIMIT :limit",
+        {"session": session, "limit": limit},
     )
-    return all(seq == wanted for (seq,), wanted in zip(first, expected, strict=False))
+    return [seq for (seq,) in found]
+
+
+def keys(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, str]:
+    """The printed ids of messages, of those that are put aside as well."""
+    asked = "SELECT seq, coalesce(key, id) FROM {} WHERE seq IN (SELECT value FROM json_each(:which))"
+    found = connection.execute(
+        f"{asked.format('messages')} UNION ALL {asked.format('aside_messages')}",
+        {"which": rows.compact_json(list(seqs))},
+    )
+    return dict(found.fetchall())
 
 
 def next_length(
@@ -103,6 +126,33 @@ def length_up_to(connection: sqlite3.Connection, *, session: int, after: int, th
         "SELECT count(*), max(seq) FROM messages WHERE session = ? AND seq > ? AND seq <= ?", (session, after, through)
     ).fetchone()
     return count if last == through else 0
+
+
+def check_whole(connection: sqlite3.Connection, batch: Batch, *, session: int) -> None:
+    """Raises StaleBatch where a batch does not hold the messages, all of them and no other, that it would cover."""
+    there = connection.execute(
+        "SELECT seq FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
+        (session, batch.after, batch.through),
+    )
+    if [seq for (seq,) in there] != [kept.seq for kept in batch.messages]:
+        raise StaleBatch(
+            f"messages of session {batch.session} were forgotten, or brought back, while they were observed",
+            hint="nothing was lost; run it again for what is left",
+        )
+
+
+def outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined, ...]:
+    """The messages of a session without what they say, in order."""
+    from omcli.memory.retention import Outlined  # noqa: PLC0415 - for pruning only
+
+    after = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    found = connection.execute(
+        "SELECT seq, at, role, call_id, agent FROM messages WHERE session = ? ORDER BY seq", (session,)
+    )
+    return tuple(
+        Outlined(seq=seq, at=at, role=Role(role), call_id=call_id, is_main=agent is None, is_covered=seq <= after)
+        for seq, at, role, call_id, agent in found
+    )
 
 
 def batch(connection: sqlite3.Connection, session: Session, *, number: int, after: int, length: int) -> Batch:
@@ -222,6 +272,13 @@ def by_key(connection: sqlite3.Connection, key: str) -> KeptMessage:
 def after(connection: sqlite3.Connection, seq: int, *, limit: int) -> tuple[KeptMessage, ...]:
     """The messages of all sessions that follow a `seq`, at most `limit`."""
     return _select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (seq, limit))
+
+
+def aside_after(connection: sqlite3.Connection, seq: int, *, limit: int) -> tuple[KeptMessage, ...]:
+    """The same of those that are put aside, and not deleted."""
+    aside = rows.MESSAGE.replace("FROM messages", "FROM aside_messages")
+    found = connection.execute(f"SELECT {aside} WHERE m.seq > ? AND NOT m.erased ORDER BY m.seq LIMIT ?", (seq, limit))
+    return tuple(map(rows.kept_message, found))
 
 
 def _select(connection: sqlite3.Connection, clauses: str, values: rows.Values) -> tuple[KeptMessage, ...]:

@@ -62,11 +62,21 @@ def _link_supports(connection: sqlite3.Connection, position: int, supports: Iter
 
 
 def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_by: int | None = None) -> None:
-    """Hides a row behind the one that replaces it; one that is out of sight already stays as it is."""
+    """Hides a row behind the one that replaces it; one that is out of sight already stays as it is.
+
+    So it does where the other is not there: what it says was forgotten.
+    """
     rows.execute(
         connection,
-        f"UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible",
-        (rows.packed(replacement.by), replacement.reason, hidden_by, *_identity(replacement.row)),
+        f"UPDATE observations SET superseded_by = ?, reason = ?, hidden_by = ?, visible = 0 WHERE {_OF_ID} AND visible"
+        f" AND EXISTS (SELECT 1 FROM observations WHERE {_OF_ID})",
+        (
+            rows.packed(replacement.by),
+            replacement.reason,
+            hidden_by,
+            *_identity(replacement.row),
+            *_identity(replacement.by),
+        ),
     )
 
 
@@ -110,6 +120,27 @@ def support(connection: sqlite3.Connection, reference: str) -> int:
     ).fetchone()
     assert isinstance(number, int)
     return number
+
+
+def traces(connection: sqlite3.Connection, reference: str) -> tuple[int | None, int | None, Sequence[Observation]]:
+    """The operations that made and hid a row, and the rows it took the place of, oldest first."""
+    made_by, hidden_by = connection.execute(
+        f"SELECT made_by, hidden_by FROM observations WHERE {_OF_ID}", _identity(reference)
+    ).fetchone()
+    replaced = _select(connection, "WHERE o.superseded_by = ? ORDER BY o.position", (rows.packed(reference),))
+    return made_by, hidden_by, [logged.observation for logged in replaced]
+
+
+def linked(connection: sqlite3.Connection, reference: str, *, made_of: bool) -> tuple[Observation, ...]:
+    """The rows that the row with this id was made of, or those that were made of it."""
+    mine, theirs = ("observation", "supported") if made_of else ("supported", "observation")
+    found = _select(
+        connection,
+        f"WHERE o.position IN (SELECT {theirs} FROM observation_supports WHERE {mine} ="
+        f" (SELECT position FROM observations WHERE {_OF_ID})) ORDER BY o.position",
+        _identity(reference),
+    )
+    return tuple(logged.observation for logged in found)
 
 
 def _identity(reference: str) -> tuple[bytes, bytes]:
@@ -276,13 +307,15 @@ def _with_supports(connection: sqlite3.Connection, read: list[Logged]) -> Iterat
 
 
 def _sources(connection: sqlite3.Connection, positions: Iterable[int]) -> Mapping[int, Sequence[tuple[int, str]]]:
-    """For each row the messages it came from, as far as they are still there: `seq` and printed id."""
+    """For each row the messages it came from, those that are put aside as well: `seq` and printed id."""
     sources: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    of_them = (
+        "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l JOIN {} AS m"
+        " ON m.seq = l.message WHERE l.observation IN (SELECT value FROM json_each(:which))"
+    )
     for position, seq, key in connection.execute(
-        "SELECT l.observation, m.seq, coalesce(m.key, m.id) FROM observation_sources AS l"
-        " JOIN messages AS m ON m.seq = l.message WHERE l.observation IN (SELECT value FROM json_each(?))"
-        " ORDER BY l.observation, m.seq",
-        (rows.compact_json(list(positions)),),
+        f"{of_them.format('messages')} UNION ALL {of_them.format('aside_messages')} ORDER BY 1, 2",
+        {"which": rows.compact_json(list(positions))},
     ):
         sources[position].append((seq, key))
     return sources

@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from omcli.memory.ports import Lane, SessionSummary, StoreStatus
+from omcli.memory.record import replace
 from omcli.memory.session import Session
-from omcli.sqlite import lanes, rows
+from omcli.sqlite import lanes, rows, tombstones
 
 _PENDING = """
     (SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
@@ -56,6 +57,8 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
     """Keeps what is known about a session together with what was known before, and gives its number."""
     place = numbered(connection, session.id)
     known = find(connection, session.id)
+    if tombstones.is_forgotten_title(connection, session.title):
+        session = replace(session, title=None)
     if known is None:
         rows.update(connection, "sessions", {**rows.session_columns(session), "seen_at": now}, number=place)
     elif (merged := known.merged(session)) != known:
@@ -64,7 +67,9 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
 
 
 def entitle(connection: sqlite3.Connection, session: int, title: str) -> None:
-    """Gives a session a title, where it has none."""
+    """Gives a session a title, where it has none and this one was not forgotten."""
+    if tombstones.is_forgotten_title(connection, title):
+        return
     rows.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
 
 

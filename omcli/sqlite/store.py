@@ -41,9 +41,10 @@ from omcli.sqlite.migrate import MIGRATIONS, steps
 if TYPE_CHECKING:
     from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin
-    from omcli.memory.changes import Change, Erased, Recorded
+    from omcli.memory.changes import Change, Erased, Recorded, Traces
     from omcli.memory.folding import Attempt, Folding, Scope
     from omcli.memory.model import Call, Rung, Spent
+    from omcli.memory.retention import Outlined
 
 
 def _some(messages: Iterable[Incoming], chosen: Iterable[bool]) -> Iterator[Incoming]:
@@ -153,6 +154,7 @@ class SqliteStore:
         with self._writing() as connection:
             session = session_table.numbered(connection, batch.session)
             lanes.advance(connection, batch, session=session, lane=Lane.OBSERVE, outcome=outcome)
+            message_table.check_whole(connection, batch, session=session)
             lanes.drop_passed_blocks(connection, session=session)
             if folding is not None:
                 from omcli.sqlite import foldings
@@ -193,12 +195,12 @@ class SqliteStore:
         with self._writing() as connection:
             foldings.fold(connection, folding, now=now)
 
-    def change(self, change: Change, *, now: str) -> Recorded:
+    def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
         """Takes rows and messages out of sight, in one piece."""
         from omcli.sqlite import changes
 
         with self._writing() as connection:
-            return changes.recorded(connection, changes.change(connection, change, now=now))
+            return changes.change(connection, change, now=now, for_good=for_good)
 
     def undo(self, number: int | None = None, *, now: str) -> Recorded:
         """Takes an operation back."""
@@ -210,12 +212,12 @@ class SqliteStore:
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
         """Deletes for good, and gives the room back to the disk."""
         from omcli.memory.changes import Erased
-        from omcli.sqlite import changes
+        from omcli.sqlite import erasing
         from omcli.sqlite.connection import size, vacuum
 
         before = size(self._path)
         with self._writing() as connection:
-            rows, messages = changes.erase(connection, numbers, now=now)
+            rows, messages = erasing.erase(connection, numbers, now=now)
         with explained(self._path, wait=self._wait):
             vacuum(self._connection, wait=self._wait)
         return Erased(rows=rows, messages=messages, bytes_before=before, bytes_after=size(self._path))
@@ -403,14 +405,7 @@ class SqliteStore:
 
     def stored_texts(self) -> Iterator[Message | Observation]:
         """Every message, then every visible row, in pages like the log."""
-        seq = 0
-        while True:
-            with self._reading() as connection:
-                page = message_table.after(connection, seq, limit=_PAGE)
-            yield from (kept.message for kept in page)
-            if len(page) < _PAGE:
-                break
-            seq = page[-1].seq
+        yield from (kept.message for kept in self._pages(message_table.after))
         yield from (logged.observation for logged in self.log(LogQuery()))
 
     def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
@@ -436,6 +431,48 @@ class SqliteStore:
         """How many rows were made of one."""
         with self._reading() as connection:
             return observation_table.support(connection, observation)
+
+    def traces(self, observation: str) -> Traces:
+        """What became of a row."""
+        from omcli.memory.changes import Traces
+        from omcli.sqlite import changes
+
+        with self._reading() as connection:
+            row = observation_table.find(connection, observation)
+            made_by, hidden_by, replaced = observation_table.traces(connection, row.id)
+            successor = row.superseded_by and observation_table.at(connection, row.superseded_by)
+            return Traces(
+                made_by=changes.recorded(connection, made_by) if made_by else None,
+                hidden_by=changes.recorded(connection, hidden_by) if hidden_by else None,
+                replaced=tuple(replaced),
+                made_of=observation_table.linked(connection, row.id, made_of=True),
+                made_into=observation_table.linked(connection, row.id, made_of=False),
+                successor=successor.observation if successor else None,
+            )
+
+    def outline(self, session: str) -> tuple[Outlined, ...]:
+        """What a session's messages are."""
+        with self._reading() as connection:
+            number = session_table.number(connection, session)
+            return message_table.outline(connection, session=number) if number is not None else ()
+
+    def every_message(self) -> Iterator[KeptMessage]:
+        """All messages, in pages like the log."""
+        from heapq import merge
+
+        yield from merge(
+            self._pages(message_table.after), self._pages(message_table.aside_after), key=lambda kept: kept.seq
+        )
+
+    def _pages(self, read: Callable[..., tuple[KeptMessage, ...]]) -> Iterator[KeptMessage]:
+        seq = 0
+        while True:
+            with self._reading() as connection:
+                page = read(connection, seq, limit=_PAGE)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            seq = page[-1].seq
 
     def snapshot(self, *, now: str) -> str:
         """Copies the store beside it."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omcli.memory.context_pack import Choice
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Batch, TokenCounter
+    from omcli.memory.retention import Rules
     from omcli.memory.roles import Observed
     from omcli.memory.transcript import Transcript
     from omcli.operations.clock import Clock
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Surroundings
 
 
+_LONGEST_AGO = 30_000
+"""Days: before that there are no instants."""
 _MUCH = 10
 """Times what a model is shown that is observed at once where it is shown only the newest."""
 
@@ -178,6 +181,13 @@ class Wiring:
         return None if sizes[0] is None else sum(size or 0 for size in sizes)
 
     @property
+    def backups(self) -> tuple[Path, ...]:
+        """Copies of the store beside it, by name."""
+        import glob
+
+        return tuple(sorted(self.settings.db.parent.glob(f"{glob.escape(self.settings.db.name)}.*.bak")))
+
+    @property
     def schema_version(self) -> int:
         """The schema that stores are read and written in; an older one is brought up to it."""
         from omcli.sqlite.migrate import steps
@@ -306,6 +316,22 @@ class Wiring:
             late_from=said.precompute_late_from,
             messages=said.chunk_messages,
         )
+
+    def retention(self) -> Rules:
+        """What is to be kept, as the settings say; they may say nothing (`Rules.is_empty`)."""
+        from omcli.memory.retention import Rules
+
+        said = self.settings.retention
+        return Rules(
+            before=self._days_ago(said.older_than),
+            keep_last=said.keep_last,
+            max_tokens=said.max_tokens,
+            keep_sessions=said.keep_sessions,
+            messages_before=self._days_ago(said.raw_older_than),
+        )
+
+    def _days_ago(self, days: float | None) -> str | None:
+        return None if days is None else self.clock.later(-min(days, _LONGEST_AGO) * 86_400)
 
     def studio(self, workshop: Workshop) -> Studio:
         """What reflecting works with, by the model that is named for it, or by rules. Raises as `observing` does."""

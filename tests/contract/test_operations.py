@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from omcli.memory.changes import Change, Recorded, Verb
-from omcli.memory.errors import NotUndoable, UnknownId
+from omcli.memory.errors import NotUndoable, StaleBatch, UnknownId
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
+from omcli.memory.message import Role
 from omcli.memory.observation import Kind, Observation, Source, Type
 from omcli.memory.ports import LogQuery, Outcome, Replacement, Store
 from omcli.memory.record import replace
 from omcli.memory.roles import Dropped
-from tests.material import COUNTER, LATER, NOW, row, said, session
+from omcli.sqlite.store import SqliteStore
+from tests.contract.test_stores_agree import IN_MEMORY
+from tests.fakes import MemoryStore
+from tests.material import COUNTER, LATER, NOW, call, row, said, session
 
 SCOPE = Scope(session="s")
 LATEST = "2026-03-02T12:00:00.000Z"
@@ -33,7 +42,7 @@ def keep(store: Store, *words: str) -> list[int]:
 def observe(store: Store, *rows: Observation) -> None:
     batch = store.unobserved("s", max_tokens=1000)
     assert batch is not None
-    store.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+    store.record(batch, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=NOW)
 
 
 def some(store: Store, *numbers: int) -> list[Observation]:
@@ -219,9 +228,120 @@ class TestForgetting:
         store.undo(pruned.number, now=LATEST)
         assert [kept.message.text for kept in store.tail("s", max_tokens=1000)] == ["two"]
 
+    def test_what_goes_along_comes_back_with_it_and_may_be_said_again(self, store: Store) -> None:
+        rows = some(store, 1, 2)
+        done = store.change(Change(verb=Verb.FORGET, forgotten=(rows[0].id,), along=(rows[1].id,)), now=LATER)
+        assert (done.hidden, done.figures["rows"]) == (2, 2)
+        assert store.are_forgotten(rows) == (True, False)
+        store.undo(now=LATEST)
+        assert texts(store) == ["row 1", "row 2"]
+
+    def test_a_title_is_taken_and_not_given_again(self, store: Store) -> None:
+        known = replace(session(), title="The harbour code")
+        store.append(known, [said("one")], counter=COUNTER, now=NOW)
+        done = store.change(Change(verb=Verb.FORGET, titles=("s", "nobody")), now=LATER)
+        assert done.figures["titles"] == 1
+        store.append(replace(known, title="the  HARBOUR code"), [said("two")], counter=COUNTER, now=LATER)
+        batch = store.unobserved("s", max_tokens=10)
+        assert batch is not None
+        store.record(batch, (), outcome=Outcome.EMPTY, now=LATER, title="The harbour code")
+        found = store.session("s")
+        assert found is not None
+        assert found.title is None
+        store.undo(now=LATEST)
+        assert store.session("s") == known
+
+    def test_a_row_that_says_what_was_forgotten_takes_nobodys_place(self, store: Store) -> None:
+        old, forgotten = some(store, 1, 2)
+        forget(store, forgotten)
+        keep(store, "hello")
+        batch = store.unobserved("s", max_tokens=10)
+        assert batch is not None
+        again = row(3, text="row 2")
+        store.record(
+            batch,
+            [again],
+            outcome=Outcome.OBSERVED,
+            now=LATER,
+            replaced=[Replacement(row=old.id, by=again.id, reason="x")],
+        )
+        reflect(store, row(4, text="row 2"), old)
+        assert texts(store, hidden=True) == ["row 1"]
+        assert texts(store) == ["row 1"]
+
+    def test_a_batch_of_which_messages_were_forgotten_or_came_back_is_stale(self, store: Store) -> None:
+        """F1: what was shown is what is covered."""
+        seqs = keep(store, "one", "two", "three")
+        shown = store.unobserved("s", max_tokens=1000)
+        assert shown is not None
+        forget(store, messages=(seqs[1],))
+        for outcome in (Outcome.EMPTY, Outcome.FAILED, Outcome.DEFERRED):
+            with pytest.raises(StaleBatch):
+                store.record(shown, (), outcome=outcome, now=LATER)
+        less = store.unobserved("s", max_tokens=1000)
+        assert less is not None
+        assert [kept.message.text for kept in less.messages] == ["one", "three"]
+        store.undo(now=LATEST)
+        with pytest.raises(StaleBatch):
+            store.record(less, (), outcome=Outcome.EMPTY, now=LATER)
+        store.record(shown, (), outcome=Outcome.EMPTY, now=LATER)
+        assert store.pending("s").messages == 0
+
+    def test_places_are_counted_with_what_was_put_aside_and_a_session_begins_with_it(self, store: Store) -> None:
+        seqs = keep(store, "one", "two", "three")
+        observe(store, row(1, sources=tuple(seqs)))
+        before = store.covered("s")
+        done = prune(store, messages=tuple(seqs[:2]))
+        assert store.covered("s") == before
+        assert store.begins_with("s", [said("one").identity])
+        assert not store.begins_with("s", [said("three").identity])
+        store.erase([done.number], now=LATEST)
+        assert store.covered("s") == before
+        assert not store.begins_with("s", [said("three").identity])
+
 
 class TestErasing:
     """Deleting for good."""
+
+    def test_rows_go_on_to_cite_messages_that_were_deleted(self, store: Store) -> None:
+        """T54: sources intact."""
+        seqs = keep(store, "one", "two")
+        kept = row(1, text="row 1", sources=tuple(seqs))
+        store.add(kept)
+        done = prune(store, messages=(seqs[0],))
+        for _ in range(2):
+            found = store.observation(kept.id)
+            assert (found.sources, found.message_ids) == (tuple(seqs), ("k-one", "k-two"))
+            assert [each.message.text for each in store.messages(seqs)] == ["two"]
+            store.erase([done.number], now=LATEST)
+        assert [each.message.text for each in store.every_message()] == ["two"]
+
+    def test_a_change_for_good_deletes_at_once_what_it_names(self, store: Store) -> None:
+        """Rows that are out of sight already as well; that operation then can't be taken back any more."""
+        old = some(store, 1, 2)
+        reflect(store, row(3, text="both"), *old)
+        dropped = tuple(Dropped(row=each.id, reason="pruned") for each in (old[0], row(3)))
+        done = store.change(Change(verb=Verb.PRUNE, dropped=dropped), now=LATER, for_good=True)
+        assert texts(store, hidden=True) == [], "what the reflection took the place of goes with it"
+        assert (done.final_at, done.figures["rows"]) == (LATER, 3)
+        [_, reflected] = store.history()
+        assert reflected.final_at == LATER
+        with pytest.raises(NotUndoable):
+            store.undo(now=LATEST)
+
+    def test_a_pruning_of_which_some_rows_were_deleted_can_be_taken_back_for_the_others(self, store: Store) -> None:
+        rows = some(store, 1, 2)
+        prune(store, *rows)
+        dropped = (Dropped(row=rows[0].id, reason="pruned"),)
+        store.change(Change(verb=Verb.PRUNE, dropped=dropped), now=LATER, for_good=True)
+        store.undo(now=LATEST)
+        assert texts(store) == ["row 2"]
+
+    def test_erasing_nothing_deletes_nothing(self, store: Store) -> None:
+        prune(store, *some(store, 1))
+        assert (store.erase((), now=LATEST).rows, store.erase((4711,), now=LATEST).rows) == (0, 0)
+        store.undo(now=LATEST)
+        assert texts(store) == ["row 1"]
 
     def test_what_was_taken_out_of_sight_is_gone_and_does_not_come_back(self, store: Store) -> None:
         """F16: cursors, identities and tombstones stay."""
@@ -248,6 +368,104 @@ class TestErasing:
         store.undo(now=LATEST)
         assert store.erase([done.number], now=LATEST).rows == 0
         assert texts(store) == ["row 1"]
+
+
+def test_the_traces_of_a_row_tell_how_it_came_to_be_and_what_became_of_it(store: Store) -> None:
+    """S0.40."""
+    old = some(store, 1, 2)
+    reflect(store, row(3, text="both"), *old)
+    [reflected] = store.history()
+    done = prune(store, row(3))
+    made = store.traces(row(3).id)
+    assert (made.made_by, made.hidden_by) == (reflected, done)
+    assert [each.text for each in made.made_of] == ["row 1", "row 2"]
+    assert [each.text for each in made.replaced] == ["row 1", "row 2"]
+    assert (made.made_into, made.successor) == ((), None)
+    source = store.traces(old[0].id)
+    assert (source.made_by, source.hidden_by) == (None, reflected)
+    assert source.successor is not None
+    assert source.successor.text == "both"
+    assert [each.text for each in source.made_into] == ["both"]
+    with pytest.raises(UnknownId):
+        store.traces(row(9).id)
+
+
+def test_the_outline_of_a_session_is_all_its_messages_without_what_they_say(store: Store) -> None:
+    keep(store, "one", "two")
+    observe(store)
+    store.append(session(), [call("x"), said("three", agent="side", at=LATER)], counter=COUNTER, now=NOW)
+    assert [(each.role, each.call_id, each.at, each.is_main, each.is_covered) for each in store.outline("s")] == [
+        (Role.USER, None, None, True, True),
+        (Role.USER, None, None, True, True),
+        (Role.CALL, "x", None, True, False),
+        (Role.USER, None, LATER, False, False),
+    ]
+    assert store.outline("nobody") == ()
+
+
+def test_every_message_is_read_in_order_also_what_is_put_aside(store: Store) -> None:
+    seqs = keep(store, "one", "two", "three")
+    forget(store, messages=(seqs[1],))
+    assert [kept.message.text for kept in store.every_message()] == ["one", "two", "three"]
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["prune", "forget", "reflect", "undo", "title"]),
+        st.sets(st.integers(0, 5), min_size=1, max_size=3),
+        st.integers(1, 8),
+    ),
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "memory"])
+@given(changes=CHANGES)
+@settings(max_examples=60, deadline=None)
+def test_whatever_was_done_undoing_all_of_it_ends_where_it_began(kind: str, changes: list[Any]) -> None:
+    """C20: rows, messages, titles and what is forgotten, to the byte."""
+    with ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory(dir=IN_MEMORY))
+        store: Store = MemoryStore()
+        if kind == "sqlite":
+            store = opened.enter_context(SqliteStore.open(Path(folder) / "om.db", wait=1))
+        store.append(
+            replace(session(), title="Tides"), [said(f"m {number}") for number in range(6)], counter=COUNTER, now=NOW
+        )
+        batch = store.unobserved("s", max_tokens=1000)
+        assert batch is not None
+        seqs = [kept.seq for kept in batch.messages]
+        observe(store, *(row(number, text=f"row {number}", sources=(seqs[number],)) for number in range(6)))
+        before = all_of(store)
+        for at, (what, chosen, number) in enumerate(changes):
+            with suppress(NotUndoable, StaleBatch):
+                do(store, what, chosen, number, at=at, seqs=seqs)
+        with suppress(NotUndoable):
+            while True:
+                store.undo(now=LATEST)
+        assert all_of(store) == before
+        assert not any(store.are_forgotten([row(number, text=f"row {number}") for number in range(6)]))
+
+
+def do(store: Store, what: str, chosen: set[int], number: int, *, at: int, seqs: list[int]) -> None:
+    some_rows = [row(each) for each in chosen]
+    if what == "prune":
+        prune(store, *some_rows, messages=tuple(seqs[each] for each in chosen))
+    elif what == "forget":
+        forget(store, *some_rows, messages=tuple(seqs[each] for each in chosen))
+    elif what == "reflect":
+        seen = [logged.observation for logged in store.log(LogQuery())][:3]
+        reflect(store, row(100 + at, text=f"folded {at}"), *seen)
+    elif what == "undo":
+        store.undo(number, now=LATEST)
+    else:
+        store.change(Change(verb=Verb.FORGET, titles=("s",)), now=LATER)
+
+
+def all_of(store: Store) -> object:
+    """What anybody sees of a store."""
+    rows = list(store.log(LogQuery()))
+    return rows, store.tail("s", max_tokens=1000), store.session("s"), store.covered("s")[0].start, store.outline("s")
 
 
 def test_history_is_the_newest_first_without_what_came_to_nothing(store: Store) -> None:

@@ -37,10 +37,13 @@ CREATE TABLE aside_messages (
     tokens     INTEGER NOT NULL,
     counter    TEXT NOT NULL,
     text       TEXT NOT NULL,
-    put_by     INTEGER NOT NULL REFERENCES operations (number)
+    put_by     INTEGER NOT NULL REFERENCES operations (number),
+    erased     INTEGER NOT NULL DEFAULT 0     -- 1: deleted for good. What is left is a stub that rows go on to cite: its
+                                              -- number, session, role and id.
 ) STRICT;
 
 CREATE INDEX aside_messages_of ON aside_messages (put_by);
+CREATE INDEX aside_messages_of_session ON aside_messages (session, seq);
 CREATE INDEX aside_messages_by_key ON aside_messages (substr(coalesce(key, id), -8));
 
 -- Rows that are forgotten: out of the log altogether, with what they were linked to. The columns of `observations` likewise.
@@ -80,7 +83,15 @@ CREATE TABLE aside_observations (
 CREATE INDEX aside_observations_of ON aside_observations (put_by);
 CREATE INDEX aside_observations_by_handle ON aside_observations (substr(id, 13), id);
 
--- What must not come back: digests of what forgotten rows say. One that was written by hand may say it all the same. They
+-- Titles of sessions that told what was forgotten.
+CREATE TABLE aside_titles (
+    session INTEGER NOT NULL REFERENCES sessions (number),
+    title   TEXT NOT NULL,
+    put_by  INTEGER NOT NULL REFERENCES operations (number),
+    PRIMARY KEY (put_by, session)
+) STRICT, WITHOUT ROWID;
+
+-- What must not come back: digests of what forgotten rows and titles say. One that was written by hand may say it all the same. They
 -- outlive the rows, and count as long as the operation was not taken back.
 CREATE TABLE tombstones (
     digest    BLOB NOT NULL CHECK (length(digest) = 16),

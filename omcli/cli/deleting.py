@@ -1,0 +1,53 @@
+"""Deleting for good: nobody does so without having said it, and everybody is told what came of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from omcli.cli.arguments import Declared, option
+from omcli.cli.diagnostics import Ended, counted
+from omcli.cli.options import Run, is_typed
+from omcli.memory.errors import BadUsage
+
+if TYPE_CHECKING:
+    from omcli.memory.changes import Erased
+
+_REFUSED = 1
+
+
+def named_yes() -> Declared:
+    """`--yes`."""
+    return option("--yes", "-y", help="Delete for good without being asked.")
+
+
+def confirm(run: Run, what: str, *, is_sure: bool) -> None:
+    """Asks whether `what` is to be deleted for good. Raises BadUsage where nobody can be asked; Ended for a no."""
+    if is_sure:
+        return
+    if not is_typed() or sys.stderr is None or not sys.stderr.isatty():
+        raise BadUsage(f"`--hard` deletes {what} for good", hint="say `--yes`, or see with `--dry-run` what that is")
+    sys.stderr.write(f"Delete {what} for good? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        run.talk.note("nothing was deleted")
+        raise Ended(_REFUSED)
+
+
+def tell(run: Run, erased: Erased) -> None:
+    """Says how much room was given back, and which copies may hold yet what was deleted."""
+    freed = max(0, erased.bytes_before - erased.bytes_after)
+    run.talk.report(f"{freed} bytes freed: the store had {erased.bytes_before}, and has {erased.bytes_after}")
+    if copies := run.wiring.backups:
+        names = ", ".join(path.name for path in copies)
+        run.talk.note(f"{counted(len(copies), 'backup')} beside the store may still hold it: {names}")
+
+
+def as_dict(run: Run, erased: Erased) -> dict[str, object]:
+    """The same as JSON output has it."""
+    return {
+        "bytes_before": erased.bytes_before,
+        "bytes_after": erased.bytes_after,
+        "bytes_freed": max(0, erased.bytes_before - erased.bytes_after),
+        "backups": [str(path) for path in run.wiring.backups],
+    }

@@ -1,0 +1,122 @@
+"""`om forget`: have something out of memory, and keep it out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli import deleting
+from omcli.cli.arguments import argument, option
+from omcli.cli.completion import handles
+from omcli.cli.diagnostics import Ended, counted
+from omcli.cli.options import Run, named_session, resolved, with_shared
+from omcli.memory.errors import BadUsage
+from omcli.memory.observation import handle
+from omcli.memory.rows import full_row, message
+
+if TYPE_CHECKING:
+    from omcli.operations.forget import Forgotten
+
+EXAMPLES = """\b
+om forget 3f9a1c2e
+om forget --match "the harbour code" --dry-run
+om forget --match "the harbour code" --derived --hard --yes
+"""
+
+_NOTHING = 1
+
+
+@with_shared(without=["counter"])
+def forget(
+    run: Run,
+    ids: Annotated[
+        list[str] | None,
+        argument(metavar="[ID]...", help="Of rows, as in the log, or of messages.", autocompletion=handles),
+    ] = None,
+    *,
+    match: Annotated[
+        str | None, option("--match", metavar="TEXT", help="All rows and messages that contain this, in any case.")
+    ] = None,
+    session: Annotated[str | None, named_session("With --match: of this session.")] = None,
+    project: Annotated[str | None, option("--project", metavar="DIR", help="With --match: of this project.")] = None,
+    derived: Annotated[bool, option("--derived", help="Also rows that were made of it, step by step.")] = False,
+    hard: Annotated[bool, option("--hard", help="Delete it for good.")] = False,
+    yes: Annotated[bool, deleting.named_yes()] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
+) -> None:
+    """Forget rows and messages: nothing shows them any more, and what they say is not taken in again.
+
+    What somebody said is forgotten wherever it is said again in the same words, by observing, reflecting or importing;
+    what a tool did in its session alone. What you write down yourself with `om note` is taken all the same. A title
+    that tells it goes as well. `om undo` brings it all back, until --hard, here or of `om prune`, deletes it.
+
+    Rows that were made of what is forgotten, and messages that it came from, may tell it yet: they are named, and go
+    as well with --derived, or by their ids. Exit 1 if there is nothing to forget.
+    """
+    from omcli.operations.forget import Wanted, forget
+
+    if bool(ids) is (match is not None):
+        raise BadUsage("say what to forget: ids, or `--match TEXT`", hint="`om forget 3f9a1c2e`")
+    if match is None and (session is not None or project is not None):
+        raise BadUsage("`--session` and `--project` go with `--match`")
+    if run.is_disabled("nothing is forgotten"):
+        return
+    wanted = Wanted(ids=tuple(ids or ()), match=match, session=session, project=resolved(project), with_derived=derived)
+    if hard and not dry_run:
+        would_be = forget(run.wiring.reading, wanted, clock=run.wiring.clock, dry_run=True)
+        deleting.confirm(run, _in_words(would_be), is_sure=yes)
+    store = run.wiring.reading if dry_run else run.wiring.store
+    found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run, for_good=hard)
+    _print(run, found, dry_run=dry_run)
+    if found.is_empty:
+        raise Ended(_NOTHING)
+
+
+def _print(run: Run, found: Forgotten, *, dry_run: bool) -> None:
+    if run.json:
+        erased = {} if found.erased is None else deleting.as_dict(run, found.erased)
+        run.output.document({**_as_dict(found), **erased, "dry_run": dry_run})
+    else:
+        for row in found.rows:
+            run.output.row(row)
+        for kept in found.messages:
+            run.output.line(f"{kept.key} {kept.session}: {kept.message.role}")
+    _report(run, found, dry_run=dry_run)
+    if found.erased is not None:
+        deleting.tell(run, found.erased)
+
+
+def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
+    if found.is_empty:
+        run.talk.note("there is nothing of it")
+        return
+    if dry_run:
+        run.talk.report(f"would go: {_in_words(found)}")
+    elif found.erased is not None:
+        run.talk.report(f"{_in_words(found)} deleted")
+    elif found.done is not None:
+        run.talk.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` brings that back")
+    if found.telling:
+        names = " ".join(handle(row.id) for row in found.telling)
+        run.talk.note(f"made of it, and may tell it yet (`--derived` takes that along): {names}")
+    if found.sources:
+        names = " ".join(kept.key for kept in found.sources)
+        run.talk.note(f"messages that it came from, and may tell it yet: {names}")
+
+
+def _in_words(found: Forgotten) -> str:
+    rows = len(found.rows) + len(found.along)
+    counts = ((rows, "row"), (len(found.messages), "message"), (len(found.titles), "title"))
+    return ", ".join(counted(number, noun) for number, noun in counts if number) or "nothing"
+
+
+def _as_dict(found: Forgotten) -> dict[str, object]:
+    operation = {"operation": found.done.number} if found.done else {}
+    return {
+        **operation,
+        "rows": [full_row(row) for row in found.rows],
+        "along": [full_row(row) for row in found.along],
+        "messages": [message(kept) for kept in found.messages],
+        "titles": list(found.titles),
+        "telling": [full_row(row) for row in found.telling],
+        "sources": [kept.key for kept in found.sources],
+    }

@@ -1,0 +1,199 @@
+"""`om prune`: take out of sight what is old, or too much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli import deleting
+from omcli.cli.arguments import option
+from omcli.cli.diagnostics import counted
+from omcli.cli.options import LARGEST, Run, named_session, with_shared
+from omcli.cli.output import row_line
+from omcli.memory.errors import BadUsage
+from omcli.memory.rows import full_row
+
+if TYPE_CHECKING:
+    from omcli.memory.retention import Rules
+    from omcli.operations.prune import Pruned
+
+EXAMPLES = """\b
+om prune --older-than 90d --keep-last 200 --dry-run
+om prune --keep-sessions 20
+om prune --raw --older-than 30d
+om prune --hard
+"""
+
+
+@with_shared()
+def prune(
+    run: Run,
+    *,
+    older_than: Annotated[
+        str | None, option("--older-than", metavar="TIME", help="Rows dated before: 90d, 6w, 3mo, 2026-01-01.")
+    ] = None,
+    keep_last: Annotated[
+        int | None, option("--keep-last", metavar="N", min=0, help="Of every session all rows but the newest N.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        option("--max-tokens", metavar="N", min=0, help="Of every session what matters least, down to N tokens."),
+    ] = None,
+    keep_sessions: Annotated[
+        int | None, option("--keep-sessions", metavar="N", min=0, help="All rows but of the N sessions active last.")
+    ] = None,
+    raw: Annotated[bool, option("--raw", help="With --older-than: observed messages, and no rows.")] = False,
+    session: Annotated[str | None, named_session("Only this session.")] = None,
+    cross: Annotated[
+        bool, option("--cross", help="Rows across sessions, which otherwise stay, and no others.")
+    ] = False,
+    protected: Annotated[
+        bool, option("--protected", help="Also rows that are pinned, standing instructions or open.")
+    ] = False,
+    hard: Annotated[bool, option("--hard", help="Delete for good; alone: all that was pruned and forgotten.")] = False,
+    yes: Annotated[bool, deleting.named_yes()] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
+) -> None:
+    """Take rows or messages out of sight, by their age or where they are too many.
+
+    A row goes if any of the rules says so. Pinned rows and standing instructions stay, and where rows or tokens are
+    counted open tasks and problems as well; --max-tokens drops what reflections tell, then low rows, then medium ones,
+    the oldest first, and never what is high, open or in force. Rows across sessions stay unless --cross names them.
+
+    `om undo` brings back what was pruned, until --hard deletes it. Of messages only those go that were observed.
+    """
+    from omcli.memory.retention import Rules
+
+    at = None if older_than is None else _instant(run, older_than)
+    rules = Rules(
+        before=None if raw else at,
+        keep_last=_most(keep_last),
+        max_tokens=_most(max_tokens),
+        keep_sessions=_most(keep_sessions),
+        messages_before=at if raw else None,
+        session=session,
+        is_across=cross,
+        spares_none=protected,
+    )
+    _check(rules, is_raw=raw)
+    if rules.is_empty and not hard:
+        raise BadUsage(
+            "nothing says what goes", hint="`--older-than 90d`, `--keep-last N`, `--max-tokens N`, `--keep-sessions N`"
+        )
+    if rules.is_empty and (session is not None or cross or protected):
+        raise BadUsage("`--hard` alone deletes all that was pruned and forgotten", hint="say what is to go beside it")
+    if run.is_disabled("nothing is pruned"):
+        return
+    if rules.is_empty:
+        _erase(run, is_sure=yes, dry_run=dry_run)
+        return
+    _prune(run, rules, for_good=hard, is_sure=yes, dry_run=dry_run)
+
+
+def _instant(run: Run, older_than: str) -> str:
+    from omcli.operations.period import before
+
+    return before(older_than, now=run.wiring.clock.now(), option="--older-than")
+
+
+def _check(rules: Rules, *, is_raw: bool) -> None:
+    """Raises BadUsage for rules that do not go together."""
+    if is_raw and (rules.messages_before is None or rules.is_about_rows or rules.is_across or rules.spares_none):
+        raise BadUsage("`--raw` goes with `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
+    if rules.keep_sessions is not None and (rules.session is not None or rules.is_across):
+        raise BadUsage("`--keep-sessions` is for all sessions", hint="leave `--session` and `--cross` out")
+    if rules.is_across and rules.session is not None:
+        raise BadUsage("rows across sessions are of no single session", hint="leave `--session` or `--cross` out")
+
+
+def _most(number: int | None) -> int | None:
+    return None if number is None else min(number, LARGEST)
+
+
+def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:
+    from omcli.operations.prune import prune
+
+    def pruned(*, dry_run: bool) -> Pruned:
+        store = run.wiring.reading if dry_run else run.wiring.store
+        return prune(store, rules, counter=run.counter, clock=run.wiring.clock, dry_run=dry_run, for_good=for_good)
+
+    if rules.session is not None and not _is_known(run, rules.session):
+        run.talk.note(f"there is no session `{rules.session}`; `om sessions` lists them")
+    if for_good and not dry_run:
+        deleting.confirm(run, _in_words(pruned(dry_run=True)), is_sure=is_sure)
+    found = pruned(dry_run=dry_run)
+    if run.json:
+        erased = {} if found.erased is None else deleting.as_dict(run, found.erased)
+        run.output.document({**_as_dict(found), **erased, "dry_run": dry_run})
+        return
+    reasons = {dropped.row: dropped.reason for dropped in found.dropped}
+    for row in found.rows:
+        run.output.line(f"{row_line(row)} ({reasons[row.id]})")
+    for name, seqs in found.messages.items():
+        run.output.line(f"{name}: {counted(len(seqs), 'message')}")
+    _report(run, found, dry_run=dry_run)
+
+
+def _is_known(run: Run, session: str) -> bool:
+    from omcli.memory.ports import LogQuery
+
+    store = run.wiring.reading
+    return store.session(session) is not None or any(store.log(LogQuery(session=session, last=1)))
+
+
+def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
+    if found.is_empty:
+        run.talk.note("nothing to prune")
+    elif dry_run:
+        run.talk.report(f"would go: {_in_words(found)}")
+    elif found.erased is not None:
+        run.talk.report(f"{_in_words(found)} deleted")
+    else:
+        number = found.done.number if found.done else ""
+        run.talk.report(f"{_in_words(found)} pruned; `om undo {number}` brings that back")
+    if found.erased is not None:
+        deleting.tell(run, found.erased)
+
+
+def _in_words(found: Pruned) -> str:
+    messages = sum(map(len, found.messages.values()))
+    parts = [f"{counted(len(found.rows), 'row')} of {found.tokens} tokens"] if found.rows or not messages else []
+    parts += [counted(messages, "message")] if messages else []
+    where = f" in {counted(found.sessions, 'session')}" if found.sessions else ""
+    return f"{', '.join(parts)}{where}"
+
+
+def _as_dict(found: Pruned) -> dict[str, object]:
+    reasons = {dropped.row: dropped.reason for dropped in found.dropped}
+    operation = {"operation": found.done.number} if found.done else {}
+    return {
+        **operation,
+        "pruned": len(found.rows),
+        "messages": sum(map(len, found.messages.values())),
+        "sessions": found.sessions,
+        "tokens": found.tokens,
+        "rows": [full_row(row) | {"reason": reasons[row.id]} for row in found.rows],
+        "messages_by_session": {name: len(seqs) for name, seqs in found.messages.items()},
+    }
+
+
+def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
+    """Deletes all that was pruned and forgotten."""
+    from omcli.operations.prune import erase, waiting
+
+    found = waiting(run.wiring.reading)
+    rows, messages = sum(done.hidden for done in found), sum(done.messages for done in found)
+    what = f"{counted(rows, 'row')} and {counted(messages, 'message')} of {counted(len(found), 'operation')}"
+    counts: dict[str, object] = {"operations": [done.number for done in found], "deleted": rows, "messages": messages}
+    if dry_run:
+        if run.json:
+            run.output.document({**counts, "dry_run": True})
+        run.talk.report(f"would be deleted: {what}")
+        return
+    deleting.confirm(run, what, is_sure=is_sure)
+    erased = erase(run.wiring.store, clock=run.wiring.clock)
+    counts |= {"deleted": erased.rows, "messages": erased.messages}
+    if run.json:
+        run.output.document({**counts, **deleting.as_dict(run, erased), "dry_run": False})
+        return
+    run.talk.report(f"{counted(erased.rows, 'row')} and {counted(erased.messages, 'message')} deleted")
+    deleting.tell(run, erased)

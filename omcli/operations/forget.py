@@ -1,0 +1,194 @@
+"""Forgetting: rows and messages are put aside, and what they say is not taken in again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+
+from omcli.memory.changes import Change, Erased, Recorded, Verb
+from omcli.memory.errors import BadUsage, UnknownId
+from omcli.memory.folding import Scope
+from omcli.memory.message import KeptMessage
+from omcli.memory.observation import Observation
+from omcli.memory.ports import LogQuery, Store
+from omcli.memory.record import record, replace
+from omcli.memory.rows import json_line
+from omcli.memory.saying import says, wording
+from omcli.operations.clock import Clock
+
+
+@record
+class Wanted:
+    """What is to be forgotten: rows and messages by their ids, or all that contain a text."""
+
+    ids: tuple[str, ...] = ()
+    match: str | None = None
+    """Case and spaces do not matter."""
+    session: str | None = None
+    """Narrows `match`."""
+    project: str | None = None
+    with_derived: bool = False
+    """Also rows that were made of those, of whatever was made of them, and so on."""
+
+
+@record
+class Forgotten:
+    """What was forgotten, or would be."""
+
+    rows: tuple[Observation, ...]
+    """In the log's order."""
+    messages: tuple[KeptMessage, ...]
+    titles: tuple[str, ...]
+    """Sessions whose title tells it."""
+    along: tuple[Observation, ...] = ()
+    """What the rows had taken the place of: it goes with them."""
+    telling: tuple[Observation, ...] = ()
+    """Rows in sight that were made of it, and may tell it yet."""
+    sources: tuple[KeptMessage, ...] = ()
+    """Messages that the rows came from, and that may tell it yet."""
+    done: Recorded | None = None
+    """The operation; None where nothing was done."""
+    erased: Erased | None = None
+    """What room was given back, where it was to be deleted for good."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing of it."""
+        return not (self.rows or self.messages or self.titles)
+
+
+def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False, for_good: bool = False) -> Forgotten:
+    """Puts rows and messages aside, in one operation, or with `for_good` deletes them; `dry_run` only finds them.
+
+    Raises UnknownId for an id that names nothing, or several things, and BadUsage where nothing is named.
+    """
+    found = _found(store, wanted)
+    if dry_run:
+        return found
+    if not found.is_empty:
+        change = Change(
+            verb=Verb.FORGET,
+            scope=Scope(session=wanted.session),
+            messages=tuple(kept.seq for kept in found.messages),
+            forgotten=tuple(row.id for row in found.rows),
+            along=tuple(row.id for row in found.along),
+            titles=found.titles,
+        )
+        found = replace(found, done=store.change(change, now=clock.now(), for_good=for_good))
+    return replace(found, erased=store.erase((), now=clock.now())) if for_good else found
+
+
+def _found(store: Store, wanted: Wanted) -> Forgotten:
+    if wanted.match is not None and not wording(wanted.match):
+        raise BadUsage("`--match` is empty")
+    log = [logged.observation for logged in store.log(LogQuery(hidden=True))]
+    if wanted.match is None:
+        rows, messages = _named(store, wanted.ids, log)
+    else:
+        rows, messages = _matching(store, wanted, wording(wanted.match), log)
+    seqs = {kept.seq for kept in messages}
+    derived = _derived({row.id for row in rows}, seqs, log)
+    if wanted.with_derived:
+        rows = [row for row in log if row.id in derived or row in rows]
+    gone = {row.id for row in rows}
+    along = _replaced_by(gone, log)
+    return Forgotten(
+        rows=tuple(rows),
+        messages=tuple(messages),
+        titles=tuple(_titles(store, wanted, rows, messages)),
+        along=tuple(row for row in log if row.id in along),
+        telling=tuple(row for row in log if row.id in derived - gone - along and row.is_visible),
+        sources=store.messages({seq for row in rows for seq in row.sources} - seqs),
+    )
+
+
+def _named(store: Store, ids: Iterable[str], log: Iterable[Observation]) -> tuple[list[Observation], list[KeptMessage]]:
+    rows: set[str] = set()
+    messages: dict[int, KeptMessage] = {}
+    for reference in ids:
+        try:
+            rows.add(store.observation(reference).id)
+        except UnknownId as no_row:
+            kept = _message(store, reference)
+            if kept is None:
+                raise no_row from None
+            messages[kept.seq] = kept
+    return [row for row in log if row.id in rows], [messages[seq] for seq in sorted(messages)]
+
+
+def _message(store: Store, key: str) -> KeptMessage | None:
+    """The message with a printed id, also if it was pruned. Raises UnknownId for several."""
+    found = [kept for kept in store.every_message() if kept.key == key]
+    return store.message(key) if len(found) > 1 else next(iter(found), None)
+
+
+def _matching(
+    store: Store, wanted: Wanted, text: str, log: Iterable[Observation]
+) -> tuple[list[Observation], list[KeptMessage]]:
+    def is_there(session: str | None, project: str | None) -> bool:
+        return wanted.session in (None, session) and wanted.project in (None, project)
+
+    projects = {summary.session.id: summary.session.project for summary in store.sessions()}
+    rows = [row for row in log if is_there(row.session, row.project) and any(text in wording(p) for p in _parts(row))]
+    messages = [
+        kept
+        for kept in store.every_message()
+        if is_there(kept.session, projects.get(kept.session)) and text in wording(kept.message.text)
+    ]
+    return rows, messages
+
+
+def _parts(row: Observation) -> Iterator[str]:
+    """All that a row says."""
+    yield row.text
+    yield from row.tags
+    if row.metadata:
+        yield json_line(dict(row.metadata))
+
+
+def _derived(rows: set[str], messages: set[int], log: Iterable[Observation]) -> set[str]:
+    """Ids of the rows that were made of rows or messages, or took their place, however many steps later."""
+    found: set[str] = set()
+    successors = {row.id: row.superseded_by for row in log}
+    while True:
+        of_it = rows | found
+        places = {successors.get(row) for row in of_it}
+        more = {
+            row.id for row in log if of_it & set(row.supports) or messages & set(row.sources) or row.id in places
+        } - of_it
+        if not more:
+            return found
+        found |= more
+
+
+def _replaced_by(rows: set[str], log: Iterable[Observation]) -> set[str]:
+    """Ids of the rows that rows took the place of, in however many steps, but for what these were made of."""
+    made_of = {row.id: set(row.supports) for row in log}
+    found: set[str] = set()
+    while more := {
+        row.id
+        for row in log
+        if row.superseded_by in rows | found and row.id not in made_of.get(row.superseded_by or "", ())
+    } - (rows | found):
+        found |= more
+    return found
+
+
+def _titles(
+    store: Store, wanted: Wanted, rows: Iterable[Observation], messages: Iterable[KeptMessage]
+) -> Iterator[str]:
+    """Sessions whose title contains the text, or tells what one of the rows or messages does."""
+    rows, messages = list(rows), list(messages)
+    for session in map(attrgetter("session"), store.sessions()):
+        title = session.title
+        if title is None:
+            continue
+        if wanted.match is not None:
+            is_meant = wanted.session in (None, session.id) and wanted.project in (None, session.project)
+            tells = is_meant and wording(wanted.match) in wording(title)
+        else:
+            tells = any(row.session == session.id and says(title, row.text) for row in rows) or any(
+                kept.session == session.id and wording(title) in wording(kept.message.text) for kept in messages
+            )
+        if tells:
+            yield session.id

@@ -1,0 +1,132 @@
+"""Pruning: rows and messages leave sight by rules, and come back by `om undo` unless they were deleted for good."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from omcli.memory.changes import Change, Erased, Recorded, Verb
+from omcli.memory.folding import Scope
+from omcli.memory.observation import Observation
+from omcli.memory.ports import LogQuery, SessionSummary, Store, TokenCounter
+from omcli.memory.record import field, fields_of, record, replace
+from omcli.memory.retention import Pool, Rules, is_across, messages_to_go, rows_to_go
+from omcli.memory.roles import Dropped
+from omcli.operations.clock import Clock
+from omcli.reflectors.folding import tokens_of
+
+
+@record
+class Pruned:
+    """What left sight, or would."""
+
+    dropped: tuple[Dropped, ...] = ()
+    rows: tuple[Observation, ...] = ()
+    """The same rows, in the same order."""
+    messages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """`seq` of messages, by session."""
+    sessions: int = 0
+    """How many sessions rows or messages left sight of."""
+    tokens: int = 0
+    """Of the rows that were in sight, by the counter that was asked for."""
+    done: Recorded | None = None
+    """The operation; None where nothing was done."""
+    erased: Erased | None = None
+    """What room was given back, where rows were to be deleted for good."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing goes."""
+        return not (self.dropped or self.messages)
+
+
+def prune(
+    store: Store, rules: Rules, *, counter: TokenCounter, clock: Clock, dry_run: bool = False, for_good: bool = False
+) -> Pruned:
+    """Takes out of sight what the rules say, in one operation; `for_good` deletes it.
+
+    `for_good` also takes rows that are out of sight already, by their age or with their session, and gives the room
+    back to the disk. `dry_run` changes nothing. What others take out of sight meanwhile stays as they left it.
+    """
+    found = _planned(store, rules, counter=counter, for_good=for_good)
+    if dry_run:
+        return found
+    if not found.is_empty:
+        found = replace(found, done=_change(store, rules, found, clock=clock, for_good=for_good))
+    # Also where nothing goes: a run that was killed may have left room that was not given back.
+    return replace(found, erased=store.erase((), now=clock.now())) if for_good else found
+
+
+def _change(store: Store, rules: Rules, found: Pruned, *, clock: Clock, for_good: bool) -> Recorded:
+    change = Change(
+        verb=Verb.PRUNE,
+        scope=Scope(session=rules.session),
+        dropped=found.dropped,
+        messages=tuple(seq for seqs in found.messages.values() for seq in seqs),
+        figures={name: value for name, value in fields_of(rules).items() if value is not None and value is not False},
+    )
+    return store.change(change, now=clock.now(), for_good=for_good)
+
+
+def erase(store: Store, *, clock: Clock) -> Erased:
+    """Deletes for good all that prunings and forgettings took out of sight, and gives the room back to the disk."""
+    return store.erase([done.number for done in waiting(store)], now=clock.now())
+
+
+def waiting(store: Store) -> tuple[Recorded, ...]:
+    """The prunings and forgettings that can be taken back yet, newest first."""
+    return tuple(done for done in store.history() if done.verb in (Verb.PRUNE, Verb.FORGET) and done.can_be_undone)
+
+
+def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: bool) -> Pruned:
+    sessions = {summary.session.id: summary for summary in store.sessions()}
+    pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
+    dropped = tuple(rows_to_go(pools, rules, support=store.support, tokens=lambda row: tokens_of(row, counter)))
+    rows_of = {row.id: row for pool in pools for row in (*pool.hidden, *pool.rows)}
+    rows = tuple(rows_of[each.row] for each in dropped)
+    messages = dict(_messages(store, rules, sessions))
+    return Pruned(
+        dropped=dropped,
+        rows=rows,
+        messages=messages,
+        sessions=len({row.session for row in rows if row.session} | messages.keys()),
+        tokens=sum(tokens_of(row, counter) for row in rows if row.is_visible),
+    )
+
+
+def _pools(store: Store, rules: Rules, sessions: dict[str, SessionSummary], *, with_hidden: bool) -> tuple[Pool, ...]:
+    """The rows of each session, or of each project across sessions; of sessions also those that have none."""
+    pools: dict[str | None, list[Observation]] = defaultdict(list)
+    if not rules.is_across:
+        pools |= {name: [] for name in sessions if rules.session in (None, name)}
+    hidden: dict[str | None, list[Observation]] = defaultdict(list)
+    for logged in store.log(LogQuery(session=rules.session, hidden=with_hidden, bare=True)):
+        row = logged.observation
+        if is_across(row) is rules.is_across:
+            (pools if row.is_visible else hidden)[row.project if rules.is_across else row.session].append(row)
+    return tuple(
+        Pool(
+            session=None if rules.is_across else name,
+            rows=tuple(pools[name]),
+            active_at=_active_at(sessions.get(name or ""), pools[name]),
+            hidden=tuple(hidden[name]),
+        )
+        for name in (*pools, *(hidden.keys() - pools.keys()))
+    )
+
+
+def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
+    """When a session was active last: its last message, or what was written down of it later."""
+    seen = (summary.last_at or summary.seen_at) if summary else ""
+    return max([seen, *(row.dated for row in rows)])
+
+
+def _messages(store: Store, rules: Rules, sessions: dict[str, SessionSummary]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    if rules.messages_before is None:
+        return
+    for name, summary in sessions.items():
+        if rules.session in (None, name):
+            undated = summary.last_at or summary.seen_at
+            gone = messages_to_go(store.outline(name), before=rules.messages_before, undated=undated)
+            if gone:
+                yield name, gone

@@ -1,0 +1,317 @@
+"""`om forget`, `om undo`, `om history`: out of memory, back into it, and what was done."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+
+from omcli.memory.observation import handle
+from omcli.memory.ports import Outcome
+from omcli.sqlite.store import SqliteStore
+from tests.conftest import Om
+from tests.e2e.reflecting import in_sight, labels, reflecting, reply, texts, told
+from tests.e2e.test_prune import files
+from tests.e2e.transcripts import Talk
+from tests.material import NOW as AT
+from tests.material import row
+
+CODE = "MARIGOLD-4711"
+NOW = ("--now", "2026-06-01T12:00:00Z")
+
+
+def harbour(om: Om) -> Talk:
+    """A session in which a code is told, and something else."""
+    talk = (
+        Talk()
+        .user(f"We decided that the harbour code is {CODE}.")
+        .assistant("I will remember that.")
+        .user("We decided to use port 8080.")
+        .assistant("Fine.")
+    )
+    om("observe", om.write("t.jsonl", talk.text()))
+    return talk
+
+
+def of(om: Om, word: str) -> str:
+    """The handle of the row in sight that has this word."""
+    return next(handle(each["id"]) for each in in_sight(om) if word in each["text"])
+
+
+def reflected(om: Om, *facts: str) -> tuple[str, ...]:
+    """Rows of these facts, each with a message of its own, and how a model is asked that makes one row of them all."""
+    talk = Talk(session="s")
+    for fact in facts:
+        talk.user(f"Hello. {fact}")
+    om("observe", "--later", om.write("s.jsonl", talk.text()))
+    with SqliteStore.open(om.db, wait=1) as store:
+        batch = store.unobserved("s", max_tokens=10_000)
+        assert batch is not None
+        rows = [
+            row(number, text=f"{fact}, {'and it was said at length ' * 5}", sources=(kept.seq,))
+            for number, (fact, kept) in enumerate(zip(facts, batch.messages, strict=True))
+        ]
+        store.record(batch, rows, outcome=Outcome.OBSERVED, now=AT)
+    answer = reply(told("; ".join(facts), *labels(len(facts))))
+    return ("reflect", "--session", "s", "--model", reflecting(om, answer, answer).model)
+
+
+class TestForgetting:
+    """What is forgotten is shown by nothing, and does not come back."""
+
+    def test_rows_and_messages_that_contain_a_text_go_in_any_case_and_come_back(self, om: Om) -> None:
+        harbour(om)
+        before = om("log", "--all", "--jsonl").stdout, om("context").stdout
+        planned = om("forget", "--match", CODE.lower(), "--dry-run", "--json").document
+        assert om("log", "--all", "--jsonl").stdout == before[0]
+        done = om("forget", "--match", CODE.lower(), "--json", *NOW).document
+        assert (len(done["rows"]), len(done["messages"]), done["operation"]) == (1, 1, 1)
+        assert [done[name] for name in ("rows", "messages")] == [planned[name] for name in ("rows", "messages")]
+        for shown in (om("log", "--all"), om("context"), om("export", "--to", "pi"), om("status", "--json")):
+            assert CODE not in shown.stdout
+        om("show", done["rows"][0]["id"], code=65)
+        om("show", done["messages"][0]["id"], code=65)
+        om("undo")
+        assert (om("log", "--all", "--jsonl").stdout, om("context").stdout) == before
+
+    def test_it_is_not_taken_in_again_by_observing_importing_or_handing_in(self, om: Om) -> None:
+        """D6: however it is said; what somebody writes by hand is taken all the same."""
+        harbour(om)
+        document = om("export", "--to", "duet-groups").stdout
+        om("forget", of(om, CODE))
+        assert CODE not in om("log", "--all").stdout
+        again = Talk(session="another").user(f"We decided that the harbour code is  {CODE.lower()}.").assistant("Fine.")
+        report = om("observe", om.write("again.jsonl", again.text()), "--json").document["files"][0]
+        assert (report["new_messages"], report["observations"]) == (2, 0), "a report counts what was written"
+        report = om("import", "--format", "duet-groups", "--session", "copy", "--json", "-", stdin=document).document
+        assert report["files"][0]["skipped"]["forgotten"] == 1
+        assert CODE.lower() not in om("log", "--all").stdout.lower()
+        om("note", f"User: We decided that the harbour code is {CODE}.")
+        assert CODE in om("log").stdout
+
+    def test_an_agent_that_hands_it_in_is_not_believed(self, om: Om) -> None:
+        harbour(om)
+        text = next(each["text"] for each in in_sight(om) if CODE in each["text"])
+        om("forget", of(om, CODE))
+        om("observe", "--later", om.write("u.jsonl", Talk(session="u").user(f"Hello, {CODE} it is.").text()))
+        waiting = om("pending", "--session", "u", "--json").document
+        row = {
+            "text": text, "priority": "medium", "kind": "decision", "status": None, "at": None, "refers_to": None,
+            "refers_to_kind": None, "under": None, "sources": [waiting["messages"][0]["label"]], "replaces": [],
+        }  # fmt: skip
+        given = om.write("given.json", json.dumps({"token": waiting["token"], "observations": [row]}))
+        om("apply", given)
+        assert CODE not in om("log", "--all").stdout
+
+    def test_rows_made_of_it_and_messages_it_came_from_are_named_and_go_along_if_asked_for(self, om: Om) -> None:
+        om(*reflected(om, f"The code is {CODE}", "The port is 8080"))
+        source = om("log", "--all", "--jsonl").lines[0]
+        [reflection] = in_sight(om, "--session", "s", "--kind", "reflection")
+        run = om("forget", source["id"], "--dry-run")
+        assert f"`--derived` takes that along): {handle(reflection['id'])}" in run.stderr
+        assert f"may tell it yet: {source['message_ids'][0]}" in run.stderr
+        om("forget", source["id"], "--derived")
+        assert CODE not in om("log", "--all").stdout
+        om("undo")
+        assert in_sight(om, "--session", "s", "--kind", "reflection") == [reflection]
+
+    def test_what_a_row_took_the_place_of_goes_with_it(self, om: Om) -> None:
+        """The working-memory block is made of hidden rows as well: they do not stand up again."""
+        talk = Talk().user("Run the tests.").call("Bash", {"command": "make test"})
+        om("observe", om.write("t.jsonl", talk.result("Exit code 2\nno such target", is_error=True).text()))
+        talk.user("Once more, please.").call("Bash", {"command": "make test"}).result("12 passed")
+        om("observe", om.write("t.jsonl", talk.text()))
+        hidden = [each for each in om("log", "--all", "--jsonl").lines if each.get("superseded_by")]
+        assert hidden
+        last = hidden[0]["superseded_by"]
+        block = ("context", "--working-memory", "--session", talk.session)
+        before = om(*block).stdout
+        done = om("forget", last, "--json").document
+        assert hidden[0]["id"] in [each["id"] for each in done["along"]]
+        om("undo")
+        assert om(*block).stdout == before
+
+    def test_the_title_that_tells_it_goes_and_is_not_given_again(self, om: Om) -> None:
+        talk = harbour(om)
+        om.db.exists()
+        with SqliteStore.open(om.db, wait=1) as store:
+            batch_session = store.session(talk.session)
+            assert batch_session is not None
+        grown = talk.raw(
+            json.dumps({"type": "ai-title", "aiTitle": f"The code {CODE}", "sessionId": talk.session})
+        ).user("Thanks, and good night.")
+        om("observe", om.write("t.jsonl", grown.text()))
+        titled = om("sessions", "--jsonl").lines[0].get("title")
+        om("forget", "--match", CODE, "--derived")
+        assert CODE not in om("sessions").stdout
+        om("observe", om.write("copy.jsonl", grown.text()))
+        assert CODE not in om("sessions").stdout
+        om("undo")
+        assert om("sessions", "--jsonl").lines[0].get("title") == titled
+
+    def test_messages_that_wait_are_never_observed(self, om: Om) -> None:
+        talk = Talk().user(f"We decided that the code is {CODE}.").assistant("Fine.").user("We decided to use tabs.")
+        om("observe", "--later", om.write("t.jsonl", talk.text()))
+        om("forget", "--match", CODE)
+        assert om("sessions", "--jsonl").lines[0]["pending"] == 2
+        om("observe", om.write("t.jsonl", talk.assistant("Fine.").text()))
+        assert [each for each in texts(om) if "tabs" in each]
+        assert CODE not in om("log", "--all").stdout
+
+    def test_a_session_or_a_project_narrows_it(self, om: Om) -> None:
+        om("note", "the code", "--session", "a")
+        om("note", "the code", "--session", "b")
+        om("forget", "--match", "CODE", "--session", "a")
+        assert [each["session"] for each in in_sight(om)] == ["b"]
+        om("forget", "--match", "code", "--project", "/nowhere", code=1)
+        om("forget", "--match", "code", "--project", om.folder)
+        assert in_sight(om) == []
+
+    def test_a_message_is_forgotten_by_its_id_also_when_it_was_pruned(self, om: Om) -> None:
+        harbour(om)
+        [row] = [each for each in in_sight(om) if CODE in each["text"]]
+        om("prune", "--raw", "--older-than", "1d")
+        run = om("forget", row["message_ids"][0])
+        assert run.stdout.startswith(row["message_ids"][0])
+        assert f"made of it, and may tell it yet (`--derived` takes that along): {handle(row['id'])}" in run.stderr
+        om("undo", "1")
+        om("show", row["message_ids"][0], code=65)
+
+    def test_nothing_of_it_is_exit_1_and_nonsense_a_usage_error(self, om: Om) -> None:
+        harbour(om)
+        for more in ([], ["--json"]):
+            run = om("forget", "--match", "nothing like it", *more, code=1)
+            assert run.stderr == "om: there is nothing of it\n"
+        for wrong in ([], ["--match", " "], ["abcd", "--match", "x"], ["abcd", "--session", "s"]):
+            om("forget", *wrong, code=2)
+        om("forget", "00000000", code=65)
+        assert om("history").stdout == ""
+
+    @pytest.mark.parametrize("way", ["at once", "later"])
+    def test_deleted_for_good_it_is_in_none_of_the_files(self, om: Om, way: str) -> None:
+        """D6: neither in the store, nor in the log beside it, nor in free pages; it does not come back all the same."""
+        talk = harbour(om)
+        assert CODE.encode() in files(om)
+        if way == "at once":
+            om("forget", "--match", CODE, "--hard", code=2)
+            assert CODE in om("log").stdout
+            run = om("forget", "--match", CODE, "--hard", "--yes")
+        else:
+            om("forget", "--match", CODE)
+            assert CODE.encode() in files(om)
+            run = om("prune", "--hard", "--yes")
+        assert "bytes freed" in run.stderr
+        assert CODE.encode() not in files(om)
+        assert CODE.lower().encode() not in files(om)
+        om("undo", code=65)
+        om("observe", om.write("t.jsonl", talk.text()))
+        om("observe", om.write("copy.jsonl", talk.text().replace("000001", "000002")))
+        assert CODE.encode() not in b"".join(each.encode() for each in texts(om))
+
+
+class TestUndoing:
+    """What was done is taken back."""
+
+    def test_a_reflection_is_taken_back_and_not_made_again_by_itself(self, om: Om) -> None:
+        """Neither tick nor reflect redoes it on the same rows; asked for with `--again`, reflect does."""
+        reflect = reflected(om, "The port is 8080", "The port is 8081", "The host is db1")
+        before = in_sight(om)
+        om(*reflect)
+        assert len(in_sight(om, "--session", "s")) == 1
+        run = om("undo")
+        assert run.stdout == "1  reflect  1 row made, 3 rows out of sight\n"
+        assert [{**each, "last_used_at": None} for each in in_sight(om)] == [
+            {**each, "last_used_at": None} for each in before
+        ]
+        assert "was undone; `--again` makes another" in om(*reflect).stderr
+        assert om("tick", *reflect[1:], env={"OM_REFLECT_TOKENS": "1"}, code=1).stdout == ""
+        om(*reflect, "--again")
+        assert len(in_sight(om, "--session", "s")) == 1
+
+    def test_what_another_operation_stands_on_is_taken_back_after_that(self, om: Om) -> None:
+        om(*reflected(om, "The port is 8080", "The host is db1"))
+        om("prune", "--keep-last", "0", "--session", "s")
+        assert om("undo", "1", code=65).stderr == (
+            "om: error: operation 2 has changed what operation 1 made\nhint: undo 2 first: `om undo 2`\n"
+        )
+        om("undo", "2")
+        om("undo", "1")
+        assert [text.partition(",")[0] for text in texts(om)] == ["The port is 8080", "The host is db1"]
+        assert om("undo", "1", code=65).stderr.startswith("om: error: operation 1 was undone by 4\n")
+        assert om("undo", "4", code=65).stderr.startswith("om: error: operation 4 is an undo itself\n")
+        assert om("undo", "99", code=65).stderr.startswith("om: error: there is no operation 99\n")
+        assert om("undo", code=65).stderr.startswith("om: error: there is nothing to undo\n")
+
+    def test_json_does_the_same(self, om: Om) -> None:
+        """F88."""
+        om("note", "x", "--session", "s")
+        om("prune", "--keep-last", "0")
+        done = om("undo", "--json").document
+        assert (done["undone"]["number"], done["undone"]["verb"], done["operation"]) == (1, "prune", 2)
+        assert texts(om) == ["x"]
+
+
+class TestHistory:
+    """What was done, newest first."""
+
+    def test_it_tells_what_was_done_when_where_and_what_became_of_it(self, om: Om) -> None:
+        om("note", "a", "--session", "s")
+        om("note", "b", "--session", "s")
+        om("prune", "--keep-last", "1", "--session", "s", *NOW)
+        om("forget", of(om, "b"), *NOW)
+        om("undo", *NOW)
+        om("prune", "--hard", "--yes", *NOW)
+        assert om("history").stdout.splitlines() == [
+            "NUMBER  WHEN              WHAT    WHERE  CAME TO             STATE",
+            "3       2026-06-01 12:00  undo    -      undid 2",
+            "2       2026-06-01 12:00  forget  -      1 row out of sight  undone by 3",
+            "1       2026-06-01 12:00  prune   s      1 row out of sight  final",
+        ]
+        found = om("history", "--json").document["operations"]
+        assert found == om("history", "--jsonl").lines
+        assert [each["number"] for each in found] == [3, 2, 1]
+        assert [each["can_be_undone"] for each in found] == [False, False, False]
+        assert None not in [value for each in found for value in each.values()]
+        assert om("history", "--last", "1", "--jsonl").lines == found[:1]
+
+    def test_without_any_that_is_said(self, om: Om) -> None:
+        run = om("history")
+        assert (run.stdout, run.stderr) == ("", "om: nothing was done to memory yet but taking it in\n")
+        assert om("history", "--json").document["operations"] == []
+        assert not om.db.exists()
+
+    def test_a_row_tells_by_which_operation_it_was_made_and_hidden(self, om: Om) -> None:
+        """S0.40."""
+        om(*reflected(om, "The port is 8080", "The host is db1"))
+        [made] = in_sight(om, "--session", "s")
+        om("prune", "--keep-last", "0", "--session", "s")
+        told_of = om("show", made["id"], "--history", "--json").document["history"]
+        assert (told_of["made_by"]["verb"], told_of["hidden_by"]["verb"]) == ("reflect", "prune")
+        assert [each["text"][:15] for each in told_of["made_of"]] == ["The port is 808", "The host is db1"]
+        source = om("show", told_of["replaced"][0]["id"], "--history").stdout
+        assert "hidden by     reflect 1," in source
+        assert f"replaced by   {handle(made['id'])}" in source
+
+
+def test_nothing_is_done_where_everything_is_disabled(om: Om) -> None:
+    om("note", "x", "--session", "s")
+    for command in (["prune", "--keep-last", "0"], ["forget", "--match", "x"], ["undo"], ["prune", "--hard", "--yes"]):
+        assert "disabled by" in om(*command, env={"OM_DISABLED": "1"}).stderr
+    assert om("history").stdout == ""
+
+
+def test_history_fits_a_terminal(om: Om) -> None:
+    om("note", "x", "--session", "s" * 60)
+    om("prune", "--keep-last", "0", "--session", "s" * 60)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        om.command("history"), stdin=theirs, stdout=theirs, stderr=theirs, env=om.environment({"COLUMNS": "72"})
+    ) as process:
+        os.close(theirs)
+        process.wait(timeout=60)
+        shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert all(len(line.rstrip("\r")) <= 72 for line in shown.splitlines()), shown

@@ -1,0 +1,129 @@
+"""Programs that prune, forget or undo, killed or at it at once: all of it is done or nothing, and run again, all is."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.ports import Outcome
+from omcli.sqlite.store import SqliteStore
+from tests.conftest import Om
+from tests.e2e.test_prune import files
+from tests.material import COUNTER, NOW, row, said, session
+
+SECRET = "MARIGOLD-4711"
+KILLS = 6
+LATER = ("--now", "2026-06-01T12:00:00Z")
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of 300 observed messages and 300 rows, 100 of each telling a secret."""
+    path = tmp_path_factory.mktemp("full") / "memory.db"
+    texts = [f"number {n} {SECRET if n % 3 == 0 else 'nothing'} {'x' * 2000}" for n in range(300)]
+    with SqliteStore.open(path, wait=1) as store:
+        store.append(session(), [said(text, at=NOW) for text in texts], counter=COUNTER, now=NOW)
+        batch = store.unobserved("s", max_tokens=10**9)
+        assert batch is not None
+        rows = [
+            row(n, text=text, sources=(kept.seq,))
+            for n, (text, kept) in enumerate(zip(texts, batch.messages, strict=True))
+        ]
+        store.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+    return path
+
+
+def made(new_om: Callable[[], Om], full: Path) -> Om:
+    om = new_om()
+    om.db.parent.mkdir()
+    shutil.copy(full, om.db)
+    return om
+
+
+def contents(om: Om) -> dict[str, list[tuple[object, ...]]]:
+    """All that matters of a store, whatever number its operations have."""
+    with closing(sqlite3.connect(om.db)) as store:
+        assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert store.execute("PRAGMA foreign_key_check").fetchall() == []
+        asked = {
+            "rows": "SELECT id, visible, reason FROM observations ORDER BY position",
+            "sources": "SELECT observation, message FROM observation_sources ORDER BY 1, 2",
+            "messages": "SELECT seq, text FROM messages ORDER BY seq",
+            "aside": "SELECT seq, text, erased FROM aside_messages ORDER BY seq",
+            "aside rows": "SELECT id, text FROM aside_observations ORDER BY position",
+            "tombstones": "SELECT DISTINCT digest FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
+            " WHERE o.undone_by IS NULL ORDER BY 1",
+        }
+        return {name: store.execute(sql).fetchall() for name, sql in asked.items()}
+
+
+VERBS: dict[str, tuple[list[str], list[str]]] = {
+    "prune": ([], ["prune", "--keep-last", "10"]),
+    "prune messages": ([], ["prune", "--raw", "--older-than", "1d"]),
+    "forget": ([], ["forget", "--match", SECRET.lower()]),
+    "undo": (["forget", "--match", SECRET], ["undo", "1"]),
+    "prune for good": ([], ["prune", "--keep-last", "10", "--hard", "--yes"]),
+    "forget for good": ([], ["forget", "--match", SECRET, "--hard", "--yes"]),
+    "delete": (["forget", "--match", SECRET], ["prune", "--hard", "--yes"]),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_killed_anywhere_and_run_again_it_is_done_as_if_nobody_had_killed_it(
+    verb: str, full: Path, new_om: Callable[[], Om]
+) -> None:
+    """F22: kill -9 at random points; before or after, never between; what is deleted is in no file afterwards."""
+    chance = random.Random(verb)
+    first, command = VERBS[verb]
+    undisturbed = made(new_om, full)
+    if first:
+        undisturbed(*first, *LATER)
+    before = contents(undisturbed)
+    began = time.monotonic()
+    undisturbed(*command, *LATER, "-q")
+    took = time.monotonic() - began
+    after = contents(undisturbed)
+    assert after != before
+    killed = 0
+    for _ in range(KILLS):
+        om = made(new_om, full)
+        if first:
+            om(*first, *LATER)
+        process = om.start(*command, *LATER, "-q")
+        time.sleep(took * chance.uniform(0.3, 1.1))
+        process.kill()
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        found = contents(om)
+        assert found in (before, after), "all of it or nothing"
+        # What is done already is no answer of no: there is nothing of it any more.
+        om(*command, *LATER, "-q", code=None)
+        assert contents(om) == after
+        if "--hard" in command:
+            om("prune", "--hard", "--yes", "-q")
+            assert (SECRET.encode() in files(om)) is (SECRET.encode() in files(undisturbed))
+    assert killed > 2
+
+
+def test_eight_at_once_prune_each_row_once(full: Path, new_om: Callable[[], Om]) -> None:
+    """C20: whoever is late leaves what is out of sight as it is; all of it comes back."""
+    om = made(new_om, full)
+    before = contents(om)
+    runs = [om.start("prune", "--keep-last", str(100 + each), "-q", "--wait", "30") for each in range(8)]
+    for run in runs:
+        assert run.communicate(timeout=120)[1] == b""
+        assert run.returncode == 0
+    done = om("history", "--jsonl").lines
+    assert sum(each["hidden"] for each in done) == 200
+    assert sum(each["figures"]["rows"] for each in done) == 200
+    while om("undo", "-q", code=None).code == 0:
+        pass
+    assert contents(om) == before

@@ -1,0 +1,205 @@
+"""Pruning, forgetting and undoing while others observe and reflect: nothing is lost, and each message observed once."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from omcli.memory.errors import LaneTaken, NotUndoable, StaleBatch, UnknownId
+from omcli.memory.observation import Draft, Type
+from omcli.memory.ports import Batch, LogQuery
+from omcli.memory.retention import Rules
+from omcli.memory.roles import Material, Observed, Reflected
+from omcli.operations.forget import Wanted, forget
+from omcli.operations.observe_session import observe_session
+from omcli.operations.prune import prune
+from omcli.operations.reflect import Policy, Studio, reflect_session
+from omcli.operations.workshop import Workshop
+from omcli.sqlite.store import SqliteStore
+from omcli.tokenizers.table import counter
+from omcli.wiring import uuid7
+from tests.integration.sqlite.watching import SetClock, happened_often
+from tests.material import COUNTER, said, session
+
+SEEDS, GROUPS, STEPS, DEEPEST = 160, 4, 24, 3
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+COUNTS = counter("chars-4")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as name:
+        yield Path(name)
+
+
+@dataclass(slots=True)
+class Thinking:
+    """Observes each message as a row, and folds all rows into one; while it thinks, something else happens."""
+
+    meanwhile: Callable[[], None]
+
+    def observe(self, batch: Batch) -> Observed:
+        self.meanwhile()
+        drafts = tuple(
+            Draft(text=kept.message.text, type=Type.FACT, importance=5, sources=(kept.seq,)) for kept in batch.messages
+        )
+        return Observed(drafts=drafts)
+
+    def reflect(self, material: Material) -> Reflected:
+        self.meanwhile()
+        ids = tuple(row.id for row in material.rows)
+        text = " and ".join(row.text for row in material.rows)
+        sources = tuple(sorted({seq for row in material.rows for seq in row.sources}))
+        folded = Draft(
+            text=text, type=Type.FACT, importance=5, sources=sources, replaces=ids, supports=ids, reason="folded"
+        )
+        return Reflected(reflections=(folded,))
+
+
+@dataclass(slots=True)
+class Play:
+    """One seed: two connections, and what is done through them in turn and while the other thinks."""
+
+    chance: random.Random
+    stores: tuple[SqliteStore, ...]
+    clock: SetClock = field(default_factory=SetClock)
+    said: list[str] = field(default_factory=list)
+    waited: set[str] = field(default_factory=set)
+    """Texts of messages that were forgotten while they waited."""
+    happened: Counter[str] = field(default_factory=Counter)
+    owners: Iterator[int] = field(default_factory=count)
+    depth: int = 0
+
+    def step(self) -> None:
+        acts = (
+            self.append, self.append, self.observe, self.observe, self.reflect, self.prune, self.prune_messages,
+            self.forget, self.undo,
+        )  # fmt: skip
+        act = self.chance.choice(acts)
+        self.clock.moment += timedelta(seconds=1)
+        self.happened[act.__name__] += 1
+        try:
+            act(self.chance.choice(self.stores), self.chance.choice("ab"))
+        except (LaneTaken, StaleBatch, NotUndoable, UnknownId) as error:
+            self.happened[f"{act.__name__} {type(error).__name__}"] += 1
+        self.look()
+
+    def append(self, store: SqliteStore, name: str) -> None:
+        texts = [f"{name} {len(self.said) + number}" for number in range(self.chance.randint(1, 3))]
+        now = self.clock.now()
+        again = self.chance.sample(self.said, min(1, len(self.said)))
+        messages = [said(text, at=now, tokens=9000) for text in (*again, *texts)]
+        new = store.append(session(name), messages, counter=COUNTER, now=now).new
+        assert new == (*[False] * len(again), *[True] * len(texts)), "what was put aside is not taken in again"
+        self.said += texts
+
+    def observe(self, store: SqliteStore, name: str) -> None:
+        for number, _ in enumerate(observe_session(name, self.workshop(store))):
+            if number == self.chance.choice([1, 2, 9]):
+                break
+
+    def reflect(self, store: SqliteStore, name: str) -> None:
+        studio = Studio(workshop=self.workshop(store), reflector=Thinking(self.think), policy=Policy(tokens=1))
+        reflect_session(name, studio, again=True)
+
+    def prune(self, store: SqliteStore, _name: str) -> None:
+        rules = self.chance.choice([Rules(keep_last=3), Rules(max_tokens=5), Rules(keep_sessions=1)])
+        prune(store, rules, counter=COUNTS, clock=self.clock)
+
+    def prune_messages(self, store: SqliteStore, name: str) -> None:
+        before = self.clock.later(-self.chance.randint(0, 9))
+        prune(store, Rules(messages_before=before, session=name), counter=COUNTS, clock=self.clock)
+
+    def forget(self, store: SqliteStore, _name: str) -> None:
+        if not self.said:
+            return
+        text = self.chance.choice(self.said)
+        batches = [store.unobserved(name, max_tokens=10**9) for name in "ab"]
+        waiting = {kept.message.text for batch in batches if batch for kept in batch.messages}
+        found = forget(store, Wanted(match=text), clock=self.clock)
+        self.waited |= {kept.message.text for kept in found.messages} & waiting
+
+    def undo(self, store: SqliteStore, _name: str) -> None:
+        numbers = [done.number for done in store.history()]
+        store.undo(self.chance.choice([None, *numbers]), now=self.clock.now())
+
+    def workshop(self, store: SqliteStore) -> Workshop:
+        return Workshop(
+            open_store=lambda: store, counter=COUNTS, observer=Thinking(self.think), clock=self.clock,
+            new_id=lambda: uuid7(0, self.chance.getrandbits(80)), owner=f"owner {next(self.owners)}", wait=0,
+        )  # fmt: skip
+
+    def think(self) -> None:
+        self.depth += 1
+        while self.depth < DEEPEST and self.chance.random() < 0.6:
+            self.step()
+        self.depth -= 1
+
+    def look(self) -> None:
+        """Fails where a message is in two places, or two batches; or where one that waits was pruned."""
+        store = self.stores[0]
+        texts = [kept.message.text for kept in store.every_message()]
+        assert texts == self.said, "all there is was said once, in its order"
+        connection = store._connection
+        reached: dict[int, int] = {}
+        for number, after, through in connection.execute(
+            "SELECT session, after, through FROM batches WHERE outcome IN ('observed', 'empty') ORDER BY number"
+        ):
+            assert reached.get(number, 0) == after, "batches leave a gap, or overlap"
+            reached[number] = through
+        (pruned,) = connection.execute(
+            "SELECT count(*) FROM aside_messages AS m JOIN operations AS o ON o.number = m.put_by"
+            " WHERE o.verb = 'prune' AND m.seq >"
+            " coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = m.session), 0)"
+        ).fetchone()
+        assert pruned == 0, "what waits is never pruned"
+
+    def finish(self) -> None:
+        """Everything is taken back and the rest observed: each message has its row in sight, and no other row is."""
+        self.depth = DEEPEST
+        store = self.stores[0]
+        with suppress(NotUndoable):
+            while True:
+                store.undo(now=self.clock.now())
+        for name in "ab":
+            for _ in observe_session(name, self.workshop(store)):
+                pass
+        self.look()
+        rows = Counter(logged.observation.text for logged in store.log(LogQuery()))
+        assert rows == {text: 1 for text in self.said if text not in self.waited} | {
+            text: 1 for text in self.waited if text in rows
+        }
+        there = [kept.message.text for name in "ab" for kept in store.tail(name, max_tokens=10**9)]
+        assert sorted(there) == sorted(self.said)
+
+
+@contextmanager
+def play(path: Path, seed: int) -> Iterator[Play]:
+    with ExitStack() as opened:
+        stores = tuple(opened.enter_context(closing(SqliteStore.open(path, wait=0))) for _ in range(2))
+        yield Play(random.Random(seed), stores)
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_whatever_is_pruned_forgotten_and_undone_meanwhile_each_message_is_observed_once(
+    folder: Path, group: int
+) -> None:
+    """F25, F16: and when all is taken back, all is there as if nothing had been done but observing."""
+    happened: Counter[str] = Counter()
+    for seed in range(group, SEEDS, GROUPS):
+        with play(folder / f"{seed}.db", seed) as acting:
+            for _ in range(STEPS):
+                acting.step()
+            acting.finish()
+            happened += acting.happened
+    happened_often(happened, ["prune", "prune_messages", "forget", "undo", "reflect", "undo NotUndoable"], times=20)
+    happened_often(happened, ["observe StaleBatch", "reflect StaleBatch"], times=2)
