@@ -7,12 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from omcli.memory import block_text
+from omcli.memory.backups import BackedUp, Backup, is_due
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.blocks import Block, Span, in_line, is_superfluous
-from omcli.memory.bookmark import Bookmark, Origin
+from omcli.memory.bookmark import Bookmark, Origin, TakenIn
 from omcli.memory.changes import Change, Erased, Recorded, Traces, Verb, tombstone, tombstone_of
 from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
@@ -82,6 +84,7 @@ class MemoryStore:
         self._attempts: list[Attempt] = []
         self._pictures: dict[str, bytes] = {}
         self._snapshots = 0
+        self._backed_up: str | None = None
         self._failures: dict[str, LaneError] = {}
         self._bookmarks: dict[str, tuple[str, tuple[Bookmark, ...]]] = {}
         self._leases: dict[tuple[str, Lane], tuple[str, str]] = {}
@@ -149,6 +152,13 @@ class MemoryStore:
 
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         self._bookmarks[_well_formed(origin.path)] = (_well_formed(origin.terms), tuple(bookmarks))
+
+    def taken_in(self) -> tuple[TakenIn, ...]:
+        return tuple(
+            TakenIn(origin=Origin(path=path, terms=terms), stamp=bookmarks[-1].stamp)
+            for path, (terms, bookmarks) in sorted(self._bookmarks.items())
+            if bookmarks
+        )
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
         after = self._last_end(session) if ahead else self._cursors[session]
@@ -608,6 +618,15 @@ class MemoryStore:
     def snapshot(self, *, now: str) -> str:
         self._snapshots += 1
         return f"snapshot {self._snapshots}"
+
+    def back_up(self, *, keep: int, now: str) -> BackedUp:
+        is_due = self.wants_backup(now=now)
+        self._backed_up = now if is_due else self._backed_up
+        return BackedUp(path=self.snapshot(now=now) if is_due else None)
+
+    def wants_backup(self, *, now: str) -> bool:
+        last = self._backed_up and Backup(name="", at=datetime.fromisoformat(self._backed_up[:19]), number=1)
+        return is_due([last] if last else [], now)
 
     def covered(self, session: str) -> tuple[Covered, ...]:
         kept = [kept for kept in self._ever() if kept.session == session]

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from omcli.cli.options import Command
 
 COMMANDS = (
-    "observe", "reflect", "tick", "watch", "context", "compact", "log", "items", "show", "sessions", "status", "usage",
-    "tokens", "note", "pending", "apply", "prune", "forget", "undo", "history", "export", "import", "schedule",
-    "config",
+    "observe", "reflect", "tick", "watch", "consolidate", "context", "compact", "log", "items", "show", "sessions",
+    "status", "usage", "tokens", "note", "pending", "apply", "prune", "forget", "undo", "history", "export", "import",
+    "schedule", "config",
 )  # fmt: skip
 """In the order of `om --help`. Each is in a module of its name beside this one, with its `EXAMPLES`."""
 

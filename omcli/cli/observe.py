@@ -136,7 +136,7 @@ def _take_in(
         _tell(run, report, is_tolerant=is_tolerant)
         reports.append(report)
         if run.json:
-            documents.append(_as_dict(report, rows))
+            documents.append(file_as_dict(report, rows))
             rows.clear()
         if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
             break
@@ -204,7 +204,8 @@ def summary(report: FileReport) -> str:
     return f"{report.path}: {', '.join(parts)}"
 
 
-def _as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
+def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
+    """What became of an input as JSON output has it, with the rows that came of it."""
     from omcli.memory.rows import full_row
 
     counts = report.counts

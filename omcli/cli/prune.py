@@ -123,7 +123,7 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
     found = pruned(dry_run=dry_run)
     if run.json:
         erased = {} if found.erased is None else deleting.as_dict(run, found.erased)
-        run.output.document({**_as_dict(found), **erased, "dry_run": dry_run})
+        run.output.document({**pruned_as_dict(found), **erased, "dry_run": dry_run})
         return
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     for row in found.rows:
@@ -162,7 +162,8 @@ def _in_words(found: Pruned) -> str:
     return f"{', '.join(parts)}{where}"
 
 
-def _as_dict(found: Pruned) -> dict[str, object]:
+def pruned_as_dict(found: Pruned) -> dict[str, object]:
+    """What left sight, or would, as JSON output has it."""
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     operation = {"operation": found.done.number} if found.done else {}
     return {

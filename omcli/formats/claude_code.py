@@ -9,7 +9,7 @@ from itertools import count
 from typing import Self
 
 from omcli.formats import claude_code_user as user
-from omcli.formats.format import Format, by_record
+from omcli.formats.format import Format, Place, by_record
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
@@ -355,14 +355,15 @@ FORMAT = Format(
     title="Claude Code",
     sniff=_sniff,
     read=by_record(_Records),
-    places=(
-        # Sessions before their subagents: where a session is at home is learnt from the first file of it.
-        "~/.claude/projects/*/*.jsonl",
-        "~/.claude/projects/*/*/subagents/*.jsonl",
-        "~/.claude/projects/*/*/subagents/workflows/*/*.jsonl",
-        "~/.config/claude/projects/*/*.jsonl",
-        "~/.config/claude/projects/*/*/subagents/*.jsonl",
-        "~/.config/claude/projects/*/*/subagents/workflows/*/*.jsonl",
+    place=Place(
+        homes=("~/.claude", "~/.config/claude"),
+        patterns=(
+            # Sessions before their subagents: where a session is at home is learnt from the first file of it.
+            "projects/*/*.jsonl",
+            "projects/*/*/subagents/*.jsonl",
+            "projects/*/*/subagents/workflows/*/*.jsonl",
+        ),
+        variable="CLAUDE_CONFIG_DIR",
     ),
     copies=True,
 )

@@ -20,7 +20,7 @@ from omcli.formats.codex_items import (
 )
 from omcli.formats.codex_prompts import Prompts
 from omcli.formats.codex_stream import STREAM_TYPES, ExecStream, History, is_history
-from omcli.formats.format import Format, by_record
+from omcli.formats.format import Format, Place, by_record
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import record, string, text
 from omcli.formats.zones import offset_at
@@ -397,6 +397,10 @@ FORMAT = Format(
     title="Codex CLI",
     sniff=sniff,
     read=by_record(_Records),
-    places=("~/.codex/sessions/*/*/*/rollout-*.jsonl", "~/.codex/archived_sessions/*.jsonl"),
+    place=Place(
+        homes=("~/.codex",),
+        patterns=("sessions/*/*/*/rollout-*.jsonl", "archived_sessions/*.jsonl"),
+        variable="CODEX_HOME",
+    ),
     copies=True,
 )

@@ -11,6 +11,18 @@ from omcli.memory.transcript import Carried, Item, Pause
 
 
 @record
+class Place:
+    """Where a program keeps its transcripts."""
+
+    homes: tuple[str, ...]
+    """Folders of its own; `~` is the home directory."""
+    patterns: tuple[str, ...]
+    """What lies in them, as glob patterns."""
+    variable: str | None = None
+    """The environment variable that names another folder in place of these."""
+
+
+@record
 class Format:
     """One kind of transcript: a row of the table in `formats.table`."""
 
@@ -22,8 +34,8 @@ class Format:
     """Whether this looks like one; the table asks in its order and takes the first yes."""
     read: Callable[[Source], Iterator[Item]]
     """Yields items in file order. Never raises for content: what it can't use becomes `Skipped`."""
-    places: tuple[str, ...] = ()
-    """Glob patterns of where the program keeps its transcripts; `~` is the home directory."""
+    place: Place | None = None
+    """Where its transcripts lie; None where no program keeps them."""
     copies: bool = False
     """Sessions copy messages of earlier ones after a resume, with their ids and instants (`memory.identity`)."""
 

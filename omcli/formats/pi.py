@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omcli.formats.blocks import image_of_base64, placeholder
-from omcli.formats.format import Format, by_record
+from omcli.formats.format import Format, Place, by_record
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
 from omcli.memory.dates import instant
@@ -224,6 +224,6 @@ FORMAT = Format(
     title="pi",
     sniff=sniff,
     read=by_record(_Entries),
-    places=("~/.pi/agent/sessions/*/*.jsonl",),
+    place=Place(homes=("~/.pi/agent",), patterns=("sessions/*/*.jsonl",), variable="PI_CODING_AGENT_DIR"),
     copies=True,
 )

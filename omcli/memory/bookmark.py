@@ -7,10 +7,12 @@ import json
 import zlib
 from typing import Any, Self
 
-from omcli.memory.record import record
+from omcli.memory.record import record, replace
 
 Notes = dict[str, Any]
 """What a reading knows at some place and has to know there again: JSON, and `hashes.Packed`."""
+STAMP = "stamp"
+"""What the stamp of a file is called among the notes of its last bookmark."""
 _SMALL = 1 << 16
 """Bytes that are worth it for every file."""
 
@@ -23,6 +25,15 @@ class Origin:
     """Absolute, links resolved."""
     terms: str
     """All that decides what a reading of it gives: the program, the format and the session asked for."""
+
+
+@record
+class TakenIn:
+    """A file that was taken in."""
+
+    origin: Origin
+    stamp: str | None
+    """Its size and time when all of it was; None where that was not noted."""
 
 
 @record
@@ -48,6 +59,17 @@ class Bookmark:
         if content is not None and len(content) > max(offset // 8, _SMALL):
             content = None  # not worth its place in the store
         return cls(offset=offset, digest=digest, found=as_json(found), carried=content)
+
+    @property
+    def stamp(self) -> str | None:
+        """The size and time of the file when all of it had been taken in, where that was noted."""
+        stamp: str | None = json.loads(self.found).get(STAMP)
+        return stamp
+
+    def stamped(self, stamp: str | None) -> Bookmark:
+        """The same, with the size and time of a file all of which has been taken in."""
+        found = {name: value for name, value in json.loads(self.found).items() if name != STAMP}
+        return replace(self, found=as_json({**found, STAMP: stamp} if stamp else found))
 
     def earlier(self, *, goes_on: bool) -> Earlier:
         """What it tells; what is carried as well where the reading goes on."""

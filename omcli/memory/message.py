@@ -34,6 +34,8 @@ class Aside(StrEnum):
     """user: said while refusing a tool call."""
     ANSWER = "answer"
     """user: given to a question the agent asked through a tool."""
+    NOTE = "note"
+    """user: a piece of a note somebody wrote down, said to nobody."""
     DELEGATED = "delegated"
     """user: what an agent wrote for its subagent."""
     CONTINUED = "continued"
@@ -105,8 +107,8 @@ class Message:
 
     @property
     def is_counted(self) -> bool:
-        """Whether this is a prompt, an answer, a call or a result: what `messages` counts everywhere."""
-        return self.role is not Role.EVENT and self.aside is None
+        """Whether this is a prompt, an answer, a call, a result or a note: what `messages` counts everywhere."""
+        return self.role is not Role.EVENT and self.aside in (None, Aside.NOTE)
 
 
 @record

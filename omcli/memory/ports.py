@@ -12,8 +12,9 @@ from omcli.memory.record import record
 from omcli.memory.session import Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
+    from omcli.memory.backups import BackedUp
     from omcli.memory.blocks import Block
-    from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.bookmark import Bookmark, Origin, TakenIn
     from omcli.memory.changes import Change, Erased, Recorded, Traces
     from omcli.memory.folding import Attempt, Folding, Scope
     from omcli.memory.retention import Outlined
@@ -25,6 +26,8 @@ class Lane(StrEnum):
     OBSERVE = "observe"
     REFLECT = "reflect"
     PRUNE = "prune"
+    CONSOLIDATE = "consolidate"
+    """All that is looked after at once; of no session in particular, that with the empty id."""
 
 
 class Outcome(StrEnum):
@@ -249,6 +252,9 @@ class Store(Protocol):
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Keeps bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
 
+    def taken_in(self) -> tuple[TakenIn, ...]:
+        """Every file that there are bookmarks of, by path."""
+
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
         """How much of a session no observation covers yet; `ahead`: and no pending block has."""
 
@@ -338,6 +344,15 @@ class Store(Protocol):
 
     def snapshot(self, *, now: str) -> str:
         """Copies the whole store to a file of its own and tells its name. Raises CannotCreate, InputOutput."""
+
+    def back_up(self, *, keep: int, now: str) -> BackedUp:
+        """Copies the whole store where the last copy is a day old, and removes all but the newest `keep` (from 1).
+
+        A copy counts where it was looked through and found in order. Raises InputOutput; no copy is removed then.
+        """
+
+    def wants_backup(self, *, now: str) -> bool:
+        """Whether `back_up` would make a copy."""
 
     def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
         """Takes rows and messages out of sight, all of it or nothing, and gives the operation as it was written down.

@@ -93,5 +93,7 @@ class Transcript:
     """Whether its sessions copy messages of earlier ones (`memory.identity`)."""
     origin: Origin | None = None
     """The file it is, where it can be read again; None for a pipe."""
+    stamp: str | None = None
+    """The file's size and time when it was opened; None where it was so young that it may change without either."""
     earlier: Earlier | None = None
     """What was taken in of the file before and is not among the items; they go on from there."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from omcli.memory.bookmark import Bookmark
 from omcli.memory.errors import OF_MATERIAL, OF_MODELS, BadInput, OmError
 from omcli.memory.observation import Observation
 from omcli.memory.record import field, mutable_record, record, replace
@@ -118,8 +119,7 @@ def _observe_file(
             intake.append(entry.name)
         if intake.conversations.tally.found_nothing:
             raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
-        if transcript.origin is not None and intake.bookmarks:
-            workshop.store.put_bookmarks(transcript.origin, intake.bookmarks)
+        _remember(transcript, intake.bookmarks, workshop)
         for session_id in intake.sessions if workshop.observer else ():
             for step in observe_session(session_id, workshop):
                 written.add(step)
@@ -129,6 +129,16 @@ def _observe_file(
         pending = _pending(intake, workshop) if intake and isinstance(error, OF_MODELS) else 0
         return _report(entry.name, intake, written, error, pending=pending)
     return _report(entry.name, intake, written, pending=_pending(intake, workshop))
+
+
+def _remember(transcript: Transcript, bookmarks: Sequence[Bookmark], workshop: Workshop) -> None:
+    """Keeps how far a file was taken in, and that nothing of it is left; of one that is as it was, the latter."""
+    if transcript.origin is None:
+        return
+    known = workshop.store.bookmarks(transcript.origin) if transcript.stamp and not bookmarks else ()
+    if bookmarks or (known and known[-1].stamp != transcript.stamp):
+        *others, last = bookmarks or known
+        workshop.store.put_bookmarks(transcript.origin, (*others, last.stamped(transcript.stamp)))
 
 
 def _pending(intake: Intake, workshop: Workshop) -> int:

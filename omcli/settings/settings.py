@@ -210,6 +210,20 @@ class Limits:
 
 
 @record
+class ConsolidateSettings:
+    """What `om consolidate` looks after."""
+
+    places: tuple[Path, ...] | None = None
+    """Folders and files that transcripts are taken in from; None for where the agents that om knows keep theirs."""
+    notes: Path | None = None
+    """The folder of daily notes, `YYYY-MM-DD.md`."""
+    archive_after: Days | None = None
+    """Notes older than that are moved to `archive` there, and what lasts of them to `MEMORY.md`; None for never."""
+    backups: int = 5
+    """How many backups of the store are kept; 0 for none."""
+
+
+@record
 class Settings:
     """What a run goes by."""
 
@@ -237,6 +251,7 @@ class Settings:
     tools: ToolSettings = ToolSettings()
     provider: ProviderSettings = ProviderSettings()
     limits: Limits = Limits()
+    consolidate: ConsolidateSettings = ConsolidateSettings()
     prices: Mapping[str, Price] = field(default_factory=dict)
     """By the model's name; over those that are known."""
     origins: Mapping[str, str] = field(default_factory=dict)

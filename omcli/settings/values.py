@@ -16,11 +16,14 @@ DEFAULTS = Settings(db=Path())
 """What holds where nobody says anything, but for the store."""
 SECTIONS: Mapping[str, Any] = {
     name: getattr(DEFAULTS, name)
-    for name in ("observe", "reflect", "context", "retention", "observer", "reflector", "tools", "provider", "limits")
+    for name in (
+        *("observe", "reflect", "context", "retention", "consolidate"),
+        *("observer", "reflector", "tools", "provider", "limits"),
+    )
 }
 """The keys with a dot begin with one of these."""
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "reflector.images"}
-_PRIVATE = frozenset({"limits", "prices", "provider", "retention"})
+_PRIVATE = frozenset({"limits", "prices", "provider", "retention", "consolidate"})
 _UNSET = frozenset({"unlimited", "unset"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"", "0", "false", "no", "off"})
@@ -50,7 +53,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, tuple):
-        return list(value)
+        return [_plain(each) for each in value]
     if isinstance(value, Mapping):
         return {
             model: {n: cost for n, cost in fields_of(price).items() if cost is not None}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from omcli.sqlite import rows
 
 if TYPE_CHECKING:
-    from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.bookmark import Bookmark, Origin, TakenIn
 
 
 def find(connection: sqlite3.Connection, origin: Origin) -> tuple[Bookmark, ...]:
@@ -24,6 +24,19 @@ def find(connection: sqlite3.Connection, origin: Origin) -> tuple[Bookmark, ...]
     return tuple(
         Bookmark(offset=row["place"], digest=row["digest"], found=row["found"], carried=row["carried"]) for row in found
     )
+
+
+def files(connection: sqlite3.Connection) -> tuple[TakenIn, ...]:
+    """The files that have bookmarks, with the stamp of the last of each."""
+    from omcli.memory.bookmark import STAMP, Origin, TakenIn  # noqa: PLC0415 - only who reads files waits for it
+
+    found = rows.execute(
+        connection,
+        "SELECT path, terms, json_extract(found, ?) AS stamp FROM bookmarks AS b"
+        " WHERE place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) ORDER BY path",
+        (f"$.{STAMP}",),
+    )
+    return tuple(TakenIn(origin=Origin(path=row["path"], terms=row["terms"]), stamp=row["stamp"]) for row in found)
 
 
 def put(connection: sqlite3.Connection, origin: Origin, bookmarks: Iterable[Bookmark]) -> None:

@@ -18,6 +18,8 @@ NOWHERE = Path("(temporary store)")
 """What stands for the path of a store that has none."""
 _OLDEST_SQLITE = (3, 38)
 """STRICT tables need 3.37, json_each is always there from 3.38."""
+PARTIAL = ".partial"
+"""What the name of a copy ends with until it is whole."""
 _DEAF_MS = 100
 """Milliseconds that SQLite itself waits for a lock."""
 
@@ -171,17 +173,20 @@ def copy_beside(path: Path, name: str, *, wait: float) -> Path:
     """
     target = path.with_name(f"{path.name}.{name}.bak")
     with _copying(path, target):
-        _remove(_partial(target))  # of a run that was killed
+        remove(_partial(target))  # of a run that was killed
         return _copied(path, target, wait=wait)
 
 
-def snapshot_beside(path: Path, name: str, *, wait: float) -> Path:
-    """A copy like `copy_beside`'s under a name that nobody has: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …"""
+def snapshot_beside(path: Path, name: str, *, wait: float, thorough: bool = False) -> Path:
+    """A copy like `copy_beside`'s under a name that nobody has: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …
+
+    `thorough`: also where a row of it leads nowhere it is no copy.
+    """
     for number in count(1):
         target = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}.bak")
         with _copying(path, target):
             if _is_claimed(target):
-                return _copied(path, target, wait=wait)
+                return _copied(path, target, wait=wait, thorough=thorough)
     raise AssertionError
 
 
@@ -197,7 +202,7 @@ def _copying(path: Path, target: Path) -> Iterator[None]:
 
 
 def _partial(target: Path) -> Path:
-    return target.with_name(f"{target.name}.partial")
+    return target.with_name(f"{target.name}{PARTIAL}")
 
 
 def _is_claimed(target: Path) -> bool:
@@ -214,22 +219,35 @@ def _is_claimed(target: Path) -> bool:
     return True
 
 
-def _copied(path: Path, target: Path, *, wait: float) -> Path:
+def _copied(path: Path, target: Path, *, wait: float, thorough: bool = False) -> Path:
     partial = _partial(target)
     try:
         _create(partial)
-        _copy(path, partial, wait=wait)
+        _copy(path, partial, wait=wait, thorough=thorough)
         partial.replace(target)
     finally:
-        _remove(partial)
+        remove(partial)
     return target
 
 
-def _copy(path: Path, target: Path, *, wait: float) -> None:
+def is_sound(copy: Path) -> bool:
+    """Whether a copy of a store can be read, and is in order."""
+    try:
+        with closing(_connect(copy, "ro", wait=0, immutable=True)) as connection:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error:
+        return False
+    return bool(verdict == "ok")
+
+
+def _copy(path: Path, target: Path, *, wait: float, thorough: bool) -> None:
     with closing(_connect(path, "ro", wait=wait)) as source, closing(_connect(target, "rw", wait=wait)) as copy:
         source.backup(copy)
-        # Not foreign keys as well: a row that leads nowhere is copied as it is, and must not keep om from starting.
         (verdict,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+        # Else not foreign keys as well: a row that leads nowhere is copied as it is, and must not keep om from work.
+        lost = copy.execute("PRAGMA foreign_key_check").fetchone() if thorough and verdict == "ok" else None
+        if lost is not None:
+            verdict = f"a row of `{lost[0]}` belongs to one of `{lost[2]}` that is not there"
     if verdict != "ok":
         raise InputOutput(
             f"a copy of {path}, made before changing it, is damaged: {verdict}",
@@ -237,7 +255,8 @@ def _copy(path: Path, target: Path, *, wait: float) -> None:
         )
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Removes a copy, and what SQLite keeps beside it."""
     journal = path.with_name(f"{path.name}-journal")  # of a copy that is being made
     for file in (path, journal, *_beside(path)):
         file.unlink(missing_ok=True)

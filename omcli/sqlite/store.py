@@ -39,8 +39,9 @@ from omcli.sqlite.failures import explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
+    from omcli.memory.backups import BackedUp
     from omcli.memory.blocks import Block
-    from omcli.memory.bookmark import Bookmark, Origin
+    from omcli.memory.bookmark import Bookmark, Origin, TakenIn
     from omcli.memory.changes import Change, Erased, Recorded, Traces
     from omcli.memory.folding import Attempt, Folding, Scope
     from omcli.memory.model import Call, Rung, Spent
@@ -245,6 +246,11 @@ class SqliteStore:
         """How far a file was taken in."""
         with self._reading() as connection:
             return bookmark_table.find(connection, origin)
+
+    def taken_in(self) -> tuple[TakenIn, ...]:
+        """The files that were taken in."""
+        with self._reading() as connection:
+            return bookmark_table.files(connection)
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
         """How much of a session waits."""
@@ -476,8 +482,23 @@ class SqliteStore:
 
     def snapshot(self, *, now: str) -> str:
         """Copies the store beside it."""
+        from omcli.memory.backups import label
+
         with explained(self._path, wait=self._wait):
-            return str(snapshot_beside(self._path, f"{now[:19].replace(':', '')}Z", wait=self._wait))
+            return str(snapshot_beside(self._path, label(now), wait=self._wait))
+
+    def back_up(self, *, keep: int, now: str) -> BackedUp:
+        """Copies the store beside it where that is due, and removes old copies."""
+        from omcli.sqlite import backups
+
+        with explained(self._path, wait=self._wait):
+            return backups.back_up(self._path, keep=keep, now=now, wait=self._wait)
+
+    def wants_backup(self, *, now: str) -> bool:
+        """Whether a backup is due."""
+        from omcli.sqlite import backups
+
+        return self._path.exists() and backups.is_due_for(self._path, now)
 
     # What models cost, and how they are asked: `memory.model.Ledger` and `Rungs`.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omcli.memory.bookmark import Bookmark, Origin
+from omcli.memory.bookmark import Bookmark, Origin, TakenIn
 from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Image, Message, Role, digest
@@ -68,6 +68,29 @@ class TestBookmarks:
         odd = replace(self.HERE, path="/transcripts/\udcff.jsonl")
         store.put_bookmarks(odd, [self.FIRST])
         assert store.bookmarks(odd) == (self.FIRST,)
+
+    def test_every_file_that_was_taken_in_is_told_with_what_it_was_then(self, store: Store) -> None:
+        """The stamp is that of the last bookmark; a file without bookmarks was not taken in."""
+        there = Origin(path="/transcripts/moon.jsonl", terms="otherwise")
+        assert store.taken_in() == ()
+        store.put_bookmarks(self.HERE, [self.FIRST.stamped("old"), self.LAST.stamped("12-1-7")])
+        store.put_bookmarks(there, [self.FIRST])
+        store.put_bookmarks(replace(there, path="/gone"), [])
+        moon, tide = TakenIn(origin=there, stamp=None), TakenIn(origin=self.HERE, stamp="12-1-7")
+        assert store.taken_in() == (moon, tide)
+
+
+class TestBackups:
+    """Copies of the whole store, a day apart."""
+
+    def test_one_is_made_when_the_last_is_a_day_old(self, store: Store) -> None:
+        """storage.md §6: at least 20 hours lie between two."""
+        first, soon, later = "2026-03-01T04:00:00.000Z", "2026-03-01T23:00:00.000Z", "2026-03-02T00:00:00.000Z"
+        assert store.wants_backup(now=first)
+        assert store.back_up(keep=3, now=first).path is not None
+        assert store.back_up(keep=3, now=soon).path is None
+        assert not store.wants_backup(now=soon)
+        assert store.back_up(keep=3, now=later).path is not None
 
 
 class TestAppend:

@@ -247,6 +247,8 @@ def asides_of_person(said: KeptMessage, refused: KeptMessage | None) -> Iterator
         yield _draft(said, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
     elif said.message.aside is Aside.QUEUED:
         yield from said_by_person(said, None)
+    elif said.message.aside is Aside.NOTE:
+        yield from _noted(said)
     elif said.message.aside is Aside.COMMAND:
         if " " in text.strip():
             yield _draft(said, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
@@ -254,6 +256,14 @@ def asides_of_person(said: KeptMessage, refused: KeptMessage | None) -> Iterator
         yield _draft(said, f"User ran in the shell: {shown(said.message.text)}", Type.EVENT, 3)
     elif said.message.aside is Aside.INTERRUPT:
         yield _draft(said, "User interrupted the agent", Type.EVENT, 4)
+
+
+def _noted(note: KeptMessage) -> Iterator[Draft]:
+    """Rows of what somebody wrote down: what asks for nothing is a fact."""
+    telling = _telling(list(segments(note.message.text)))
+    for row in passages(telling, [cues.user_type(part.text) for part in telling]):
+        kind = row.kind or (Type.REQUEST if cues.wishes(row.text) else Type.FACT)
+        yield _draft(note, f"User: {_fitting(row.text)}", kind, cues.user_importance(row.text, kind))
 
 
 # ---- agents

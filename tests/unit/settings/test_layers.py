@@ -55,6 +55,7 @@ def values_of(key: str) -> st.SearchStrategy[Any]:
         "bool": st.booleans(),
         "Span": st.sampled_from(["1-2", "3-8"]),
         "tuple[int, ...]": st.lists(st.integers(0, 4), min_size=1, max_size=4),
+        "tuple[Path, ...]": st.lists(words.map("/{}".format), min_size=1, max_size=3),
         "tuple[Part, ...]": st.permutations(["cross", "session", "tail"]),
         "Mapping[str, Price]": st.dictionaries(
             words, st.fixed_dictionaries({"input": st.floats(0, 99), "output": st.floats(0, 99)}), max_size=2

@@ -1,0 +1,308 @@
+"""`om consolidate`: the daily job."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import option
+from omcli.cli.diagnostics import Ended, counted
+from omcli.cli.diagnostics import as_dict as error_as_dict
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.options import Run, named_session, with_shared
+from omcli.memory.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from omcli.operations.consolidate import Agenda, Consolidated, Failure, LookedAfter
+    from omcli.operations.daily_notes import NoteReport
+    from omcli.operations.foreseeing import Foreseen
+    from omcli.operations.reflect import Reflection
+    from omcli.operations.workshop import Workshop
+
+EXAMPLES = """\b
+om consolidate
+om consolidate --session ID
+om consolidate --notes ~/notes --archive-after 30d
+om consolidate --place ~/transcripts --dry-run
+"""
+
+
+@with_shared()
+def consolidate(
+    run: Run,
+    *,
+    session: Annotated[str | None, named_session("Only this session, which has ended.")] = None,
+    place: Annotated[
+        list[Path] | None, option("--place", metavar="PATH", help="Take in only what lies there; may be repeated.")
+    ] = None,
+    no_places: Annotated[bool, option("--no-places", help="Take nothing in.")] = False,
+    notes: Annotated[str | None, option("--notes", metavar="DIR", help="Daily notes: YYYY-MM-DD.md in DIR.")] = None,
+    archive_after: Annotated[
+        str | None, option("--archive-after", metavar="AGE", help="Move older notes to DIR/archive, as 30d.")
+    ] = None,
+    dry_run: Annotated[bool, option("--dry-run", help="Only say what would be done.")] = False,
+    observer: Annotated[str | None, named_provider("observer")] = None,
+    model: Annotated[str | None, named_model()] = None,
+    base_url: Annotated[str | None, named_url()] = None,
+    tolerant: Annotated[bool, best_effort()] = False,
+) -> None:
+    """Look after the memory: for a daily job, and for the end of a session.
+
+    In this order: transcripts that are new or have grown are taken in, where agents keep them and where they were taken
+    in before; what waits of sessions that are over is observed, and reflected on where that is due; daily notes are
+    taken in, observed, reflected on, and old ones archived, where that is asked for; what is old is folded across
+    sessions; retention is applied; the store is backed up, once a day. One part goes on where another failed.
+
+    With `--session` that session is observed and reflected on in any case, and nothing is taken in, unless `--place`
+    names something. What is archived is moved to `archive` in the folder of notes, after what lasts of it was added to
+    `MEMORY.md` there. Two at once do no harm: the second ends at once, with 75.
+    """
+    say(run, "observer", provider=observer, model=model, base_url=base_url)
+    run.say({"consolidate.notes": notes, "consolidate.archive_after": archive_after})
+    _check(session, place, notes, no_places=no_places)
+    if run.is_disabled("nothing is done"):
+        return
+    agenda, unchanged = _agenda(run, session, place, no_places=no_places, read_only=dry_run)
+    if dry_run:
+        _foresee(run, agenda)
+        return
+    workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
+    done = _done(run, agenda, workshop)
+    _tell(run, done.failures, is_tolerant=tolerant)
+    _report(run, done, unchanged)
+    _end(run, done, is_all=bool(place) and not unchanged, is_tolerant=tolerant)
+
+
+def _check(session: str | None, place: Sequence[Path] | None, notes: str | None, *, no_places: bool) -> None:
+    if place and no_places:
+        raise BadUsage("`--place` and `--no-places` exclude each other")
+    if session is not None and not session.strip():
+        raise BadUsage("`--session` is empty")
+    if session is not None and notes is not None:
+        raise BadUsage("`--notes` is for no single session", hint="`om consolidate --notes DIR` without `--session`")
+
+
+def _agenda(
+    run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
+) -> tuple[Agenda, int]:
+    """What is to be done, and how many files need not be read. Raises BadUsage, NoInput."""
+    from omcli.wiring.agenda import agenda
+
+    said = run.settings.consolidate
+    if said.archive_after is not None and said.notes is None:
+        raise BadUsage("`--archive-after` is about notes, and no folder of them is named", hint="name it with --notes")
+    takes_in = not no_places and (session is None or bool(place))
+    found, places = agenda(run.wiring, session, place, takes_in=takes_in, read_only=read_only)
+    for missing in places.missing:
+        if place:
+            raise NoInput(missing, hint="`--place` names a folder or a file that is there")
+        run.talk.warn(missing)
+    return found, places.unchanged
+
+
+def _done(run: Run, agenda: Agenda, workshop: Workshop) -> Consolidated:
+    from omcli.operations.consolidate import consolidate
+
+    studio = cache(lambda: run.wiring.studio(run.wiring.observing(workshop)))
+    try:
+        return consolidate(agenda, workshop, studio)
+    except LaneTaken:
+        run.talk.note("another `om consolidate` is at it; nothing was done")
+        raise Ended(TryAgain.exit_code) from None
+
+
+def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
+    """Says what failed, each thing once: a model that cannot be had is missed by several parts."""
+    told = set()
+    for failure in failures:
+        error = failure.error
+        if (failure.about, error.message) in told:
+            continue
+        told.add((failure.about, error.message))
+        if failure.is_of_a_transcript and not run.strict:
+            run.talk.warn(f"{f'{failure.about}: ' if failure.about else ''}{error.message}")
+        else:
+            tell(run, error, about=failure.about, is_tolerant=is_tolerant and isinstance(error, OF_MODELS))
+
+
+def _report(run: Run, done: Consolidated, unchanged: int) -> None:
+    if run.json:
+        run.output.document(_as_dict(done, unchanged))
+    else:
+        run.talk.report(f"consolidated: {', '.join(_parts(done)) or 'nothing was to be done'}")
+
+
+def _parts(done: Consolidated) -> Iterator[str]:
+    """What was done, in words."""
+    messages = sum(report.new_messages for report in done.files) + sum(note.new_messages for note in done.notes)
+    rows = sum(session.observations for session in done.sessions) + sum(note.observations for note in done.notes)
+    taken = [report for report in done.files if report.error is None]
+    made = _reflections(done)
+    numbers = (
+        (len(taken), "file"),
+        (messages, "message"),
+        (rows, "observation"),
+        (sum(len(reflection.rows) for reflection in made), "reflection"),
+        (sum(len(reflection.items) for reflection in made), "item"),
+    )
+    yield from (counted(number, noun) for number, noun in numbers if number)
+    if archived := sum(note.archived is not None for note in done.notes):
+        yield f"{counted(archived, 'note')} archived"
+    if left := [note for note in done.notes if note.left]:
+        yield f"{counted(len(left), 'note')} left ({left[0].left})"
+    yield from _pruned(done)
+    if done.going_on:
+        yield f"{counted(len(done.going_on), 'session')} still going on"
+    if backup := _backup(done):
+        yield f"backup {backup}"
+    if done.failures:
+        yield counted(len(done.failures), "failure")
+
+
+def _pruned(done: Consolidated) -> Iterator[str]:
+    if done.pruned is None:
+        return
+    messages = sum(map(len, done.pruned.messages.values()))
+    for number, noun in ((len(done.pruned.rows), "row"), (messages, "message")):
+        if number:
+            yield f"{counted(number, noun)} pruned"
+
+
+def _reflections(done: Consolidated) -> list[Reflection]:
+    found = [session.reflection for session in done.sessions] + [note.reflection for note in done.notes]
+    found.append(done.across.reflection if done.across else None)
+    return [reflection for reflection in found if reflection is not None]
+
+
+def _backup(done: Consolidated) -> str | None:
+    """The copy of the store that was made: of its own, or before rows were folded across sessions."""
+    made = done.backup.path if done.backup else None
+    return made or (done.across.snapshot if done.across else None)
+
+
+def _end(run: Run, done: Consolidated, *, is_all: bool, is_tolerant: bool) -> None:
+    """Ends with the code of what failed, if anything that counts did: a bad file only where none was good.
+
+    `is_all` says that all files that were named were read.
+    """
+    decisive = done.decisive(but=OF_MODELS if is_tolerant else ())
+    if decisive is not None:
+        raise Ended(decisive.exit_code)
+    bad = [failure.error for failure in done.failures if failure.is_of_a_transcript]
+    if bad and (run.strict or (is_all and len(bad) == len(done.files))):
+        raise Ended(bad[0].exit_code)
+
+
+def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
+    from omcli.cli.observe import file_as_dict
+    from omcli.cli.prune import pruned_as_dict
+    from omcli.cli.reflect import as_dict
+
+    across = {"global": as_dict(done.across.reflection)} if done.across else {}
+    backup = _backup(done)
+    return {
+        "files": [file_as_dict(report, ()) for report in done.files],
+        "unchanged_files": unchanged,
+        "sessions": [_session_as_dict(session) for session in done.sessions],
+        "going_on": done.going_on,
+        "notes": [_note_as_dict(note) for note in done.notes],
+        **across,
+        **({"retention": pruned_as_dict(done.pruned)} if done.pruned else {}),
+        **({"backup": backup} if backup else {}),
+        "backups_removed": list(done.backup.removed) if done.backup else [],
+        "failures": [
+            {
+                "part": failure.part,
+                **({"about": failure.about} if failure.about else {}),
+                **error_as_dict(failure.error),
+            }
+            for failure in done.failures
+        ],
+    }
+
+
+def _session_as_dict(session: LookedAfter) -> dict[str, object]:
+    from omcli.cli.reflect import as_dict
+
+    reflection = {"reflection": as_dict(session.reflection)} if session.reflection else {}
+    error = {"error": error_as_dict(session.error)} if session.error else {}
+    return {"session": session.session, "observations": session.observations, **reflection, **error}
+
+
+def _note_as_dict(note: NoteReport) -> dict[str, object]:
+    from omcli.cli.reflect import as_dict
+
+    found = {
+        "day": note.note.day,
+        "path": note.note.path,
+        "session": note.session,
+        "new_messages": note.new_messages,
+        "observations": note.observations,
+        "reflection": as_dict(note.reflection) if note.reflection else None,
+        "archived": note.archived,
+        "left": note.left,
+        "error": error_as_dict(note.error) if note.error else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+# What would be done.
+
+
+def _foresee(run: Run, agenda: Agenda) -> None:
+    from omcli.memory.record import replace
+    from omcli.operations.foreseeing import foreseen
+
+    workshop = replace(run.wiring.workshop(run.counter), open_store=lambda: run.wiring.reading)
+    try:
+        studio = run.wiring.studio(run.wiring.observing(workshop))
+    except OF_MODELS as error:
+        run.talk.warn(error.message)
+        studio = run.wiring.studio_of_rules(workshop)
+    found = foreseen(agenda, studio)
+    if run.json:
+        run.output.document({**_foreseen_as_dict(found), "dry_run": True})
+        return
+    lines = list(filter(None, _lines(found)))
+    for line in lines:
+        run.output.line(line)
+    if not lines:
+        run.talk.note("nothing is to be done")
+
+
+def _lines(found: Foreseen) -> Iterator[str]:
+    yield from (f"take in  {name}" for name in found.files)
+    for each in found.sessions:
+        yield f"observe  {counted(each.pending, 'message')} of {each.session}" if each.pending else ""
+        yield f"reflect  {each.session}" if each.reflect else ""
+    for note, is_new, moves in found.notes:
+        yield f"take in  {note.path}" if is_new else ""
+        yield f"archive  {note.path}" if moves else ""
+    if found.plan and found.plan.batches:
+        rows = sum(len(batch.rows) for batch in found.plan.batches)
+        yield f"fold     {counted(rows, 'row')} across sessions"
+    if found.pruned and not found.pruned.is_empty:
+        messages = sum(map(len, found.pruned.messages.values()))
+        yield f"prune    {counted(len(found.pruned.rows), 'row')}, {counted(messages, 'message')}"
+    if found.backup:
+        yield "back up  the store"
+
+
+def _foreseen_as_dict(found: Foreseen) -> dict[str, object]:
+    return {
+        "files": list(found.files),
+        "sessions": [
+            {"session": each.session, "pending": each.pending, "reflect": each.reflect} for each in found.sessions
+        ],
+        "going_on": list(found.going_on),
+        "notes": [
+            {"day": note.day, "path": note.path, "take_in": is_new, "archive": moves}
+            for note, is_new, moves in found.notes
+        ],
+        "global": [row.id for batch in (found.plan.batches if found.plan else ()) for row in batch.rows],
+        "prune": [row.id for row in found.pruned.rows] if found.pruned else [],
+        "backup": found.backup,
+    }

@@ -1,0 +1,143 @@
+"""Daily notes: the pieces of one that are taken in, and the place in `MEMORY.md` where it is said what lasts of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from omcli.memory.bookmark import TakenIn
+from omcli.memory.message import digest
+from omcli.memory.record import record
+from omcli.memory.text import one_line
+from omcli.memory.transcript import Transcript
+
+FORMAT = "notes"
+"""What sessions of daily notes are said to be written by."""
+
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
+_ITEM = re.compile(r" ?(?:[-*+]|\d{1,9}[.)])[ \t]")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_MARK = re.compile(rb"<!-- om: (end of )?(\d{4}-\d{2}-\d{2}) -->[ \t]*\r?\n?\Z")
+
+
+@record
+class Note:
+    """A day's note."""
+
+    day: str
+    """`2026-01-05`."""
+    path: str
+
+
+class Notebook(Protocol):
+    """A folder of daily notes."""
+
+    @property
+    def path(self) -> str:
+        """Which folder it is: absolute, links resolved."""
+
+    def notes(self) -> tuple[Note, ...]:
+        """The notes in it, oldest first. Raises NoInput."""
+
+    def as_it_is(self, note: Note) -> TakenIn:
+        """What a note is known by when all of it has been taken in as it is now. Raises NoInput."""
+
+    def opened(self, note: Note) -> AbstractContextManager[Transcript]:
+        """A note as a transcript of its session. Raises NoInput."""
+
+    def remember(self, note: Note, section: str) -> None:
+        """Puts a section into `MEMORY.md`, in place of the one of that day. Raises InputOutput, and CannotCreate."""
+
+    def archive(self, note: Note, known: TakenIn) -> str | None:
+        """Moves a note to `archive` and tells where it is; None where it is not what it was then.
+
+        Raises InputOutput, and CannotCreate.
+        """
+
+
+def session_of(folder: str, day: str) -> str:
+    """The session that a day's note belongs to."""
+    return f"{FORMAT}-{digest(folder)[:8]}-{day}"
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The paragraphs and list items of a note, each below the heading it stands under: by them is seen what is new.
+
+    What is fenced is one piece; a heading of the first level at the top is the note's title, and belongs to none.
+    """
+    heading, piece, fence = "", list[str](), ""
+    is_first = True
+    for line in _without_front_matter(text).split("\n"):
+        if fence:
+            piece.append(line)
+            fence = "" if line.strip().startswith(fence) and not line.strip().strip(fence[0]) else fence
+            continue
+        fenced = _FENCE.match(line)
+        begins = bool(_ITEM.match(line) or _HEADING.match(line)) or not line.strip()
+        if begins and piece:
+            yield _below(heading, piece)
+            piece = []
+        if fenced:
+            fence = fenced[1]
+        if _HEADING.match(line):
+            heading = "" if is_first and line.lstrip().startswith("# ") else line.strip()
+        elif line.strip():
+            piece.append(line.rstrip())
+        is_first = is_first and not line.strip()
+    if piece:
+        yield _below(heading, piece)
+
+
+def _below(heading: str, piece: Sequence[str]) -> str:
+    text = "\n".join(piece).rstrip()
+    return f"{heading}\n\n{text}" if heading else text
+
+
+def _without_front_matter(text: str) -> str:
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if not text.startswith("---\n"):
+        return text
+    end = text.find("\n---\n", 3)
+    return text if end < 0 else text[end + 5 :]
+
+
+def section(day: str, facts: Sequence[str]) -> str:
+    """What lasts of a day, as it stands in `MEMORY.md`."""
+    lines = (f"- {one_line(fact).replace('<!--', '<! --')}\n" for fact in facts)
+    return f"<!-- om: {day} -->\n## {day}\n\n{''.join(lines)}<!-- om: end of {day} -->\n"
+
+
+def with_section(content: bytes, day: str, section: str) -> bytes:
+    """`MEMORY.md` with a day's section in the place of the one it has, or among the others, or at its end.
+
+    Everything outside it stays as it is, to the byte.
+    """
+    new, found = section.encode(), _sections(content)
+    for its_day, begin, end in found:
+        if its_day == day:
+            return content[:begin] + new + content[end:]
+    later = next((begin for its_day, begin, _ in found if its_day > day), None)
+    earlier = [end for its_day, _, end in found if its_day < day]
+    if later is not None and not earlier:
+        return content[:later] + new + b"\n" + content[later:]
+    at = max(earlier, default=len(content))
+    before = content[:at]
+    gap = b"" if not before else b"\n" if before.endswith(b"\n") else b"\n\n"
+    return before + gap + new + content[at:]
+
+
+def _sections(content: bytes) -> list[tuple[str, int, int]]:
+    """Day, beginning and end of every section; a mark without its other one is somebody's text."""
+    found: list[tuple[str, int, int]] = []
+    day, begin, at = "", 0, 0
+    for line in content.splitlines(keepends=True):
+        mark = _MARK.fullmatch(line) if line.startswith(b"<!-- om: ") else None
+        if mark and not mark[1]:
+            day, begin = mark[2].decode(), at
+        elif mark and mark[2].decode() == day:
+            found.append((day, begin, at + len(line)))
+            day = ""
+        at += len(line)
+    return found

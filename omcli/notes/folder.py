@@ -1,0 +1,182 @@
+"""A folder of daily notes, `YYYY-MM-DD.md`, with `archive` and `MEMORY.md` in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import date
+from pathlib import Path
+
+from omcli.memory.bookmark import Extent, Origin, TakenIn
+from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section
+from omcli.memory.errors import CannotCreate, InputOutput, NoInput
+from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Facts, Item, Pause, Transcript
+
+_SUFFIX = ".md"
+_MEMORY = "MEMORY.md"
+_ARCHIVE = "archive"
+_PARTIAL = ".MEMORY.md.om-partial"
+_TRIES = 5
+"""How often `MEMORY.md` is written anew where somebody else writes it at the same time."""
+
+
+class NotesFolder:
+    """A `memory.daily_notes.Notebook` on disk."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        terms: Callable[[str], str],
+        stamp: Callable[[os.stat_result], str],
+        settled: Callable[[os.stat_result], str | None],
+    ) -> None:
+        """`terms` tells how the note of a session is read; `stamp` and `settled` how its size and time are noted."""
+        self._folder = Path(os.path.realpath(folder))
+        self._terms, self._stamp, self._settled = terms, stamp, settled
+
+    @property
+    def path(self) -> str:
+        """Which folder it is."""
+        return str(self._folder)
+
+    def notes(self) -> tuple[Note, ...]:
+        """The notes in it, oldest first."""
+        with _reading(self._folder):
+            names = [file.name for file in os.scandir(self._folder) if _is_note(file)]
+        return tuple(Note(day=name.removesuffix(_SUFFIX), path=str(self._folder / name)) for name in sorted(names))
+
+    def as_it_is(self, note: Note) -> TakenIn:
+        """What a note is known by."""
+        with _reading(Path(note.path)):
+            return TakenIn(origin=self._origin(note), stamp=self._stamp(Path(note.path).stat()))
+
+    def _origin(self, note: Note) -> Origin:
+        return Origin(path=note.path, terms=self._terms(session_of(self.path, note.day)))
+
+    @contextmanager
+    def opened(self, note: Note) -> Iterator[Transcript]:
+        """A note as a transcript."""
+        with _reading(Path(note.path)), Path(note.path).open("rb") as stream:
+            of = os.fstat(stream.fileno())
+            content = stream.read()
+        extent = Extent()
+        extent.add(content)
+        session, project = session_of(self.path, note.day), str(_project(self._folder))
+        facts = Facts(session=session, cwd=project, title=f"notes of {note.day}")
+        items = _items(note, facts, content.decode("utf-8", "replace"), extent)
+        yield Transcript(format=FORMAT, items=items, origin=self._origin(note), stamp=self._settled(of))
+
+    def remember(self, note: Note, section: str) -> None:
+        """Puts a section into `MEMORY.md`."""
+        target = Path(os.path.realpath(self._folder / _MEMORY))
+        with _writing(target):
+            for _ in range(_TRIES):
+                before = _content(target)
+                after = with_section(before or b"", note.day, section)
+                if after == before or self._replaced(target, before, after):
+                    return
+        raise InputOutput(f"{target} is being written by somebody else", hint="try again later; nothing was moved")
+
+    def _replaced(self, target: Path, before: bytes | None, after: bytes) -> bool:
+        """Whether the new content is in its place; it is not where the old one is no longer what it was."""
+        partial = target.with_name(_PARTIAL)
+        mode = stat.S_IMODE(target.stat().st_mode) if before is not None else 0o600
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                os.fchmod(stream.fileno(), mode)
+                stream.write(after)
+                stream.flush()
+                os.fsync(stream.fileno())
+            if _content(target) != before:
+                return False
+            partial.replace(target)
+        finally:
+            with suppress(FileNotFoundError):
+                partial.unlink()
+        _settle(target.parent)
+        return True
+
+    def archive(self, note: Note, known: TakenIn) -> str | None:
+        """Moves a note to `archive`."""
+        source, archive = Path(note.path), self._folder / _ARCHIVE
+        with _writing(archive):
+            archive.mkdir(exist_ok=True)
+        with _writing(source):
+            if self._stamp(source.stat()) != known.stamp:
+                return None
+            target = _free(archive, note.day)
+            source.rename(target)
+            _settle(archive)
+            _settle(self._folder)
+        return str(target)
+
+
+def _project(folder: Path) -> Path:
+    """The project that notes are of: the Git repository that they lie in, or else the folder around them."""
+    return next((above for above in folder.parents if os.path.lexists(above / ".git")), folder.parent)
+
+
+def _is_note(file: os.DirEntry[str]) -> bool:
+    day = file.name.removesuffix(_SUFFIX)
+    if f"{day}{_SUFFIX}" != file.name or len(day) != len("2026-01-05"):
+        return False
+    try:
+        return date.fromisoformat(day).isoformat() == day and file.is_file()
+    except (ValueError, OSError):  # no day, or a link that leads round and round
+        return False
+
+
+def _items(note: Note, facts: Facts, text: str, extent: Extent) -> Iterator[Item]:
+    yield facts
+    for piece in pieces(text):
+        yield Message(role=Role.USER, aside=Aside.NOTE, text=piece, at=f"{note.day}T12:00:00.000Z")
+    yield Pause(offset=extent.length, digest=extent.digest)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _free(archive: Path, day: str) -> Path:
+    """A name in the archive that nothing has."""
+    number, target = 1, archive / f"{day}{_SUFFIX}"
+    while os.path.lexists(target):
+        number += 1
+        target = archive / f"{day}-{number}{_SUFFIX}"
+    return target
+
+
+def _settle(folder: Path) -> None:
+    """Has the disk keep which names are in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # not every file system can
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NoInput(f"{path}: it cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise CannotCreate(f"{path}: {error.strerror}", hint="check the permissions of its folder") from None
+    except OSError as error:
+        raise InputOutput(f"{path}: {error.strerror}") from None

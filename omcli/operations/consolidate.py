@@ -1,0 +1,268 @@
+"""What is looked after once a day, or when a session has ended: part after part, each going on where another failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from omcli.memory.backups import BackedUp
+from omcli.memory.daily_notes import Notebook
+from omcli.memory.errors import OF_MATERIAL, BadInput, LaneTaken, NoInput, OmError, StaleBatch, TryAgain
+from omcli.memory.ports import Lane, SessionSummary
+from omcli.memory.record import field, mutable_record, record, replace
+from omcli.memory.retention import Rules
+from omcli.operations import reflect
+from omcli.operations.clock import Clock
+from omcli.operations.daily_notes import Archiving, NoteReport, keep_notes
+from omcli.operations.lanes import held
+from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.observe_session import observe_session
+from omcli.operations.prune import Pruned, prune
+from omcli.operations.reflect import Reflection, Studio
+from omcli.operations.reflect_globally import GlobalReflection, reflect_globally
+from omcli.operations.tally import Tally
+from omcli.operations.workshop import Workshop
+
+PLACES = "places"
+"""The part that takes transcripts in."""
+IDLE_SECONDS = 600
+"""How long nothing has to have been said in a session before it is taken to be over."""
+_SIGN_OF_LIFE = 60
+"""Seconds after which the lease is extended again."""
+_OF_ONE_FILE = (BadInput, NoInput, TryAgain)
+"""What keeps no other file from being kept; after anything else the store would refuse that as well."""
+_OF_ONE_SESSION = (*OF_MATERIAL, LaneTaken, StaleBatch)
+"""What keeps no other session from being worked on."""
+_DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
+"""Exit codes, the most decisive first: of what the program or the disk does before what a model, or a file, does."""
+
+
+@record
+class Source:
+    """A file to take in, and the session it belongs to where that was said."""
+
+    input: Input
+    session: str | None = None
+
+
+@record
+class Agenda:
+    """What is to be looked after."""
+
+    session: str | None = None
+    """Only this one: what waits of it is observed, and it is reflected on in any case."""
+    sources: Sequence[Source] = ()
+    notebook: Notebook | None = None
+    archiving: Archiving = Archiving()
+    min_age: float = 3.0
+    """Days; as `reflect_globally` has it."""
+    batch_tokens: int = 20_000
+    rules: Rules = Rules()
+    """What is kept; with a session, of that."""
+    backups: int = 0
+    """How many are kept; 0: none is made."""
+
+
+@record
+class Failure:
+    """What went wrong, and with what."""
+
+    part: str
+    about: str
+    error: OmError
+
+    @property
+    def is_of_a_transcript(self) -> bool:
+        """Whether nothing is wrong but with one of the transcripts that were to be taken in."""
+        return self.part == PLACES and isinstance(self.error, (BadInput, NoInput))
+
+
+@record
+class LookedAfter:
+    """What was done with a session. Rows are only counted: the first run of all may make more than fit into memory."""
+
+    session: str
+    observations: int = 0
+    reflection: Reflection | None = None
+    error: OmError | None = None
+    """What ended the work on it; what was done before stays done."""
+
+
+@mutable_record
+class Consolidated:
+    """What was done; where something failed, the rest was done all the same."""
+
+    files: list[FileReport] = field(default_factory=list)
+    sessions: list[LookedAfter] = field(default_factory=list)
+    going_on: list[str] = field(default_factory=list)
+    """Sessions with messages that wait, and were said just now: they are left for the next run."""
+    notes: list[NoteReport] = field(default_factory=list)
+    across: GlobalReflection | None = None
+    pruned: Pruned | None = None
+    """What retention took out of sight; None where nothing says what is kept."""
+    backup: BackedUp | None = None
+    failures: list[Failure] = field(default_factory=list)
+
+    @contextmanager
+    def part(self, name: str, about: str = "") -> Iterator[None]:
+        """Keeps what goes wrong inside."""
+        try:
+            yield
+        except OmError as error:
+            self.failures.append(Failure(part=name, about=about, error=error))
+
+    def decisive(self, *, but: tuple[type[OmError], ...] = ()) -> OmError | None:
+        """The failure that the run is to end with; None where nothing failed, but for what does not count.
+
+        A transcript that cannot be read costs that transcript, and never counts.
+        """
+        counted = (failure.error for failure in self.failures if not failure.is_of_a_transcript)
+        errors = [error for error in counted if not isinstance(error, but)]
+        return min(errors, key=lambda error: _rank(error.exit_code), default=None)
+
+
+def _rank(code: int) -> int:
+    return _DECISIVE.index(code) if code in _DECISIVE else -1
+
+
+def consolidate(agenda: Agenda, workshop: Workshop, studio: Callable[[], Studio]) -> Consolidated:
+    """Does all of it, in order, under one lease.
+
+    `studio` gives who observes and reflects, and raises where that cannot be had: what needs nobody is done then all
+    the same. Raises LaneTaken, at once, where somebody else is at it.
+    """
+    done = Consolidated()
+    with held(agenda.session or "", Lane.CONSOLIDATE, replace(workshop, wait=0.0)) as claim:
+        extend = _seldom(claim, workshop.clock)
+        workshop = _living(workshop, extend)
+        studio = _living_studio(studio, extend)
+        with done.part(PLACES):
+            _take_in(agenda, workshop, done, extend)
+        with done.part("sessions"):
+            _observe(agenda, studio, done, extend)
+        if agenda.notebook is not None:
+            with done.part("notes", agenda.notebook.path):
+                _keep_notes(agenda, agenda.notebook, studio, done, extend)
+        if agenda.session is None:
+            with done.part("global"):
+                extend()
+                done.across = reflect_globally(studio(), min_age=agenda.min_age, batch_tokens=agenda.batch_tokens)
+        if not agenda.rules.is_empty:
+            with done.part("retention"):
+                extend()
+                done.pruned = prune(workshop.store, agenda.rules, counter=workshop.counter, clock=workshop.clock)
+        if agenda.backups:
+            with done.part("backup"):
+                extend()
+                done.backup = workshop.store.back_up(keep=agenda.backups, now=workshop.clock.now())
+    return done
+
+
+def _seldom(claim: Callable[[], None], clock: Clock) -> Callable[[], None]:
+    """Extends a lease where the last time is a while ago."""
+    last = clock.monotonic()
+
+    def extend() -> None:
+        nonlocal last
+        if clock.monotonic() - last >= _SIGN_OF_LIFE:
+            claim()
+            last = clock.monotonic()
+
+    return extend
+
+
+def _living(workshop: Workshop, extend: Callable[[], None]) -> Workshop:
+    """The same, which extends the lease whenever it tells how far it has come, or what it waits for."""
+
+    def busy(said: str) -> None:
+        extend()
+        workshop.busy(said)
+
+    def progress(name: str, tally: Tally) -> None:
+        extend()
+        workshop.progress(name, tally)
+
+    return replace(workshop, busy=busy, progress=progress)
+
+
+def _living_studio(studio: Callable[[], Studio], extend: Callable[[], None]) -> Callable[[], Studio]:
+    def living() -> Studio:
+        found = studio()
+        return replace(found, workshop=_living(found.workshop, extend))
+
+    return living
+
+
+def _take_in(agenda: Agenda, workshop: Workshop, done: Consolidated, extend: Callable[[], None]) -> None:
+    """Keeps what is new; it is observed with all else that waits."""
+    keeping = replace(workshop, observer=None)
+    for source in agenda.sources:
+        extend()
+        for report in observe_files([source.input], keeping, session=source.session):
+            done.files.append(report)
+            if report.error is not None:
+                done.failures.append(Failure(part=PLACES, about=report.path, error=report.error))
+                if not isinstance(report.error, _OF_ONE_FILE):
+                    return
+
+
+def _observe(agenda: Agenda, studio: Callable[[], Studio], done: Consolidated, extend: Callable[[], None]) -> None:
+    """Observes what waits of sessions that are over, and reflects where that is due."""
+    work = studio()
+    for summary in work.workshop.store.sessions():
+        session = summary.session.id
+        if agenda.session not in (None, session):
+            continue
+        if agenda.session is None and is_going_on(summary, work.workshop.clock):
+            done.going_on += [session] if summary.pending else []
+            continue
+        extend()
+        found = _looked_after(summary, work, in_any_case=agenda.session is not None, extend=extend)
+        if found is None:
+            continue
+        done.sessions.append(found)
+        if found.error is not None:
+            done.failures.append(Failure(part="sessions", about=session, error=found.error))
+            if not isinstance(found.error, _OF_ONE_SESSION):
+                return
+
+
+def is_going_on(summary: SessionSummary, clock: Clock) -> bool:
+    """Whether something was said just now. A clock that is ahead of ours says nothing."""
+    return summary.last_at is not None and clock.later(-IDLE_SECONDS) < summary.last_at <= clock.now()
+
+
+def _looked_after(
+    summary: SessionSummary, studio: Studio, *, in_any_case: bool, extend: Callable[[], None]
+) -> LookedAfter | None:
+    """What was done with a session; None where there was nothing to do."""
+    session, observations = summary.session.id, 0
+    try:
+        for step in observe_session(session, studio.workshop) if summary.pending else ():
+            observations += len(step.rows)
+            extend()
+        reflection = _reflected(session, studio, in_any_case=in_any_case)
+    except OmError as error:
+        return LookedAfter(session=session, observations=observations, error=error)
+    if not observations and reflection is None:
+        return None
+    return LookedAfter(session=session, observations=observations, reflection=reflection)
+
+
+def _reflected(session: str, studio: Studio, *, in_any_case: bool) -> Reflection | None:
+    """What came of reflecting on a session; None where nothing was tried."""
+    reflection = None
+    if in_any_case or reflect.rows_are_due(session, studio):
+        reflection = reflect.reflect_session(session, studio)
+    if reflect.meta_is_due(session, studio):
+        reflection = reflect.reflect_session(session, studio, meta=True)
+    return reflection if reflection is not None and reflection.ending is not None else None
+
+
+def _keep_notes(
+    agenda: Agenda, notebook: Notebook, studio: Callable[[], Studio], done: Consolidated, extend: Callable[[], None]
+) -> None:
+    for report in keep_notes(notebook, studio(), agenda.archiving, extend=extend):
+        done.notes.append(report)
+        if report.error is not None:
+            done.failures.append(Failure(part="notes", about=report.note.path, error=report.error))

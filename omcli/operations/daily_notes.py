@@ -1,0 +1,166 @@
+"""Daily notes: taken in, observed and reflected on; then, where that is asked for, summarised and archived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from omcli.memory.bookmark import TakenIn
+from omcli.memory.daily_notes import Note, Notebook, section, session_of
+from omcli.memory.errors import OF_MATERIAL, OF_MODELS, OmError, Unusable
+from omcli.memory.folding import Ending, Scope
+from omcli.memory.observation import Kind
+from omcli.memory.ports import LogQuery, Store
+from omcli.memory.record import record, replace
+from omcli.memory.saying import wording
+from omcli.memory.worth import most_telling
+from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.observe_session import observe_session
+from omcli.operations.reflect import Reflection, Studio, reflect_session
+
+MOST_FACTS = 6
+"""Lines about a day in `MEMORY.md`, which its readers read every time."""
+
+
+@record
+class Archiving:
+    """Which notes are moved."""
+
+    before: str | None = None
+    """Those of earlier days than this one; None: none are."""
+
+    def takes(self, note: Note) -> bool:
+        """Whether a note is to be moved."""
+        return self.before is not None and note.day < self.before
+
+
+@record
+class NoteReport:
+    """What became of a day's note."""
+
+    note: Note
+    session: str
+    new_messages: int = 0
+    observations: int = 0
+    reflection: Reflection | None = None
+    archived: str | None = None
+    """Where it is now."""
+    left: str | None = None
+    """Why a note that was to be moved was not."""
+    error: OmError | None = None
+    """What ended the work on it; the note is where it was."""
+
+
+def keep_notes(
+    notebook: Notebook, studio: Studio, archiving: Archiving, *, extend: Callable[[], None]
+) -> Iterator[NoteReport]:
+    """Takes in what is new in the notes, observes it and reflects on it, day by day; then moves what is to be moved.
+
+    A note is moved when all of it is observed and reflected on. Before that what lasts of it is put into `MEMORY.md`:
+    whatever happens in between, the next run comes to the same. Where a model fails nothing is touched, and the rest is
+    only taken in. Yields those of which there is something to tell. Raises NoInput where there is no such folder.
+    """
+    known = {taken.origin.path: taken for taken in studio.workshop.store.taken_in()}
+    waiting = {each.session.id for each in studio.workshop.store.sessions() if each.pending}
+    asks = True
+    for note in notebook.notes():
+        extend()
+        report = _kept(note, notebook, studio, known, archiving, waiting=waiting, asks=asks)
+        if report is None:
+            continue
+        yield report
+        if isinstance(report.error, OF_MODELS) and not isinstance(report.error, OF_MATERIAL):
+            asks = False
+
+
+def foreseen(notebook: Notebook, store: Store, archiving: Archiving) -> Iterator[tuple[Note, bool, bool]]:
+    """Notes with whether they would be taken in, and whether they are to be moved. Raises NoInput."""
+    known = {taken.origin.path: taken for taken in store.taken_in()}
+    for note in notebook.notes():
+        changed, moves = notebook.as_it_is(note) != known.get(note.path), archiving.takes(note)
+        if changed or moves:
+            yield note, changed, moves
+
+
+def _kept(
+    note: Note,
+    notebook: Notebook,
+    studio: Studio,
+    known: Mapping[str, TakenIn],
+    archiving: Archiving,
+    *,
+    waiting: set[str],
+    asks: bool,
+) -> NoteReport | None:
+    """What became of a note; None for one that is as it was and where it was."""
+    session = session_of(notebook.path, note.day)
+    report = NoteReport(note=note, session=session)
+    moves, work = archiving.takes(note), studio.workshop
+    try:
+        now = notebook.as_it_is(note)
+        is_known = now == known.get(note.path)
+        if is_known and not moves and session not in waiting and _is_reflected(session, studio):
+            return None
+        if not is_known:
+            taken = _taken_in(note, notebook, studio)
+            report = replace(report, new_messages=taken.new_messages)
+        if not asks:
+            return replace(report, left="the model failed") if moves else report
+        for step in observe_session(session, work):
+            report = replace(report, observations=report.observations + len(step.rows))
+        report = replace(report, reflection=reflect_session(session, studio))
+        return _moved(report, notebook, studio, now) if moves else report
+    except OmError as error:
+        return replace(report, error=error)
+
+
+def _taken_in(note: Note, notebook: Notebook, studio: Studio) -> FileReport:
+    """Takes a note in, for somebody to observe it."""
+    entry = Input(name=note.path, open=lambda: notebook.opened(note))
+    (report,) = observe_files([entry], replace(studio.workshop, observer=None))
+    if report.error is not None:
+        raise report.error
+    return report
+
+
+def _is_reflected(session: str, studio: Studio) -> bool:
+    """Whether the last reflection on a day came to an end; a day without rows needs none."""
+    last = studio.workshop.store.last_attempt(Scope(session=session))
+    if last is not None:
+        return last.ending is not Ending.FAILED
+    return not studio.workshop.store.visible_tokens(session)
+
+
+def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: TakenIn) -> NoteReport:
+    """Moves a note, with what lasts of it said before; or leaves it where it is."""
+    store = studio.workshop.store
+    if any(store.pending(report.session).fresh_tokens.values()):
+        return replace(report, left="some of it waits to be observed")
+    last = store.last_attempt(Scope(session=report.session))
+    if last is not None and last.ending is Ending.FAILED:
+        raise Unusable(f"the last reflection on it failed: {last.error}", hint="`om reflect --again` tries once more")
+    if notebook.as_it_is(report.note) != known:
+        return replace(report, left="it was written to meanwhile")
+    facts = lasting(report.session, store)
+    if facts:
+        notebook.remember(report.note, section(report.note.day, facts))
+    archived = notebook.archive(report.note, known)
+    return replace(report, archived=archived, left=None if archived else "it was written to meanwhile")
+
+
+def lasting(session: str, store: Store) -> tuple[str, ...]:
+    """What lasts of a session, in the words of its rows, at most `MOST_FACTS`: its items, then what says most.
+
+    Whether a row is still in sight does not matter, for what is old is folded across sessions; one that another row of
+    the session took the place of gives way to that.
+    """
+    kinds = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
+    rows = [logged.observation for logged in store.log(LogQuery(session=session, kinds=kinds, hidden=True))]
+    own = {row.id for row in rows}
+    items = [logged.observation for logged in store.log(LogQuery(kinds=(Kind.ITEM,)))]
+    standing = [row for row in rows if row.superseded_by not in own]
+    ranked = [standing[place] for place in most_telling(standing)]
+    facts: dict[str, str] = {}
+    for row in (*(item for item in items if own.intersection(item.supports)), *ranked):
+        text = row.text.removeprefix("User: ")
+        facts.setdefault(wording(text), text)
+    return tuple(facts.values())[:MOST_FACTS]

@@ -1,0 +1,71 @@
+"""Backups of the store: copies beside it that were looked through, and the newest few of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from omcli.memory.backups import BackedUp, Backup, backups_among, is_due, label, surplus
+from omcli.memory.errors import InputOutput
+from omcli.sqlite.connection import PARTIAL, is_sound, remove, snapshot_beside
+
+_DEAD_AFTER = 86_400
+"""Seconds after which nobody works on an unfinished copy any more."""
+
+
+def back_up(path: Path, *, keep: int, now: str, wait: float) -> BackedUp:
+    """Copies the store where that is due, then removes what is beyond the newest `keep`.
+
+    None is removed before a newer one has passed: where the copy cannot be made, or is damaged, all stay. Raises
+    InputOutput, and SQLite's own errors.
+    """
+    made = None
+    if is_due(_beside(path), now):
+        made = snapshot_beside(path, label(now), wait=wait, thorough=True)
+        _sweep(path)
+    return BackedUp(path=str(made) if made else None, removed=_thinned(path, made, keep=keep, now=now))
+
+
+def is_due_for(path: Path, now: str) -> bool:
+    """Whether it is time for another backup."""
+    return is_due(_beside(path), now)
+
+
+def _thinned(path: Path, made: Path | None, *, keep: int, now: str) -> tuple[str, ...]:
+    """Removes the oldest; where none was made just now, only if the newest of those that stay is sound."""
+    found = _beside(path)
+    gone = [path.with_name(backup.name) for backup in surplus(found, keep=keep, now=now)]
+    if made is None and gone:
+        staying = [path.with_name(backup.name) for backup in found]
+        newest = next(backup for backup in reversed(staying) if backup not in gone)
+        if not is_sound(newest):
+            return ()
+    gone = [backup for backup in gone if backup != made]
+    for backup in gone:
+        try:
+            remove(backup)
+        except OSError as error:
+            raise InputOutput(f"cannot remove the old backup {backup}: {error.strerror}") from error
+    return tuple(map(str, gone))
+
+
+def _beside(path: Path) -> tuple[Backup, ...]:
+    return backups_among(_names(path), path.name)
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        return [file.name for file in path.parent.iterdir()]
+    except OSError as error:
+        raise InputOutput(f"cannot look for backups beside {path}: {error.strerror}") from error
+
+
+def _sweep(path: Path) -> None:
+    """Removes copies that a killed run left half done."""
+    for name in _names(path):
+        whole = name.removesuffix(PARTIAL)
+        if whole == name or not backups_among([whole], path.name):
+            continue
+        partial = path.with_name(name)
+        if time.time() - partial.stat().st_mtime > _DEAD_AFTER:
+            remove(partial)

@@ -1,0 +1,98 @@
+"""Known places: the transcripts in them that were written to since they were taken in."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from omcli.formats.places import kept_by_agents, within
+from omcli.formats.table import NAMES
+from omcli.memory.bookmark import Origin, TakenIn
+from omcli.memory.record import record
+from omcli.wiring.inputs import asked, stamp, terms
+
+
+@record
+class Known:
+    """A file to take in, and how."""
+
+    name: str
+    format_name: str | None = None
+    session: str | None = None
+
+
+@record
+class Places:
+    """What lies in the known places."""
+
+    changed: tuple[Known, ...] = ()
+    unchanged: int = 0
+    missing: tuple[str, ...] = ()
+    """Places that cannot be looked at."""
+
+
+def looked_through(
+    places: Sequence[Path] | None,
+    taken_in: Iterable[TakenIn],
+    environment: Mapping[str, str],
+    *,
+    others: bool,
+    without: Path | None,
+) -> Places:
+    """The files in some places, or (None) where agents keep theirs; with `others` also all that were taken in before.
+
+    `without` is a folder whose files are left alone. A file is read again as it was read the first time.
+    """
+    known = {taken.origin.path: taken for taken in taken_in}
+    missing: list[str] = []
+    found = {os.path.realpath(file): str(file) for file in _files(places, environment, missing)}
+    for path in known if others else ():
+        found.setdefault(path, path)
+    found = {path: name for path, name in found.items() if not _is_nothing_to_read(path)}
+    changed, unchanged = [], 0
+    by_terms: dict[str, str] = {}
+    for path, name in found.items():
+        if without is not None and Path(path).is_relative_to(without):
+            continue
+        taken = known.get(path)
+        format_name, session = asked(taken.origin.terms) if taken else (None, None)
+        if format_name is not None and format_name not in NAMES:
+            continue  # of another folder of notes
+        if taken and taken == _as_it_is(taken.origin, format_name, session, by_terms):
+            unchanged += 1
+        else:
+            changed.append(Known(name=name, format_name=format_name, session=session))
+    return Places(changed=tuple(changed), unchanged=unchanged, missing=tuple(missing))
+
+
+def _is_nothing_to_read(path: str) -> bool:
+    """Whether there is no such file any more; or a pipe, say, in which one could wait for a writer for ever."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # reading it says what is wrong
+
+
+def _as_it_is(origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]) -> TakenIn | None:
+    """What a file is known by when all of it is taken in as it is now; None for one that cannot be looked at."""
+    if origin.terms not in by_terms:
+        by_terms[origin.terms] = terms(format_name, session)
+    try:
+        return TakenIn(origin=Origin(path=origin.path, terms=by_terms[origin.terms]), stamp=stamp(os.stat(origin.path)))  # noqa: PTH116
+    except OSError:
+        return None
+
+
+def _files(places: Sequence[Path] | None, environment: Mapping[str, str], missing: list[str]) -> Iterator[Path]:
+    if places is None:
+        yield from kept_by_agents(environment)
+        return
+    for place in places:
+        try:
+            yield from within(place)
+        except OSError as error:
+            missing.append(f"{place}: {error.strerror}")
