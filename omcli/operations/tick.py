@@ -12,7 +12,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.memory.record import record, replace
 from omcli.operations import reflect
-from omcli.operations.activation import ALL, waiting
+from omcli.operations.activation import ALL, Waits, waiting
 from omcli.operations.observe_session import Step, activate, observe_ahead, observe_session
 from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.workshop import Workshop
@@ -157,11 +157,7 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     if when.trigger is Trigger.MANUAL:
         return False
     if when.trigger is Trigger.TOKENS:
-        waits = waiting(session_id, workshop)
-        # What was offered and gave nothing yet is offered again when as much has come to it. What was observed ahead
-        # gave something, or was not the end.
-        tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
-        return reaches(tokens, when.tokens, inclusive=when.inclusive)
+        return _are_enough(waiting(session_id, workshop), when)
     batch = workshop.store.unobserved(session_id, max_tokens=ALL)
     if batch is None or batch.deferred_through >= batch.through:
         return False
@@ -171,10 +167,17 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     return bool(main) and main[-1].message.role is Role.ASSISTANT
 
 
+def _are_enough(waits: Waits, when: Due) -> bool:
+    # What was offered and gave nothing yet is offered again when as much has come to it. What was observed ahead gave
+    # something, or was not the end.
+    tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
+    return reaches(tokens, when.tokens, inclusive=when.inclusive)
+
+
 def _step(session_id: str, workshop: Workshop, when: Due) -> int | None:
     """Of how many tokens the next block may be; None where none is due."""
-    if when.ahead is None or when.trigger is not Trigger.TOKENS or _is_due(session_id, workshop, when):
+    if when.ahead is None or when.trigger is not Trigger.TOKENS:
         return None
-    tokens, left = waiting(session_id, workshop).tokens, waiting(session_id, workshop, ahead=True)
-    is_due = when.ahead.is_due(waiting=tokens, fresh=left.fresh, messages=left.messages, blocks=left.blocks)
-    return (when.ahead.step(tokens) or ALL) if is_due else None
+    waits, left = waiting(session_id, workshop), waiting(session_id, workshop, ahead=True)
+    is_due = when.ahead.is_due(waiting=waits.tokens, fresh=left.fresh, messages=left.messages, blocks=left.blocks)
+    return (when.ahead.step(waits.tokens) or ALL) if is_due and not _are_enough(waits, when) else None

@@ -23,13 +23,13 @@ def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[st
         for found in due(studio, when, session=session):
             with suppress(TryAgain, InputOutput):  # what it is about is told in any case
                 if found.observe or found.ahead:
-                    _note_observing(found.session, studio.workshop, error, ahead=found.ahead)
+                    _note_observing(found.session, studio.workshop, error)
                 if found.reflect:
                     _note_reflecting(found.session, studio, error)
 
 
-def _note_observing(session: str, workshop: Workshop, error: OmError, *, ahead: bool) -> None:
-    batch = workshop.store.unobserved(session, max_tokens=workshop.batch_tokens, ahead=ahead)
+def _note_observing(session: str, workshop: Workshop, error: OmError) -> None:
+    batch = workshop.store.unobserved(session, max_tokens=workshop.batch_tokens)
     if batch is not None:
         workshop.store.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
 

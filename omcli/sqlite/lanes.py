@@ -57,7 +57,7 @@ def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane:
         "UPDATE cursors SET offered_up_to = max(offered_up_to, :through),"
         " covers_up_to = iif(:stays, covers_up_to, :through)"
         " WHERE session = :session AND lane = :lane AND (covers_up_to = :after OR (:stays AND EXISTS"
-        " (SELECT 1 FROM blocks WHERE session = :session AND through = :after AND through > covers_up_to)))",
+        " (SELECT 1 FROM blocks WHERE session = :session AND through = :after)))",
         {
             "through": batch.through,
             "stays": outcome in (Outcome.FAILED, Outcome.DEFERRED),

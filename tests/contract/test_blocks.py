@@ -152,7 +152,8 @@ def test_a_block_inside_another_is_discarded_whichever_comes_first(store: Store)
 
 def test_blocks_that_overlap_cover_each_message_once(store: Store) -> None:
     put(store, (0, 2), (2, 6), (0, 4))
-    assert [(one.batch.after, one.batch.through) for one in store.blocks("s")] == [(0, 4), (4, 6)]
+    assert ends(store) == [(0, 4), (4, 6)]
+    assert (store.status().blocks, store.status().ahead) == (2, 6)
 
 
 def test_a_block_that_comes_too_late_is_not_kept(store: Store) -> None:
@@ -239,3 +240,13 @@ def test_what_a_block_says_of_messages_that_are_deleted_is_deleted_with_them(sto
     assert texts(batch.messages) == ["a", "c"]
     store.record(batch, [], outcome=Outcome.EMPTY, now=LATER)
     assert ends(store) == [(3, 5)]
+
+
+def test_what_is_deleted_of_one_session_leaves_the_blocks_of_others(store: Store) -> None:
+    """Also where messages of both came in turns."""
+    keep(store, "x", to="other")
+    keep(store, "j")
+    put(store, (0, 11))
+    done = store.change(Change(verb=Verb.FORGET, scope=Scope(session="other"), messages=(10,)), now=LATER)
+    store.erase([done.number], now=LATER)
+    assert ends(store) == [(0, 11)]

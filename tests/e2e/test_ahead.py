@@ -224,6 +224,18 @@ def test_a_failure_ahead_costs_nothing_but_its_price(om: Om) -> None:
     assert (blocks(om), om("status", "--json").document["errors"]) == ((1, 2), [])
 
 
+def test_a_model_that_cannot_be_asked_is_told_of_where_it_was_to_look_ahead(om: Om) -> None:
+    """F66: its key is missing; what waits does so still, and `om status` says why."""
+    keep(om, asking("s", *[100] * 2), SMALL)
+    run = om("tick", "--observer", "anthropic", env=SMALL, code=None)
+    assert run.code not in (0, 1)
+    (error,) = om("status", "--json").document["errors"]
+    assert (error["session"], error["lane"]) == ("s", "observe")
+    assert (blocks(om), pending(om)) == ((0, 0), 2)
+    om("tick", "--model", always(om, "echo").model, env=SMALL)
+    assert om("status", "--json").document["errors"] == []
+
+
 def test_what_gave_nothing_ahead_is_offered_again_when_as_much_has_come(om: Om) -> None:
     """T14."""
     model = always(om, NOTHING)

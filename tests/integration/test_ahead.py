@@ -17,7 +17,7 @@ from omcli.memory.ports import Batch, LogQuery, Outcome
 from omcli.memory.record import replace
 from omcli.memory.roles import Observed, Reflected
 from omcli.operations.clock import Clock
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe_session import activate, observe_session
 from omcli.operations.reflect import Policy, Studio, reflect_session
 from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
 from omcli.operations.workshop import Workshop
@@ -335,6 +335,27 @@ def test_what_gave_nothing_yet_is_offered_again_when_as_much_has_come(desk: Desk
     activated = desk.tick()
     assert activated is not None
     assert (activated.activated, activated.rows, desk.covered) == (2, (), 4)
+
+
+def test_the_end_of_what_waits_may_be_given_a_meaning_behind_a_block_as_well(desk: Desk) -> None:
+    """T14: it is no block before something follows it."""
+    desk.say(2)
+    desk.tick()
+    desk.observer.make = lambda batch: Observed(drafts=(), waits_after=batch.after)
+    desk.say(2)
+    desk.tick()
+    assert (desk.store.status().blocks, len(desk.observer.shown)) == (1, 2)
+    assert desk.tick() is None
+    desk.observe()
+    assert (desk.covered, len(desk.observer.shown)) == (2, 2), "it was offered, and nothing has followed"
+
+
+def test_blocks_that_are_not_due_any_more_are_left(desk: Desk) -> None:
+    """T75: another tick activated some while this one waited for the lane."""
+    desk.say(2)
+    desk.tick()
+    assert list(activate("s", desk.workshop, floor=0, is_due=lambda: False)) == []
+    assert len(list(activate("s", desk.workshop, floor=0, is_due=lambda: True))) == 1
 
 
 def test_somebody_who_was_quicker_makes_a_block_stale(desk: Desk) -> None:

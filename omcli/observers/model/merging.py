@@ -12,9 +12,11 @@ from omcli.memory.saying import covers
 from omcli.observers.model.standing import UNVERIFIED
 
 _HELD = IN_FORCE | {Type.BLOCKER}
-"""Types of rows that are no background, however little they weigh."""
+"""Types of rows that are never lost, however little they weigh."""
 _MATTERS = 7
-"""The importance from which on a row is none either."""
+"""The importance from which on a row is not lost either."""
+_MATTERS_UNSAID = 5
+"""The same for a message that no row of the model comes from: it says nothing of it in other words."""
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are settled later, as long as they are known to be open."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
@@ -28,9 +30,9 @@ class Merged:
     drafts: tuple[Draft, ...]
     """In the order in which they came true."""
     added_back: int
-    """Rows of the rules that the model left out."""
+    """Rows of the rules that the model should have had."""
     recorded_by_rules: int
-    """Rows of the model that say nothing which those of the rules don't."""
+    """Rows of the model that only repeat what tools did."""
 
 
 def merged(
@@ -40,44 +42,49 @@ def merged(
     *,
     unread: Collection[int] = (),
 ) -> Merged:
-    """What tools did as the rules have it, what was said as it was said, and what the model makes more of.
+    """What tools did as the rules have it, what was said as the model has it, and what it left out of what matters.
 
-    `roles` tells what the messages are; no model was shown those that are `unread`. With a model nothing is lost that
-    rules alone would keep: a row of theirs goes only where the model's rows of the same messages say most of it
-    (`covers`), and more than that. Where they say no more, those of the rules stay, in the words that were said.
+    `roles` tells what the messages are; no model was shown those that are `unread`. With a model nothing that matters
+    is lost that rules alone would keep: a row of theirs goes only where the model's rows of the same messages say most
+    of it (`covers`).
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
-    told = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
-    said = [_informed(draft, told) for draft in by_model if not _only_repeats(draft, tools, told, roles)]
+    said = [_informed(draft, by_rules) for draft in by_model if not _only_repeats(draft, tools, roles)]
     verified = [draft for draft in said if UNVERIFIED not in draft.tags]
-    lost = [draft for draft in told if draft.sources[-1] in unread or _is_lost(draft, verified)]
-    kept = {id(draft) for draft in (*tools, *lost)}
+    # A model that finds nothing in all of a batch has judged; one that passes over a message may have overlooked it.
+    unsaid = _MATTERS_UNSAID if by_model else _MATTERS
+    others = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
+    alone = [draft for draft in others if draft.sources[-1] in unread]
+    lost = [draft for draft in others if draft.sources[-1] not in unread and _is_lost(draft, verified, unsaid)]
+    kept = {id(draft) for draft in (*tools, *alone, *lost)}
     return Merged(
         drafts=tuple(_in_order([draft for draft in by_rules if id(draft) in kept], said)),
-        added_back=sum(draft.sources[-1] not in unread for draft in lost),
+        added_back=len(lost),
         recorded_by_rules=len(by_model) - len(said),
     )
 
 
-def _is_lost(draft: Draft, verified: Sequence[Draft]) -> bool:
-    """Whether a row of what was said has to be added back."""
+def _is_lost(draft: Draft, verified: Sequence[Draft], unsaid: int) -> bool:
+    """Whether a row of what was said has to be added back; `unsaid` is the importance from which on one does that is of
+    messages no row of the model comes from."""
     if draft.replaces:
         settled = {row for other in verified for row in other.replaces}
         return not settled.issuperset(draft.replaces)
+    is_unsaid = not any(set(other.sources) & set(draft.sources) for other in verified)
     if draft.type in _ASKED and draft.status is Status.OPEN:
         verified = [other for other in verified if other.status is Status.OPEN]
-    return not covers(verified, draft)
+    return (_matters(draft) or (is_unsaid and draft.importance >= unsaid)) and not covers(verified, draft)
 
 
 def _matters(draft: Draft) -> bool:
     return draft.type in _HELD or draft.importance >= _MATTERS
 
 
-def _informed(draft: Draft, told: Sequence[Draft]) -> Draft:
+def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
     """A row of the model with what rules know of what it says: that it matters, that it is open still or done."""
     if UNVERIFIED in draft.tags:
         return draft
-    told = [rule for rule in told if covers([draft], rule)]
+    told = [rule for rule in by_rules if rule.type not in TOOL_EVENTS and covers([draft], rule)]
     importance = max([draft.importance, *(rule.importance for rule in told if _matters(rule))])
     sure = [rule for rule in told if rule.type in _ASKED | _HELD]
     if draft.type in _VAGUE:
@@ -88,13 +95,10 @@ def _informed(draft: Draft, told: Sequence[Draft]) -> Draft:
     return replace(draft, importance=importance, status=status)
 
 
-def _only_repeats(draft: Draft, tools: Sequence[Draft], told: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Whether a row of a model says nothing that rules have not recorded: of what tools did, where it comes from tools
-    alone, or of what was said."""
-    if draft.replaces:
-        return False
+def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
+    """Whether a row of a model comes from tools alone, and rules have recorded it."""
     is_of_tools = all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
-    return covers(told, draft) or (is_of_tools and covers(tools, draft))
+    return is_of_tools and not draft.replaces and covers(tools, draft)
 
 
 def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[Draft]:
