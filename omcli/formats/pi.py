@@ -183,7 +183,7 @@ def _shell(entry: Record, message: Record, at: str | None) -> Item:
 
 def _event(entry: Record, aside: Aside, summary: str, at: str | None = None) -> Message:
     at = at or instant(entry.get("timestamp"))
-    return Message(role=Role.EVENT, text=summary, aside=aside, id=string(entry.get("id")), at=at)
+    return Message(role=Role.EVENT, text=without_injected(summary), aside=aside, id=string(entry.get("id")), at=at)
 
 
 def _content(content: object) -> tuple[str, tuple[Image, ...]]:

@@ -16,12 +16,11 @@ from omcli.memory.context_pack import ContextPack
 from omcli.memory.errors import OverLimit, ProviderFailed
 from omcli.memory.folding import Ending as Came
 from omcli.memory.folding import Scope
-from omcli.memory.layouts.compacted import Figures
+from omcli.memory.layouts.compacted import Figures, Shape
 from omcli.memory.layouts.layout import Shown
 from omcli.memory.observation import Kind, Observation, Source
 from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.record import fields_of, mutable_record, record, replace
-from omcli.memory.tier import Tier
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import Reflection, Studio, reflect_rows, rows_to_fold
@@ -90,7 +89,7 @@ class CameTo:
     tokens_before: int
     """Of the messages of the main thread, all of them, and of a summary that came with them."""
     tokens_after: int
-    """Of the rows and the messages that are printed, as printed."""
+    """Of what is printed; in JSON of what the rows and the messages in it say."""
     uncovered: int
     """Messages that are lost to who reads what is printed: no observation covers them, nor are they among the last."""
 
@@ -150,7 +149,9 @@ def compact(session_id: str, studio: Studio, asked: Asked) -> Compacted:
     after = room.rows()
     figures = _Figures(room=room, iterations=steps.done, is_held=room.holds(after))
     pack = room.pack(_to_choose_from(before, after), figures.printed())
-    came_to = figures.came_to(Shown(tail=pack.turns), pack.tokens)
+    is_told = asked.wanted.shape is Shape.JSON
+    shown = Shown(session=pack.observations, tail=pack.turns)
+    came_to = figures.came_to(shown, None if is_told else pack.printed)
     return Compacted(
         session=session_id,
         contract=figures.contract,
@@ -240,11 +241,7 @@ class _Room:
         )
 
 
-def _nothing(_shown: Shown, _tokens: Mapping[Tier, int]) -> Mapping[str, object]:
-    return {}
-
-
-_NO_FIGURES = Figures(first_kept=None, tokens_before=0, about=_nothing)
+_NO_FIGURES = Figures()
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
@@ -325,15 +322,17 @@ class _Figures:
             max_iterations=self.room.asked.most,
         )
 
-    def came_to(self, shown: Shown, tokens: Mapping[Tier, int]) -> CameTo:
-        """What it came to, by what is printed."""
+    def came_to(self, shown: Shown, printed: str | None = None) -> CameTo:
+        """What it came to, by what is shown, and how that is printed; None in JSON, which tells this itself."""
+        counter = self.room.studio.workshop.counter
         stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.ending.staying]
+        texts = [row.text for row in shown.session] + [turn.text for turn in shown.tail]
         uncovered = self.room.lost.without(stays)
         return CameTo(
             iterations=self.iterations,
             reached=self.is_held and not uncovered,
             tokens_before=self.room.tokens_before,
-            tokens_after=sum(tokens.values()),
+            tokens_after=sum(map(counter.text, texts)) if printed is None else counter.text(printed),
             uncovered=uncovered,
         )
 
@@ -343,8 +342,8 @@ class _Figures:
         first_id = None if first is None else first.message.id or first.key
         contract = fields_of(self.contract)
 
-        def about(shown: Shown, tokens: Mapping[Tier, int]) -> Mapping[str, object]:
-            return {"replace": True, **contract, **fields_of(self.came_to(shown, tokens))}
+        def about(shown: Shown) -> Mapping[str, object]:
+            return {"replace": True, **contract, **fields_of(self.came_to(shown))}
 
         is_kept = self.room.asked.wanted.is_kept
         return Figures(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
@@ -357,7 +356,7 @@ def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
         return Refusal.UNCOVERED
     if not (pack.observations or pack.turns) or not pack.printed or not replaced:
         return Refusal.EMPTY
-    return Refusal.LARGER if counter.text(pack.printed) > replaced else None
+    return Refusal.LARGER if came_to.tokens_after > replaced else None
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:

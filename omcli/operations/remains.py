@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from omcli.memory import tail
 from omcli.memory.budget import Budgets
 from omcli.memory.context_pack import ContextPack, pack
 from omcli.memory.layouts.compacted import Figures, Shape, layout
-from omcli.memory.layouts.layout import Head, Shown
+from omcli.memory.layouts.layout import Head
 from omcli.memory.message import Aside, KeptMessage, Message, Role
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Store, TokenCounter
-from omcli.memory.record import record
+from omcli.memory.record import record, replace
 from omcli.memory.selection import Scales
 from omcli.memory.session import Session
+from omcli.memory.tail import Unit
 from omcli.memory.tier import Tier
 from omcli.observers.rules.sentences import segments
 
@@ -54,6 +55,8 @@ class Ending:
     shown: tuple[KeptMessage, ...]
     """Those that may be printed."""
     budgets: Budgets
+    unquoted: frozenset[int]
+    """The `seq` of those that will be there as they were said."""
     staying: tuple[KeptMessage, ...] = ()
     """Those that stay with a host that keeps its own messages."""
 
@@ -64,30 +67,64 @@ class Ending:
 
 
 def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter) -> Ending:
-    """Reads the last messages, and settles how much room they get.
+    """Reads the last messages, and settles which of them stay and how much room they get.
 
-    Where a number of tokens was asked for, they get what those take as printed; else they share the target with the
-    rows.
+    Where a number of tokens was asked for, as many as fit into those as they are printed, but at least one; else they
+    share the target with the rows.
     """
     share = int(wanted.target * _TAIL_SHARE)
     keep = share if wanted.keep is None else wanted.keep
     messages = store.tail(session_id, max_tokens=max(_REACH * wanted.target, 2 * keep))
-    shown = tuple(kept for kept in messages if wanted.shape.has_tools or kept.message.role in _SAID)
-    staying: tuple[KeptMessage, ...] = ()
-    room = share
+    budgets = Budgets(total=wanted.target, cross=0, session=wanted.target, tail=share)
     if not wanted.shape.has_tail:
         place = tail.beginning(messages, room=keep, tokens=partial(tokens_of, counter=counter), may_begin=_is_entry)
-        staying, shown, room = messages[place:], (), 0
-    elif wanted.keep is not None:
-        shown = shown[tail.beginning(shown, room=keep, tokens=partial(tokens_of, counter=counter)) :]
-        room = _printed(shown, wanted, counter)
-    session = wanted.target if wanted.keep is None else wanted.target - room
+        staying = messages[place:]
+        return Ending(
+            messages=messages,
+            shown=(),
+            budgets=replace(budgets, tail=0),
+            unquoted=frozenset(kept.seq for kept in staying),
+            staying=staying,
+        )
+    shown = tuple(kept for kept in messages if wanted.shape.has_tools or kept.message.role in _SAID)
+    if wanted.keep is None:
+        return Ending(messages=messages, shown=shown, budgets=budgets, unquoted=_fitting(shown, share))
+    units, cost = _kept(shown, keep, wanted, counter)
+    places = sorted(place for unit in units for place in unit.places)
     return Ending(
         messages=messages,
-        shown=shown,
-        budgets=Budgets(total=wanted.target, cross=0, session=session, tail=room),
-        staying=staying,
+        shown=tuple(shown[place] for place in places),
+        budgets=replace(budgets, session=wanted.target - cost, tail=cost),
+        unquoted=frozenset(shown[place].seq for place in places),
     )
+
+
+def _fitting(messages: Sequence[KeptMessage], tokens: int) -> frozenset[int]:
+    """The `seq` of the newest messages that have no more tokens."""
+    fitting: list[int] = []
+    for kept in reversed(messages):
+        tokens -= kept.tokens
+        if tokens < 0:
+            break
+        fitting.append(kept.seq)
+    return frozenset(fitting)
+
+
+def _kept(
+    messages: Sequence[KeptMessage], keep: int, wanted: Wanted, counter: TokenCounter
+) -> tuple[tuple[Unit, ...], int]:
+    """The newest messages that fit as they are printed, at least one, and what they take; none where none is wanted."""
+    budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
+    nothing = Figures(is_kept=wanted.is_kept)
+    head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
+    scales = Scales(layout=layout(wanted.shape, nothing)(head), counter=counter)
+
+    def newest(room: int) -> tuple[Unit, ...]:
+        return tail.newest(messages, room=room, cost=lambda turn: scales.turn(turn, room=room))
+
+    units = (newest(keep) or newest(wanted.target)[:1]) if keep else ()
+    cost = sum(unit.cost for unit in units) + (scales.furniture(Tier.TAIL) if units else 0)
+    return units, min(wanted.target, cost)
 
 
 def remains(
@@ -130,42 +167,15 @@ def _is_entry(message: Message) -> bool:
     return message.role not in (Role.CALL, Role.RESULT) and message.aside not in _OF_NO_ENTRY
 
 
-def _printed(messages: Sequence[KeptMessage], wanted: Wanted, counter: TokenCounter) -> int:
-    """Tokens that messages take as they will be printed, at most all that there may be."""
-    budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
-    nothing = Figures(first_kept=None, tokens_before=0, about=_nothing, is_kept=wanted.is_kept)
-    head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
-    scales = Scales(layout=layout(wanted.shape, nothing)(head), counter=counter)
-    units = tail.newest(messages, room=wanted.target, cost=lambda turn: scales.turn(turn, room=wanted.target))
-    return min(wanted.target, sum(unit.cost for unit in units) + scales.furniture(Tier.TAIL))
-
-
-def _nothing(_shown: Shown, _tokens: Mapping[Tier, int]) -> Mapping[str, object]:
-    return {}
-
-
 def _with_quotes(
     rows: Sequence[Observation], ending: Ending, session: Session | None, counter: TokenCounter, now: str
 ) -> list[Observation]:
     said = [kept for kept in ending.messages if kept.message.role in _SAID]
     spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
     kept_rows = [row for row in rows if not (row.sources and spoken.issuperset(row.sources))]
-    unquoted = _stays(ending)
-    to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in unquoted]
+    to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in ending.unquoted]
     quotes = [quote for kept in to_quote for quote in _quotes(kept, session, counter, now)]
     return sorted([*kept_rows, *quotes], key=_place)
-
-
-def _stays(ending: Ending) -> frozenset[int]:
-    """The `seq` of messages that will be there as they were said, and need no quoting."""
-    staying = [kept.seq for kept in ending.staying]
-    tokens = ending.budgets.tail
-    for kept in reversed(ending.shown):
-        tokens -= kept.tokens
-        if tokens < 0:
-            break
-        staying.append(kept.seq)
-    return frozenset(staying)
 
 
 def _place(row: Observation) -> int:

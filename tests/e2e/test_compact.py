@@ -1,116 +1,516 @@
-"""`om compact`: a transcript goes in, what an agent needs to go on from it comes out, within the target."""
+"""`om compact`: a session goes in, what an agent needs to go on from it comes out, within the target."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from tests.conftest import Om
+from tests.e2e.scripts import always, calls, pending, rows, said_by_model, script
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 
-
-def test_what_was_asked_changed_and_said_stands_in_the_pack(om: Om) -> None:
-    """S0.6, S4.1: the request word for word, the file, the failed command, what the agent reported."""
-    run = om("compact", stdin=tide_story().text())
-    for said in (
-        "Please add a --station flag to tides.py so that I can pick Cuxhaven.",
-        "Always use metric units.",
-        "tides.py: `parse()` → `parse(station)`",
-        "KeyError: 'Cuxhaven'",
-        "the ids are looked up in lower case now, and all 12 tests pass.",
-    ):
-        assert said in run.stdout
-    assert run.stderr.startswith("-: 8 messages in ")
+SHAPES = ["text", "markdown", "xml", "json", "messages", "anthropic", "pi"]
+SESSION = "5d0c6e0a-0000-4000-8000-000000000001"
+STORIES = Path(__file__).parents[1] / "stories"
+DOWN = {"error": "unreachable", "text": "nobody answers"}
 
 
-@pytest.mark.parametrize("to", ["text", "markdown", "xml", "json", "messages"])
-def test_the_target_is_never_exceeded(om: Om, to: str) -> None:
-    """F50: in the printed form, by the counter it is stated in, down to nothing."""
-    talk = om.write("long.jsonl", long_talk("one", 200).text())
-    for target, name in ((0, "chars-4"), (40, "o200k-approx"), (300, "chars-4"), (2000, "o200k-approx")):
-        printed = om("compact", talk, "--target-tokens", str(target), "--to", to, "--counter", name).stdout
-        assert counter(name).text(printed) <= target
-    assert "rule 0 of one" in om("compact", talk, "--to", to).stdout
+def story() -> Talk:
+    """A session that is long because of what its tools printed."""
+    talk = tide_story().call("Read", {"file_path": f"{PROJECT}/stations.json"})
+    talk.result("".join(f'{{"station": "s{number}", "height": {number}}}\n' for number in range(300)))
+    return talk.assistant("The table has 300 stations.").user("Then add the station Husum to stations.json.")
 
 
-def test_the_agent_is_quoted_and_every_quote_leads_to_its_message(om: Om) -> None:
-    """S4.14: nothing is worded anew, and what was shortened is still there."""
-    said = "The parser reads the station table twice. The second pass drops ids with capitals, so Cuxhaven is missing."
-    talk = Talk().user("Why is Cuxhaven missing?").assistant(said)
-    talk.user("And what of the others?").assistant(
-        " ".join(f"Station {number} is in the table." for number in range(150))
-    )
-    rows = om("compact", "--json", "--target-tokens", "6000", stdin=talk.text()).document["observations"]
-    (quote,) = [row for row in rows if row["text"] == f"Agent: {said}"]
-    assert said in om("show", quote["id"]).stdout
-    assert not [row for row in om("log", "--jsonl").lines if row["id"] == quote["id"]], "a quote is no row"
+def kept(om: Om, talk: Talk, *options: str) -> None:
+    """A session that is in the store and was not observed."""
+    om("observe", "-q", "--later", *options, om.write("kept.jsonl", talk.text()))
 
 
-def test_compacting_again_takes_in_what_is_new_and_doubles_nothing(om: Om) -> None:
-    """S0.8: as `om observe` does."""
-    talk = tide_story()
-    path = om.write("tide.jsonl", talk.text())
-    first = om("compact", path).stdout
-    assert om("compact", path).stdout == first
-    path.write_text(talk.user("Now rename the flag to --harbour.").text(), encoding="utf-8")
-    assert "rename the flag to --harbour" in om("compact", path).stdout
-    assert om("status", "--json").document["messages"] == 9
+def stored_messages(om: Om, session: str = SESSION) -> list[Any]:
+    """Every message of a session, with all that is known of it."""
+    with SqliteStore.open(om.db, wait=1) as store:
+        return list(store.tail(session, max_tokens=1 << 40))
 
 
-def test_only_the_transcript_s_own_session_is_in_the_pack(om: Om) -> None:
-    """F53: what other sessions left behind is for `om context`."""
-    om("observe", "-q", stdin=Talk(session="other").user("Always run make lint before you push.").text())
-    assert "make lint" not in om("compact", stdin=tide_story().text()).stdout
+class TestApart:
+    def test_what_was_asked_changed_and_said_stands_in_the_pack(self, om: Om) -> None:
+        """S0.6, S4.1: the request word for word, the file, the failed command, what the agent reported."""
+        run = om("compact", stdin=story().text())
+        for said in (
+            "Please add a --station flag to tides.py so that I can pick Cuxhaven.",
+            "Always use metric units.",
+            "tides.py: `parse()` → `parse(station)`",
+            "KeyError: 'Cuxhaven'",
+            "the ids are looked up in lower case now, and all 12 tests pass.",
+        ):
+            assert said in run.stdout
+        assert run.stderr.startswith("-: 12 messages, ")
+        assert om("compact", om.write("t.jsonl", story().text())).stdout == run.stdout, "a file is as good as a pipe"
+
+    def test_nothing_of_the_store_is_read_or_written(self, om: Om) -> None:
+        """S0.6, F53: the store is as it was, to the byte, and what is in it stands in no pack; nothing is made."""
+        om("compact", stdin=story().text())
+        assert not om.db.parent.exists()
+        om("observe", "-q", stdin=Talk(session="other").user("Always run make lint before you push.").text())
+        om("observe", "-q", stdin=Talk().user("We decided to draw the moon in grey.").text())
+        before = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in om.db.parent.iterdir()}
+        printed = om("compact", stdin=story().text()).stdout
+        assert {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in om.db.parent.iterdir()} == before
+        assert "make lint" not in printed
+        assert "moon" not in printed
+        assert "om log" not in printed, "there is nothing to look up"
+
+    def test_it_works_where_nothing_may_be_written(self, om: Om) -> None:
+        """C16: nothing is; and no model is asked, whose calls are written down."""
+        model = always(om, "echo")
+        run = om("compact", "--model", model.model, stdin=story().text(), env={"OM_DISABLED": "1"})
+        assert "Always use metric units." in run.stdout
+        assert run.stderr.startswith("om: disabled by OM_DISABLED: no model is asked\n")
+        assert model.asked == []
+        assert not om.db.parent.exists()
+
+    def test_it_is_gone_however_the_run_ends(self, om: Om) -> None:
+        """F22: killed, interrupted or told to end while a model thinks, it leaves no file behind."""
+        temporary = om.folder / "temporary"
+        temporary.mkdir()
+        talk = om.write("t.jsonl", story().text())
+        for number, how in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)):
+            slow = script(om, {"sleep": 60, "text": "{}"}, name=f"slow{number}.json")
+            run = om.start("compact", talk, "--model", slow.model, env={"TMPDIR": str(temporary)})
+            for _ in range(600):
+                if slow.asked:
+                    break
+                time.sleep(0.05)
+            assert slow.asked
+            os.kill(run.pid, how)
+            run.communicate()
+            assert run.returncode in (-9, 130, 143)
+            assert list(temporary.iterdir()) == []
+
+    def test_what_a_model_cost_is_in_the_usual_ledger(self, om: Om) -> None:
+        """S3.17: the calls count for the limits there are; nothing else is there."""
+        model = always(om, "echo")
+        printed = om("compact", "--model", model.model, stdin=story().text()).stdout
+        assert "Always use metric units." in printed
+        assert calls(om)["calls"] == len(model.asked) > 0
+        status = om("status", "--json").document
+        assert (status["sessions"], status["messages"], status["observations"]) == (0, 0, 0)
+
+    def test_of_several_sessions_the_first_is_shortened_and_the_others_are_told_of(self, om: Om) -> None:
+        """Nothing is left out in silence."""
+        moon = Talk(session="moon").user("We decided to draw the moon in grey.")
+        run = om("compact", stdin=story().text() + moon.text())
+        told, report = run.stderr.splitlines()
+        assert "moon" not in run.stdout
+        assert "1 other session of it left out" in told
+        assert told.startswith("om: only `")
+        assert report.startswith("-: 13 messages, ")
+
+    def test_messages_without_times_are_compacted_as_well(self, om: Om) -> None:
+        """F70."""
+        turns = [
+            {"role": "user", "content": "Where is the cache?"},
+            {"role": "assistant", "content": "In var/cache/tiles." + "\n```\ndrwxr-xr-x tiles\n```" * 400},
+        ]
+        run = om("compact", "--format", "openai", stdin="".join(json.dumps(turn) + "\n" for turn in turns))
+        assert "In var/cache/tiles." in run.stdout
+
+    def test_what_cannot_be_read_is_said_with_its_exit_code(self, om: Om) -> None:
+        """F56, F60."""
+        assert om("compact", om.folder / "absent.jsonl", code=66).stdout == ""
+        garbage = om.write("garbage.jsonl", "\x00\x01\x02" * 100)
+        refused = om("compact", garbage, code=65)
+        assert refused.stdout == ""
+        assert refused.stderr.count("om: error:") == 1
+        assert om("compact", "--json", "--to", "xml", code=2, stdin=story().text()).stdout == ""
+        assert json.loads(om("compact", "--to", "pi", garbage, code=65).stdout)["replace"] is False
 
 
-def test_of_several_sessions_the_first_is_shortened_and_the_others_are_told_of(om: Om) -> None:
-    """Nothing is left out in silence."""
-    moon = Talk(session="moon").user("We decided to draw the moon in grey.")
-    run = om("compact", stdin=tide_story().text() + moon.text())
-    told, report = run.stderr.splitlines()
-    assert "moon" not in run.stdout
-    assert "1 other session of it left out" in told
-    assert told.startswith("om: only `")
-    assert report.startswith("-: 9 messages in ")
+class TestTarget:
+    @pytest.mark.parametrize("to", SHAPES)
+    def test_it_is_never_exceeded(self, om: Om, to: str) -> None:
+        """F50: in the printed form, by the counter it is stated in, down to nothing."""
+        talk = om.write("long.jsonl", long_talk("one", 200).text())
+        for target, name in ((0, "chars-4"), (40, "o200k-approx"), (300, "chars-4"), (2000, "o200k-approx")):
+            run = om("compact", talk, "--target-tokens", str(target), "--to", to, "--counter", name, code=None)
+            assert run.code in (0, 1)
+            if run.code == 0:
+                assert 0 < counter(name).text(run.stdout) <= target
+            else:
+                assert target < 300 or to == "json", "there is something to print"
+        assert "rule 49 of one" in om("compact", talk, "--to", to).stdout
+
+    def test_it_is_reached_where_all_rows_that_are_left_can_be_printed(self, om: Om) -> None:
+        """T56: a small memory fits; one of which rows have to stay word for word does not fit into too little."""
+        short = om("compact", "--json", stdin=story().text()).document
+        assert (short["reached"], short["uncovered"]) == (True, 0)
+        assert short["tokens_after"] < short["tokens"]["total"] <= short["target_tokens"] == short["budget"]
+        assert short["tokens_before"] > short["tokens_after"]
+        rules = Talk(session="rules")
+        for number in range(60):
+            rules.user(f"Always keep rule {number}: the port of service {number} is {8000 + number}." + " Hm." * 40)
+        document = om("compact", "--json", "--target-tokens", "700", stdin=rules.text()).document
+        assert document["reached"] is False
+        assert document["uncovered"] == 0
+
+    def test_it_is_worked_on_in_chunks_and_no_more_often_than_was_asked(self, om: Om) -> None:
+        """The contract: target, chunk, iterations, and what is left over is told."""
+        talk = om.write("long.jsonl", long_talk("one", 80).text())
+        whole = om("compact", talk, "--json", "--chunk", "500").document
+        assert whole["chunk_tokens"] == 500
+        assert whole["max_iterations"] == 0
+        assert whole["iterations"] > 3
+        assert whole["uncovered"] == 0
+        run = om("compact", talk, "--json", "--chunk", "500", "--max-iterations", "3", "--keep-recent", "100")
+        document = run.document
+        assert (document["iterations"], document["max_iterations"]) == (3, 3)
+        assert document["uncovered"] > 0
+        assert document["reached"] is False
+        assert f"{document['uncovered']} messages not covered" in run.stderr
+
+    def test_tokens_for_the_last_messages_have_to_leave_some_for_the_rest(self, om: Om) -> None:
+        assert om("compact", "--keep-recent", "4000", stdin=story().text(), code=2).stdout == ""
+        om("compact", "--keep-recent", "4000", "--to", "pi", stdin=story().text(), code=None)  # they stay with the host
 
 
-def test_the_last_tool_events_are_told_by_their_rows(om: Om) -> None:
-    """T57: the tail holds what was said; it never begins with a result whose call is gone."""
-    talk = tide_story().call("Read", {"file_path": f"{PROJECT}/stations.json"}).result('{"cuxhaven": 12}\n' * 400)
-    document = om("compact", "--json", stdin=talk.text()).document
-    assert {message["role"] for message in document["messages"]} <= {"user", "assistant"}
+class TestSession:
+    def test_what_waits_is_observed_and_what_was_said_stays_as_it_is(self, om: Om) -> None:
+        """T56, S4.14: drained first; afterwards every message is as it was."""
+        kept(om, long_talk(SESSION, 200))
+        before = stored_messages(om)
+        assert pending(om) == len(before)
+        run = om("compact", "--session", SESSION, "--json", "--target-tokens", "2000", stdin=story().text())
+        assert run.document["iterations"] > 0
+        assert pending(om) == 0
+        assert stored_messages(om) == before
+
+    def test_the_rows_are_folded_as_one_operation_that_can_be_taken_back(self, om: Om) -> None:
+        """C8, T36: what was folded is back after one undo; the working memory is the same all the while."""
+        om("observe", "-q", om.write("t.jsonl", long_talk(SESSION, 400).text()))
+        block = ("context", "--working-memory", "--session", SESSION)
+        sight, memory = om("log", "--jsonl").stdout, om(*block).stdout
+        om("compact", "--session", SESSION, "--target-tokens", "1500")
+        assert om(*block).stdout == memory
+        assert om("log", "--jsonl").stdout != sight
+        with SqliteStore.open(om.db, wait=1) as store:
+            [done] = store.history()
+            assert (done.verb, done.scope.session) == ("compact", SESSION)
+            assert done.hidden > 0
+            store.undo(now="2026-03-02T12:00:00.000Z")
+        assert om("log", "--jsonl").stdout == sight
+        assert om(*block).stdout == memory
+
+    def test_a_memory_that_fits_is_not_folded(self, om: Om) -> None:
+        om("observe", "-q", om.write("t.jsonl", story().text()))
+        sight = om("log", "--jsonl").stdout
+        assert om("compact", "--session", SESSION, "--json").document["iterations"] == 0
+        assert om("log", "--jsonl").stdout == sight
+
+    def test_a_transcript_is_taken_in_under_the_name_it_is_given(self, om: Om) -> None:
+        """S0.8: messages are kept; doing it again doubles nothing, and takes in what is new."""
+        path = om.write("tide.jsonl", story().text())
+        first = om("compact", path, "--session", "mine").stdout
+        assert 'session="mine"' in first
+        assert "om log" in first
+        assert om("compact", path, "--session", "mine").stdout == first
+        path.write_text(story().user("Now rename the flag to --harbour.").text(), encoding="utf-8")
+        assert "rename the flag to --harbour" in om("compact", path, "--session", "mine").stdout
+        assert om("status", "--json").document["messages"] == 13
+        assert om("compact", "-", "--session", "mine", stdin=story().text()).code == 0
+
+    def test_one_that_is_not_there_is_not_made(self, om: Om) -> None:
+        """T58: nothing to show, nothing to replace."""
+        run = om("compact", "--session", "nobody", "--to", "pi", code=1)
+        assert json.loads(run.stdout) == {"replace": False, "reason": "empty"}
+        assert "there is no session `nobody`" in run.stderr
+        assert not om.db.exists()
+
+    def test_a_dry_run_changes_nothing(self, om: Om) -> None:
+        om("observe", "-q", om.write("t.jsonl", long_talk(SESSION, 200).text()))
+        kept(om, Talk(session=SESSION, begin=long_talk(SESSION, 4).begin.replace(year=2027)).user("And port 7000?"))
+        before = om("log", "--all", "--jsonl").stdout, pending(om)
+        run = om("compact", "--session", SESSION, "--dry-run", "--target-tokens", "1000")
+        assert "And port 7000?" in run.stdout
+        assert (om("log", "--all", "--jsonl").stdout, pending(om)) == before
+        om("compact", "--dry-run", stdin=story().text(), code=2)
+
+    def test_where_nothing_may_be_written_it_is_left_alone(self, om: Om) -> None:
+        """C16: and a host is told to keep what it has."""
+        kept(om, story())
+        for to, said in (("text", ""), ("pi", '{"replace":false,"reason":"disabled"}\n')):
+            run = om("compact", "--session", SESSION, "--to", to, env={"OM_DISABLED": "1"})
+            assert run.stdout == said
+            assert "OM_DISABLED" in run.stderr
+        assert pending(om) == 12
+
+    def test_every_quote_leads_to_its_message(self, om: Om) -> None:
+        """S4.14: nothing is worded anew, and what was shortened is still there."""
+        said = "The parser reads the station table twice. The second pass drops ids with capitals, so Cuxhaven is gone."
+        talk = Talk().user("Why is Cuxhaven missing?").assistant(said)
+        talk.user("And what of the others?").assistant(
+            " ".join(f"Station {number} is in the table." for number in range(150))
+        )
+        talk.call("Bash", {"command": "make"}).result("compiling\n" * 4000)
+        path = om.write("t.jsonl", talk.text())
+        document = om("compact", path, "--session", SESSION, "--json", "--target-tokens", "6000").document
+        (quote,) = [row for row in document["observations"] if row["text"] == f"Agent: {said}"]
+        assert said in om("show", quote["id"]).stdout
+        assert not [row for row in om("log", "--jsonl").lines if row["id"] == quote["id"]], "a quote is no row"
 
 
-def test_nothing_to_compact_prints_nothing(om: Om) -> None:
-    """F56, T59."""
-    run = om("compact", stdin="")
-    assert (run.stdout, run.stderr) == ("", "-: no messages\n")
+class TestModels:
+    def test_a_model_observes_where_one_is_named(self, om: Om) -> None:
+        """T56: the provider works, so everything is covered first."""
+        kept(om, story())
+        model = always(om, "echo")
+        document = om("compact", "--session", SESSION, "--json", "--model", model.model).document
+        assert document["uncovered"] == 0
+        assert said_by_model(om)
+
+    def test_one_failure_is_made_up_for(self, om: Om) -> None:
+        """T56: the second try covers what the first one did not."""
+        kept(om, story())
+        model = script(om, DOWN, *["echo"] * 5)
+        run = om("compact", "--session", SESSION, "--json", "--model", model.model)
+        assert run.document["uncovered"] == 0
+        assert "warning" not in run.stderr
+        assert pending(om) == 0
+
+    def test_two_failures_shorten_the_tail_all_the_same(self, om: Om) -> None:
+        """T56: printed, with what is not covered as a warning and as a number; the messages wait for the next run."""
+        kept(om, story())
+        model = always(om, DOWN)
+        run = om("compact", "--session", SESSION, "--model", model.model, "--keep-recent", "60")
+        assert len(model.asked) == 2
+        assert "Then add the station Husum to stations.json." in run.stdout
+        assert "Please add a --station flag" not in run.stdout
+        assert "9 messages not covered" in run.stderr
+        assert "nobody answers" in run.stderr
+        assert pending(om) == 12
+        document = om("compact", "--session", SESSION, "--json", "--model", model.model, "--keep-recent", "60").document
+        assert (document["uncovered"], document["reached"]) == (11, False)
+
+    @pytest.mark.parametrize("to", ["text", "pi", "json"])
+    def test_strictly_nothing_is_printed_then(self, om: Om, to: str) -> None:
+        """T56, D5: exit 75, try again."""
+        kept(om, story())
+        model = always(om, DOWN)
+        run = om("compact", "--session", SESSION, "--model", model.model, "--to", to, "--strict", code=75)
+        if to == "text":
+            assert run.stdout == ""
+        else:
+            assert (run.document["replace"], run.document["reason"]) == (False, "uncovered")
+
+    @pytest.mark.parametrize("options", [["--observer", "anthropic"], ["--model", "whoever"]])
+    def test_a_model_that_cannot_be_had_leaves_the_host_what_it_has(self, om: Om, options: list[str]) -> None:
+        """S3.17, D4, F73: an error; with --best-effort a warning, and the host keeps its own summary."""
+        for apart in (True, False):
+            where = ["-"] if apart else ["-", "--session", SESSION]
+            failed = om("compact", *where, *options, "--to", "pi", stdin=story().text(), code=None)
+            assert failed.code in (77, 78)
+            run = om("compact", *where, *options, "--to", "pi", "--best-effort", stdin=story().text())
+            assert run.document.keys() == {"replace", "reason"}
+            assert run.document["replace"] is False
+            assert run.stderr.startswith("om: warning: ")
+            assert om("compact", *where, *options, "--best-effort", stdin=story().text()).stdout == ""
+
+    def test_a_key_that_is_refused_is_no_bad_luck(self, om: Om) -> None:
+        """S3.17: the endpoint says so when it is asked; nothing is asked twice."""
+        model = always(om, {"error": "not-allowed", "text": "the key is not accepted"})
+        run = om("compact", "--json", "--model", model.model, "--best-effort", stdin=story().text())
+        assert run.document == {"schema": 1, "replace": False, "reason": "not-allowed"}
+        om("compact", "--model", model.model, stdin=story().text(), code=77)
+
+    def test_what_a_model_folded_stands_beside_what_it_was_made_of(self, om: Om) -> None:
+        """S3.14: a reflector that fails leaves the rows, and the target is not reached."""
+        om("observe", "-q", om.write("t.jsonl", long_talk(SESSION, 200).text()))
+        before = [row["id"] for row in rows(om)]
+        model = always(om, DOWN)
+        run = om("compact", "--session", SESSION, "--json", "--target-tokens", "900", "--model", model.model)
+        assert run.document["reached"] is False
+        assert "nobody answers" in run.stderr
+        assert [row["id"] for row in rows(om)] == before
+        echo = always(om, "echo", name="echo.json")
+        folded = om("compact", "--session", SESSION, "--json", "--target-tokens", "900", "--model", echo.model)
+        assert folded.document["iterations"] > 0
+        assert [row for row in rows(om) if row["kind"] == "reflection"]
 
 
-def test_what_cannot_be_read_is_said_with_its_exit_code(om: Om) -> None:
-    """F56, F60."""
-    assert om("compact", om.folder / "absent.jsonl", code=66).stdout == ""
-    garbage = om.write("garbage.jsonl", "\x00\x01\x02" * 100)
-    refused = om("compact", garbage, code=65)
-    assert refused.stdout == ""
-    assert refused.stderr.count("om: error:") == 1
-    assert om("compact", "--json", "--to", "xml", code=2, stdin=tide_story().text()).stdout == ""
+class TestRefusals:
+    @pytest.mark.parametrize("to", SHAPES)
+    def test_nothing_replaces_nothing(self, om: Om, to: str) -> None:
+        """T58, F8, F56: an empty transcript, and one in which nobody says anything."""
+        for said in ("", Talk(session="hush").raw('{"type": "summary", "summary": "x", "leafUuid": "y"}').text()):
+            run = om("compact", "--to", to, "--format", "claude-code", stdin=said, code=1)
+            if to in ("pi", "json"):
+                assert (run.document["replace"], run.document["reason"]) == (False, "empty")
+            else:
+                assert run.stdout == ""
+            assert (
+                om("compact", "--to", to, "--format", "claude-code", "--best-effort", stdin=said).stdout == run.stdout
+            )
+
+    @pytest.mark.parametrize("to", SHAPES)
+    def test_what_is_larger_than_what_it_replaces_is_refused(self, om: Om, to: str) -> None:
+        """T58, F8: the exit code says so, and a host keeps what it has."""
+        said = Talk().user("We decided to use port 8080.").assistant("Port 8080 it is.").text()
+        keep = ("--keep-recent", "6") if to == "pi" else ()
+        run = om("compact", "--to", to, *keep, stdin=said, code=1)
+        if to in ("pi", "json"):
+            assert (run.document["replace"], run.document["reason"]) == (False, "larger")
+        else:
+            assert run.stdout == ""
+        assert "larger" in run.stderr
+        om("compact", "--to", to, *keep, "--best-effort", stdin=said)
 
 
-def test_where_nothing_may_be_written_nothing_is_compacted(om: Om) -> None:
-    run = om("compact", stdin=tide_story().text(), env={"OM_DISABLED": "1"})
-    assert run.stdout == ""
-    assert "OM_DISABLED" in run.stderr
-    assert not om.db.exists()
+def turns_of(printed: str) -> list[dict[str, Any]]:
+    """A list of messages as printed."""
+    found: list[dict[str, Any]] = json.loads(printed)
+    return found
 
 
-def test_messages_without_times_are_compacted_as_well(om: Om) -> None:
-    """F70."""
-    turns = [
-        {"role": "user", "content": "Where is the cache?"},
-        {"role": "assistant", "content": "In var/cache/tiles."},
-    ]
-    run = om("compact", "--format", "openai", stdin="".join(json.dumps(turn) + "\n" for turn in turns))
-    assert "In var/cache/tiles." in run.stdout
+class TestMessages:
+    def test_openai_s_list_begins_with_the_memory_and_pairs_calls_with_results(self, om: Om) -> None:
+        """T57: the block, then the tail; it ends as the transcript does."""
+        memory, *tail = turns_of(
+            om("compact", "--to", "messages", "--keep-recent", "2000", stdin=story().text()).stdout
+        )
+        assert memory["role"] == "user"
+        assert memory["content"].startswith("<om-memory>")
+        assert tail[-1] == {"role": "user", "content": "Then add the station Husum to stations.json."}
+        asked = [call["id"] for turn in tail for call in turn.get("tool_calls", ())]
+        answered = [turn["tool_call_id"] for turn in tail if turn["role"] == "tool"]
+        assert asked == answered != []
+
+    def test_anthropic_s_list_does_so_too(self, om: Om) -> None:
+        """T57: every tool_use is followed by its tool_result, at once."""
+        turns = turns_of(om("compact", "--to", "anthropic", "--keep-recent", "2000", stdin=story().text()).stdout)
+        assert turns[0]["role"] == "user"
+        assert turns[0]["content"][0]["text"].startswith("<om-memory>")
+        for turn, following in zip(turns, [*turns[1:], {"content": []}], strict=True):
+            used = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
+            assert [block["tool_use_id"] for block in following["content"] if block["type"] == "tool_result"] == used
+        failed = [block for turn in turns for block in turn["content"] if block.get("is_error")]
+        assert "KeyError: 'Cuxhaven'" in failed[0]["content"]
+
+    def test_a_tail_never_begins_with_a_result(self, om: Om) -> None:
+        """T57: whatever number of tokens is kept."""
+        talk = om.write("t.jsonl", story().text())
+        for keep in (1, 10, 40, 80, 120, 200, 2500, 3000):
+            for to in ("messages", "anthropic"):
+                tail = turns_of(om("compact", talk, "--to", to, "--keep-recent", str(keep)).stdout)[1:]
+                assert tail, "at least one message stays"
+                assert tail[0]["role"] != "tool"
+                assert "tool_result" not in json.dumps(tail[0])
+
+    def test_a_call_at_the_end_is_left_for_the_reader_to_answer(self, om: Om) -> None:
+        """T57: the transcript ends in a tool call."""
+        talk = story().call("Bash", {"command": "cat stations.json"})
+        tail = turns_of(om("compact", "--to", "messages", "--keep-recent", "200", stdin=talk.text()).stdout)
+        assert tail[-1]["tool_calls"][0]["function"]["name"] == "Bash"
+        tail = turns_of(om("compact", "--to", "anthropic", "--keep-recent", "200", stdin=talk.text()).stdout)
+        assert tail[-1]["content"][-1]["name"] == "Bash"
+
+    @pytest.mark.parametrize("to", ["messages", "anthropic"])
+    def test_it_can_be_read_back_as_a_transcript_without_its_memory(self, om: Om, to: str) -> None:
+        """F20: what om wrote is not observed again; what was said last, and goes on, is."""
+        printed = om("compact", "--to", to, "--keep-recent", "2000", stdin=story().text()).stdout
+        [report] = om("observe", "--json", "--session", "next", stdin=printed).document["files"]
+        assert report["messages"] == 12
+        assert report["skipped"]["injected"] == 1
+        texts = [row["text"] for row in om("log", "--jsonl").lines]
+        assert not [text for text in texts if "om-memory" in text or "Dated notes" in text]
+
+    def test_a_few_tokens_of_the_end_are_kept_as_they_are(self, om: Om) -> None:
+        """T57: so many, and at least one."""
+        talk = Talk(session="counted")
+        for number in range(40):
+            talk.user(f"Message {number} says that the mast of boat {number} is {number} metres high." + " Hm." * 30)
+        path = om.write("t.jsonl", talk.text())
+        for keep, most in (("1", 1), ("120", 3)):
+            messages = om("compact", path, "--json", "--keep-recent", keep, "--target-tokens", "2000").document[
+                "messages"
+            ]
+            assert 1 <= len(messages) <= most
+            assert messages[-1]["text"].startswith("Message 39 ")
+        small = ("compact", path, "--target-tokens", "900")
+        assert "Last messages:" in om(*small).stdout
+        assert "Last messages:" not in om(*small, "--keep-recent", "0").stdout
+
+
+class TestPi:
+    def test_the_object_is_exactly_what_its_hook_gives_back(self, om: Om) -> None:
+        """S3.15, S3.11: with the id of an entry of the session file, which is no result of a tool."""
+        file = STORIES / "pi_bugfix.jsonl"
+        entries = {entry["id"]: entry for entry in map(json.loads, file.read_text().splitlines())}
+        for keep in ("1", "30", "100", "300"):
+            run = om("--preset", "pi", "compact", file, "--to", "pi", "--keep-recent", keep)
+            found = run.document
+            assert list(found) == ["summary", "firstKeptEntryId", "tokensBefore", "details"]
+            assert list(found["details"]) == ["type", "observationTokens"]
+            assert found["details"]["observationTokens"] < found["tokensBefore"]
+            first = entries[found["firstKeptEntryId"]]
+            assert first["type"] == "message"
+            assert first["message"]["role"] in ("user", "assistant", "bashExecution")
+            assert "[!]" in found["summary"], "by its preset's marks"
+
+    def test_its_own_summary_is_not_observed_when_it_comes_back(self, om: Om) -> None:
+        """F20."""
+        file = STORIES / "pi_bugfix.jsonl"
+        summary = om("compact", file, "--to", "pi", "--keep-recent", "30").document["summary"]
+        entry = {"type": "compaction", "id": "c0ffee00", "timestamp": "2026-04-02T08:00:00.000Z", "summary": summary}
+        grown = om.write("grown.jsonl", f"{file.read_text()}{json.dumps(entry)}\n")
+        om("observe", "-q", grown)
+        assert not [row for row in rows(om) if "om-memory" in row["text"]]
+        with SqliteStore.open(om.db, wait=1) as store:
+            [session] = store.sessions()
+            assert not [
+                one for one in store.tail(session.session.id, max_tokens=1 << 40) if "Dated notes" in one.message.text
+            ]
+
+    def test_where_all_of_it_stays_there_is_nothing_to_replace(self, om: Om) -> None:
+        """T58."""
+        run = om("compact", STORIES / "pi_bugfix.jsonl", "--to", "pi", "--keep-recent", "100000", code=1)
+        assert run.document == {"replace": False, "reason": "empty"}
+
+
+class TestEarlierSummary:
+    def test_a_summary_of_before_is_memory_where_there_is_none(self, om: Om) -> None:
+        """S3.12: prose with titles, as a host's own model writes it."""
+        told = "## Goal\nDraw the moon in grey.\n\n## Decisions\n- **Colour**: slate grey, `#708090`\n- no shadows\n"
+        run = om("compact", "--summary", om.write("summary.md", told), stdin=story().text())
+        assert "Goal: Draw the moon in grey." in run.stdout
+        assert "#708090" in run.stdout
+        assert "3 rows of an earlier summary" in run.stderr
+
+    def test_what_was_compacted_before_goes_on_into_the_next_summary(self, om: Om) -> None:
+        """S3.12, S3.13: the transcript holds only what is new; rows keep their dates and marks."""
+        for to in ("text", "markdown", "pi"):
+            first = om("compact", "--to", to, stdin=story().text()).stdout
+            later = Talk(session="later").user("Also plot the tides." + " Hm." * 400).assistant("I will.")
+            second = om("compact", "--summary", om.write("first", first), stdin=later.text()).stdout
+            assert "Please add a --station flag to tides.py" in second
+            assert "2026-02-10" in second
+            assert "Also plot the tides." in second
+            assert second.count("Dated notes") == 1
+            assert "CRITICAL" in second
+
+    def test_a_session_with_rows_needs_no_summary(self, om: Om) -> None:
+        """S3.12: what it says stands in those."""
+        om("observe", "-q", om.write("t.jsonl", story().text()))
+        before = rows(om)
+        run = om("compact", "--session", SESSION, "--summary", om.write("summary.md", "The moon is grey."))
+        assert "moon" not in run.stdout
+        assert rows(om) == before
+        om("compact", "--session", SESSION, "--summary", om.folder / "absent", code=66)

@@ -230,7 +230,16 @@ def test_memory_can_be_switched_off_in_a_file(om: Om) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["observe -", "compact -", "note x", "reflect", "reflect --global", "tick", "apply -", "import --format zora -"],
+    [
+        "observe -",
+        "compact --session s",
+        "note x",
+        "reflect",
+        "reflect --global",
+        "tick",
+        "apply -",
+        "import --format zora -",
+    ],
 )
 def test_whoever_writes_says_what_switched_it_off(om: Om, command: str) -> None:
     """S1.18: the file or the variable that does, whichever it is."""

@@ -8,7 +8,6 @@ from enum import StrEnum
 from omcli.memory.layouts import LAYOUTS, To
 from omcli.memory.layouts.layout import Head, Layout, Shown
 from omcli.memory.record import record, replace
-from omcli.memory.tier import Tier
 
 
 class Shape(StrEnum):
@@ -35,14 +34,19 @@ class Shape(StrEnum):
         return self is not Shape.PI
 
 
+def _nothing(_shown: Shown) -> Mapping[str, object]:
+    """Nothing more."""
+    return {}
+
+
 @record
 class Figures:
     """What a compacted transcript says of itself."""
 
-    first_kept: str | None
+    first_kept: str | None = None
     """The printed id of the message that the last messages begin with; None where none stays."""
-    tokens_before: int
-    about: Callable[[Shown, Mapping[Tier, int]], Mapping[str, object]]
+    tokens_before: int = 0
+    about: Callable[[Shown], Mapping[str, object]] = _nothing
     """What stands in a JSON document beside the pack."""
     is_kept: bool = True
     """Whether its rows are in a store, where they can be looked up."""

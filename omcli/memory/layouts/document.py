@@ -14,7 +14,7 @@ from omcli.memory.tier import Tier
 _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages"}
 
 
-def _nothing_more(_shown: Shown, _tokens: Mapping[Tier, int]) -> Mapping[str, object]:
+def _nothing_more(_shown: Shown) -> Mapping[str, object]:
     """A pack says no more of itself."""
     return {}
 
@@ -27,8 +27,8 @@ class Document:
     """
 
     head: Head
-    about: Callable[[Shown, Mapping[Tier, int]], Mapping[str, object]] = _nothing_more
-    """What more it says of itself, by what is shown and what that takes."""
+    about: Callable[[Shown], Mapping[str, object]] = _nothing_more
+    """What more it says of itself, by what is shown."""
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
         """None: every row carries its date."""
@@ -65,7 +65,7 @@ class Document:
             "budget": self.head.budgets.total,
             "tokens": {"total": sum(tokens.values()), **{str(tier): tokens[tier] for tier in Tier}},
             "pending": self.head.pending,
-            **self.about(shown, tokens),
+            **self.about(shown),
         }
         lists = [f'"{key}":[{self._lines(tier, shown)}]' for tier, key in _KEYS.items()]
         return ",\n".join([json_line(about).removesuffix("}"), *lists]) + "}\n"

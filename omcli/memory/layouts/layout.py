@@ -68,7 +68,7 @@ class Head:
     @property
     def opening_tag(self) -> str:
         """The line a pack begins with, by which it is known when it is read again."""
-        if self.session is None or not self.has_preamble:
+        if self.session is None or not (self.has_preamble and self.is_kept):
             return f"<{TAG}>"
         session = one_line(printable(self.session))
         for raw, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.tail import TOOL_CHARS, Turn, answers, excerpt, newest, turns
+from omcli.memory.tail import TOOL_CHARS, Turn, answers, beginning, excerpt, newest, turns
 from tests.strategies import kept_messages, texts
 
 
@@ -164,3 +164,52 @@ def test_an_excerpt_cuts_between_words(chars: int) -> None:
     cut = excerpt("alpha beta gamma delta\n" * 500, chars)
     assert set(cut.partition("…")[0].split()) <= {"alpha", "beta", "gamma", "delta"}
     assert set(cut.rpartition("…")[2].split()) <= {"alpha", "beta", "gamma", "delta"}
+
+
+def begun(messages: Sequence[Message], room: int, *, may_begin: bool = True) -> int:
+    """Where a raw tail of so many words begins."""
+    return beginning(
+        kept(*messages),
+        room=room,
+        tokens=lambda one: len(one.message.text.split()),
+        **({} if may_begin else {"may_begin": lambda message: message.role is Role.USER}),
+    )
+
+
+class TestBeginning:
+    def test_the_newest_that_fit_stay_and_at_least_one(self) -> None:
+        """T57: ten messages of 14 tokens, a tail of 30; one of 10 000, a tail of 10; no tail."""
+        messages = [user(FOURTEEN)] * 10
+        assert begun(messages, 30) == 8
+        assert begun([user("word " * 10_000)], 10) == 0
+        assert begun(messages, 0) == 10
+        assert begun([], 30) == 0
+
+    def test_a_cut_at_a_result_moves_behind_it(self) -> None:
+        """T57: it does not begin with a result; call and result stay together."""
+        messages = [user("one"), call("a", "two"), result("a", "three"), user("four")]
+        assert begun(messages, 2) == 3
+        assert begun(messages, 3) == 1
+
+    def test_a_cut_between_calls_that_wait_together_moves_behind_their_results(self) -> None:
+        messages = [call("a", "1"), call("b", "2"), result("a", "3"), result("b", "4"), user("5")]
+        assert [begun(messages, room) for room in (1, 2, 3, 4, 5)] == [4, 4, 4, 4, 0]
+
+    def test_it_is_longer_where_nothing_shorter_will_do(self) -> None:
+        messages = [user("1"), call("a", "2"), result("a", "3")]
+        assert begun(messages, 1) == 1
+        assert begun(messages, 1, may_begin=False) == 0
+
+    def test_all_stay_where_all_fit_also_a_call_at_the_end(self) -> None:
+        """T57: unchanged."""
+        assert begun([user("1"), call("a", "2")], 100) == 0
+
+    @given(kept_messages(), st.integers(0, 60))
+    def test_no_call_is_parted_from_its_result(self, messages: tuple[KeptMessage, ...], room: int) -> None:
+        place = beginning(messages, room=room, tokens=lambda one: one.tokens)
+        assert place <= len(messages)
+        if place in (0, len(messages)):
+            return
+        assert messages[place].message.role is not Role.RESULT
+        for at, results in answers([one.message for one in messages]).items():
+            assert at >= place or not results or results[-1] < place

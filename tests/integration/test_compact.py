@@ -1,0 +1,175 @@
+"""Compacting a session: what is printed holds the target, and can be gone on from."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from omcli.memory.layouts.compacted import Shape
+from omcli.memory.message import Message, Role
+from omcli.memory.ports import Incoming, LogQuery
+from omcli.memory.session import Session
+from omcli.observers.rules import RuleObserver
+from omcli.operations.clock import Clock
+from omcli.operations.compact import Asked, Compacted, Refusal, compact
+from omcli.operations.reflect import Policy, Studio
+from omcli.operations.remains import Wanted
+from omcli.operations.workshop import Workshop
+from omcli.reflectors.rules import RuleReflector
+from omcli.sqlite.store import SqliteStore
+from omcli.tokenizers.table import counter
+from tests.strategies import messages
+
+NOW = "2026-03-02T12:00:00.000Z"
+COUNTERS = ("o200k-approx", "chars-4", "chars-2.5")
+
+
+@contextmanager
+def studio(said: list[Message], name: str = "o200k-approx") -> Iterator[Studio]:
+    """What compacts a session `s` of these messages by rules, in a store of its own."""
+    count = counter(name)
+    ids = iter(range(1, 1 << 30))
+    with SqliteStore.temporary() as store:
+        incoming = [
+            Incoming(message=message, identity=f"{place:032x}", key=f"k{place:04}", tokens=count.message(message))
+            for place, message in enumerate(said)
+        ]
+        store.append(Session(id="s", agent="test"), incoming, counter=count.name, now=NOW)
+        workshop = Workshop(
+            open_store=lambda: store,
+            counter=count,
+            observer=RuleObserver(),
+            clock=Clock(NOW),
+            new_id=lambda: f"00000000-0000-7000-8000-{next(ids):012x}",
+            owner="test",
+            wait=0,
+        )
+        yield Studio(workshop=workshop, reflector=RuleReflector(count), policy=Policy())
+
+
+def compacted(said: list[Message], shape: Shape, target: int, keep: int | None, name: str) -> Compacted:
+    """What becomes of messages."""
+    with studio(said, name) as made:
+        return compact("s", made, Asked(wanted=Wanted(target=target, keep=keep, shape=shape)))
+
+
+def call_ids(found: list[dict[str, object]], shape: Shape) -> tuple[list[object], list[object]]:
+    """Ids of calls and of results in a list of messages, in order."""
+    if shape is Shape.MESSAGES:
+        calls = [call["id"] for turn in found for call in turn.get("tool_calls", ())]  # type: ignore[attr-defined]
+        return calls, [turn["tool_call_id"] for turn in found if turn["role"] == "tool"]
+    blocks = [block for turn in found for block in turn["content"]]  # type: ignore[attr-defined]
+    return (
+        [block["id"] for block in blocks if block["type"] == "tool_use"],
+        [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"],
+    )
+
+
+@pytest.mark.parametrize("shape", Shape)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], max_examples=40)
+@given(
+    said=st.lists(messages(), max_size=14),
+    target=st.integers(0, 400) | st.integers(400, 5000),
+    keep=st.none() | st.integers(0, 600),
+    name=st.sampled_from(COUNTERS),
+)
+def test_no_shape_ever_exceeds_the_target(
+    shape: Shape, said: list[Message], target: int, keep: int | None, name: str
+) -> None:
+    """F50: by the counter that it is stated in, for any messages; and what it says of itself is true."""
+    done = compacted(said, shape, target, keep, name)
+    printed = done.pack.printed
+    assert counter(name).text(printed) <= target
+    came_to = done.came_to
+    assert came_to.uncovered == 0
+    assert came_to.tokens_after <= (target if shape is not Shape.JSON else 1 << 40)
+    assert came_to.tokens_before == sum(counter(name).message(one) for one in said if one.agent is None)
+    if done.refusal is None:
+        assert printed
+        assert came_to.tokens_after <= came_to.tokens_before
+    if shape is Shape.JSON and printed:
+        document = json.loads(printed)
+        assert document["replace"] is True
+        for figure in ("reached", "iterations", "tokens_before", "tokens_after", "uncovered"):
+            assert document[figure] == getattr(came_to, figure)
+        for figure in ("target_tokens", "chunk_tokens", "chunk_messages", "max_iterations"):
+            assert document[figure] == getattr(done.contract, figure)
+
+
+@pytest.mark.parametrize("shape", [Shape.MESSAGES, Shape.ANTHROPIC])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(said=st.lists(messages(), max_size=14), target=st.integers(100, 4000), keep=st.none() | st.integers(1, 2000))
+def test_calls_and_results_come_in_pairs(shape: Shape, said: list[Message], target: int, keep: int | None) -> None:
+    """T57: no result without its call, no call without a result, but for those that the list ends with."""
+    done = compacted(said, shape, target, keep, "o200k-approx")
+    found = json.loads(done.pack.printed or "[]")
+    if not found:
+        return
+    assert "om-memory" in json.dumps(found[0])
+    assert len(found) == 1 or found[1]["role"] != "tool"
+    calls, results = call_ids(found, shape)
+    assert Counter(map(str, results)) <= Counter(map(str, calls))
+    if len(results) < len(calls):
+        last_calls = max(place for place, turn in enumerate(found) if call_ids([turn], shape)[0])
+        *_, answered = call_ids(found[last_calls:], shape)
+        assert len(calls) - len(results) == len(call_ids([found[last_calls]], shape)[0]) - len(answered)
+        assert all(call_ids([turn], shape)[1] for turn in found[last_calls + 1 :]), "nothing but results follows"
+
+
+def test_messages_are_never_changed() -> None:
+    """S4.14: to the byte."""
+    said = [Message(role=Role.USER, text=f"Always use port {number}, please.") for number in range(200)]
+    with studio(said) as made:
+        store = made.workshop.store
+        before = store.tail("s", max_tokens=1 << 40)
+        done = compact("s", made, Asked(wanted=Wanted(target=600)))
+        assert done.pack.printed
+        assert store.tail("s", max_tokens=1 << 40) == before
+
+
+def test_all_folds_are_one_operation_and_undone_as_one() -> None:
+    """C8: in chunks of a few rows; what was in sight is so again."""
+    said = [
+        Message(role=role, text=f"{'Ran' if role is Role.USER else 'Found'} that table {number} has {number} rows.")
+        for number in range(150)
+        for role in (Role.USER, Role.ASSISTANT)
+    ]
+    with studio(said) as made:
+        store = made.workshop.store
+        compact("s", made, Asked(wanted=Wanted(target=1 << 20)))
+        before = [logged.observation for logged in store.log(LogQuery(session="s"))]
+        done = compact("s", made, Asked(wanted=Wanted(target=800), rows_tokens=500))
+        assert done.came_to.iterations > 3
+        [operation] = store.history()
+        assert operation.verb == "compact"
+        store.undo(now=NOW)
+        assert [logged.observation for logged in store.log(LogQuery(session="s"))] == before
+
+
+def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
+    """The contract: with the last messages, in one pack of the target."""
+    said = [Message(role=Role.USER, text=f"Always use port {number} for service {number}.") for number in range(100)]
+    for target in (300, 900, 2000, 8000):
+        with studio(said) as made:
+            done = compact("s", made, Asked(wanted=Wanted(target=target)))
+            in_sight = [logged.observation for logged in made.workshop.store.log(LogQuery(session="s"))]
+            again = compact("s", made, Asked(wanted=Wanted(target=target), is_dry=True))
+            assert done.came_to.reached == again.came_to.reached
+            if done.came_to.reached:
+                assert {row.id for row in in_sight} >= {row.id for row in again.pack.observations if row.sources}
+    assert done.came_to.reached, "eight thousand tokens hold a hundred sentences"
+
+
+def test_nothing_is_refused_in_silence() -> None:
+    """T58, F8."""
+    hush = [Message(role=Role.RESULT, text="nobody asked", call_id="x", tool="Bash")]
+    assert compacted(hush, Shape.TEXT, 1000, None, "chars-4").refusal is Refusal.EMPTY
+    short = [Message(role=Role.USER, text="We decided to use port 8080.")]
+    assert compacted(short, Shape.TEXT, 1000, None, "chars-4").refusal is Refusal.LARGER
+    assert compacted(short, Shape.PI, 1000, None, "chars-4").refusal is Refusal.EMPTY, "all of it stays"
