@@ -100,8 +100,7 @@ def test_a_long_session_is_remembered_by_whichever_process_comes_next(om: Om) ->
         assert found["tokens"]["cross"] <= 300
         assert found["pending"] == pending(om)
         assert tokens(om("context", "--session", SESSION, env=SETTINGS).stdout) <= 2200
-    om("tick", "--session", SESSION, env={**SETTINGS, "OM_OBSERVE_TOKENS": "1"}, code=None)
-    om("reflect", "--session", SESSION, env=SETTINGS)
+    om("consolidate", "--session", SESSION, env=SETTINGS)
     items = [item["text"] for item in om("items", "--jsonl").lines]
     assert all(any(said in item for item in items) for said in LASTING), items
     for budget in (None, 1500, 400):
