@@ -337,7 +337,7 @@ def test_what_is_observed_ahead_is_written_down_once_whatever_happens(folder: Pa
             acting.finish()
             happened += acting.happened + acting.watcher.outcomes()
     often = [
-        "ahead", "activated", "reflect", "ahead Died", "ahead LaneTaken", "ahead StaleBatch", "observe ahead",
+        "ahead", "activated", "reflect", "ahead Died", "ahead LaneTaken", "observe ahead",
         "observe observed", "observe failed", "reflect done",
     ]  # fmt: skip
     happened_often(happened, often, times=1)
