@@ -478,6 +478,49 @@ def test_a_batch_that_was_halved_is_covered_piece_by_piece(om: Om) -> None:
     assert pending(om) == 0
 
 
+SLICES = {"OM_OBSERVE_BATCH_TOKENS": "40"}
+"""Two messages of `facts` at once."""
+
+
+def test_what_slices_gave_before_one_fails_is_kept(om: Om) -> None:
+    """F4, F5, T12: they were paid for; the next run goes on behind them."""
+    model = script(om, "echo", "echo", {"error": "unreachable"})
+    transcript = om.write("t.jsonl", facts(8).text())
+    run = om("observe", transcript, "--model", model.model, env=SLICES, code=69)
+    shown = [re.findall("gauge ([0-9])", text) for text in model.transcripts]
+    read = len(shown[0]) + len(shown[1])
+    assert f"{8 - read} messages waiting" in run.stderr
+    assert (len(rows(om)), pending(om)) == (read, 8 - read)
+    (error,) = om("status", "--json").document["errors"]
+    assert error["lane"] == "observe"
+    again = always(om, "echo", name="again.json")
+    om("observe", transcript, "--model", again.model, env=SLICES)
+    assert re.findall("gauge ([0-9])", again.transcripts[0]) == shown[2]
+    assert (len(rows(om)), pending(om)) == (8, 0)
+
+
+def test_a_slice_that_fails_is_left_to_the_rules_where_they_may_stand_in(om: Om) -> None:
+    """S3.5: the slices around it are the model's."""
+    model = script(om, "echo", {"error": "unreachable"}, *["echo"] * 9)
+    env = {**SLICES, "OM_OBSERVER_FALLBACK": "rules"}
+    om("observe", om.write("t.jsonl", facts(8).text()), "--model", model.model, env=env)
+    assert pending(om) == 0
+    assert {row["source"] for row in rows(om)} == {"rules", "model"}
+    assert len(rows(om)) == 8
+
+
+def test_a_slice_shows_what_the_one_before_it_gave_and_may_replace_that(om: Om) -> None:
+    """T11, S0.23: one row is written in place of both, with the sources of both."""
+    told = Talk().assistant("The gauge zero is open still, somewhere out there.").assistant("Gauge zero is shut now.")
+    first = said("Gauge zero is open", "m1", kind="blocker", status="open")
+    second = said("Gauge zero is shut", "m2", kind="outcome", status="done", replaces=["o1"])
+    model = script(om, answer(first), answer(second))
+    om("observe", om.write("t.jsonl", told.text()), "--model", model.model, env={"OM_OBSERVE_BATCH_TOKENS": "15"})
+    assert re.search("Already recorded.*\no1 .*Gauge zero is open", model.prompts[1])
+    (row,) = [row for row in rows(om) if row["source"] == "model"]
+    assert (row["text"], len(row["message_ids"])) == ("Gauge zero is shut", 2)
+
+
 def test_a_prompt_that_is_too_long_is_halved_four_times_at_most(om: Om) -> None:
     """F82."""
     model = script(om, *[{"error": "prompt-too-long", "text": "at most 10 tokens"}] * 9)
