@@ -39,6 +39,11 @@ om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 
 _TARGET = 4000
 _REFUSED = 1
+_MOST = option("--target-tokens", metavar="TOKENS", min=0, help="The most to print.")
+_KEPT = option("--keep-recent", metavar="TOKENS", min=0, help="Last messages as they are. A share of the target.")
+_CHUNK = option("--chunk", metavar="TOKENS", min=1, help="The most messages to observe at once.")
+_ITERATIONS = option("--max-iterations", metavar="NUMBER", min=0, help="Batches and folds; 0 is as many as it takes.")
+_SUMMARY = option("--summary", metavar="FILE", help="An earlier summary, for a session without memory.")
 
 
 @with_shared()
@@ -48,22 +53,11 @@ def compact(
     *,
     format_: Annotated[str | None, named_format("What it is: claude-code, codex, … Recognised by content.")] = None,
     session: Annotated[str | None, named_session("A session of your store; FILE is taken in under this id.")] = None,
-    target_tokens: Annotated[
-        int, option("--target-tokens", metavar="TOKENS", min=0, help="The most to print.")
-    ] = _TARGET,
-    keep_recent: Annotated[
-        int | None,
-        option("--keep-recent", metavar="TOKENS", min=0, help="Last messages as they are. A tenth of the target."),
-    ] = None,
-    chunk: Annotated[
-        int | None, option("--chunk", metavar="TOKENS", min=1, help="The most messages to observe at once.")
-    ] = None,
-    max_iterations: Annotated[
-        int, option("--max-iterations", metavar="NUMBER", min=0, help="Batches and folds; 0 is as many as it takes.")
-    ] = 0,
-    summary: Annotated[
-        str | None, option("--summary", metavar="FILE", help="An earlier summary, for a session without memory.")
-    ] = None,
+    target_tokens: Annotated[int, _MOST] = _TARGET,
+    keep_recent: Annotated[int | None, _KEPT] = None,
+    chunk: Annotated[int | None, _CHUNK] = None,
+    max_iterations: Annotated[int, _ITERATIONS] = 0,
+    summary: Annotated[str | None, _SUMMARY] = None,
     to: Annotated[Shape, option("--to", help="How to print it.")] = Shape.TEXT,
     notation: Annotated[str | None, named_notation("How rows are marked")] = None,
     observer: Annotated[str | None, named_provider("observer")] = None,
@@ -74,9 +68,9 @@ def compact(
 ) -> None:
     """Bring a session down to what an agent needs to go on from it.
 
-    A FILE, or what comes from a pipe, is compacted apart from your store: nothing of it is kept, and nothing of yours
-    is read. With --session the session is one of your store: what waits is observed, and its rows are folded until
-    they fit. That is one operation, and `om undo` takes it back. Messages are never changed.
+    A FILE, or what comes from a pipe, is compacted apart from your store: nothing of it is kept but what a model cost,
+    and nothing of yours is read. With --session the session is one of your store: what waits is observed, and its
+    rows are folded until they fit. That is one operation, and `om undo` takes it back. Messages are never changed.
 
     Printed is what was asked, decided, changed and found, and the last messages as they were said; never more than
     the target. `messages` (OpenAI's shape) and `anthropic` are lists that an agent can go on from: what is remembered
@@ -91,11 +85,10 @@ def compact(
     model, or no key.
     """
     say(run, "observer", provider=observer, model=model, base_url=base_url)
-    named = file is not None or session is not None
-    check_transcript("compact", given=named, format_name=format_, session=session)
+    check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
     job = _Job(
         run=run,
-        file=file if named else "-",
+        file="-" if (file or session) is None else file,
         format=format_,
         session=session,
         shape=_shape(run, to),
@@ -103,7 +96,6 @@ def compact(
         is_dry=dry_run,
         is_tolerant=tolerant,
     )
-    job.check(target=target_tokens, keep=keep_recent)
     wanted = _wanted(job, target=target_tokens, keep=keep_recent, notation=notation)
     if session is not None and run.is_disabled("nothing is taken in or folded"):
         job.refuse("disabled")
@@ -168,6 +160,7 @@ class _Job:
 def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> Wanted:
     from omcli.operations.remains import Wanted
 
+    job.check(target=target, keep=keep)
     return Wanted(
         target=min(target, LARGEST),
         keep=None if keep is None else min(keep, LARGEST),

@@ -21,12 +21,15 @@ from omcli.memory.tail import Unit
 from omcli.memory.tier import Tier
 from omcli.observers.rules.sentences import segments
 
-_TAIL_SHARE = 0.1
+_TAIL_SHARE = 0.15
 """Of the target, for the last messages as they were said."""
 _REACH = 100
 """How far back messages are quoted, in tokens for each token of the target."""
 _QUOTE_CHARACTERS = 400
-_QUOTE_IMPORTANCE = 6
+_SMALL = 2000
+_QUOTE_IMPORTANCE = 5
+_QUOTE_IMPORTANCE_IN_SMALL = 6
+"""Below `_SMALL` tokens a passage, with several facts in it, says more than most rows; with more room rows go first."""
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 _OF_NO_ENTRY = frozenset({Aside.COMPACTION, Aside.INTERRUPT})
 """Events that stand for no entry of their own that a host could keep messages from."""
@@ -39,7 +42,7 @@ class Wanted:
     target: int
     """Tokens that the printed text has at most."""
     keep: int | None = None
-    """Tokens of the last messages that stay as they are; None: a tenth of the target."""
+    """Tokens of the last messages that stay as they are; None: a share of the target."""
     shape: Shape = Shape.TEXT
     is_kept: bool = True
     """Whether the session is in a store, where what is left out can be looked up."""
@@ -174,7 +177,8 @@ def _with_quotes(
     spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
     kept_rows = [row for row in rows if not (row.sources and spoken.issuperset(row.sources))]
     to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in ending.unquoted]
-    quotes = [quote for kept in to_quote for quote in _quotes(kept, session, counter, now)]
+    importance = _QUOTE_IMPORTANCE_IN_SMALL if ending.budgets.total < _SMALL else _QUOTE_IMPORTANCE
+    quotes = [quote for kept in to_quote for quote in _quotes(kept, session, importance, counter, now)]
     return sorted([*kept_rows, *quotes], key=_place)
 
 
@@ -185,7 +189,9 @@ def _place(row: Observation) -> int:
     return row.sources[0] if row.type in (Type.REQUEST, Type.QUESTION) else row.sources[-1]
 
 
-def _quotes(kept: KeptMessage, session: Session | None, counter: TokenCounter, now: str) -> Iterator[Observation]:
+def _quotes(
+    kept: KeptMessage, session: Session | None, importance: int, counter: TokenCounter, now: str
+) -> Iterator[Observation]:
     """A message of an agent in passages: sentences that follow each other, without code."""
     for passage in _passages(segment.text for segment in segments(kept.message.text)):
         text = f"{kept.message.name or 'Agent'}: {passage}"
@@ -195,8 +201,8 @@ def _quotes(kept: KeptMessage, session: Session | None, counter: TokenCounter, n
             project=None,
             kind=Kind.OBSERVATION,
             type=Type.EXCERPT,
-            priority=Priority.of_importance(_QUOTE_IMPORTANCE),
-            importance=_QUOTE_IMPORTANCE,
+            priority=Priority.of_importance(importance),
+            importance=importance,
             status=None,
             text=text,
             observed_at=kept.message.at or now,

@@ -498,7 +498,8 @@ class TestEarlierSummary:
         """S3.12, S3.13: the transcript holds only what is new; rows keep their dates and marks."""
         for to in ("text", "markdown", "pi"):
             first = om("compact", "--to", to, stdin=story().text()).stdout
-            later = Talk(session="later").user("Also plot the tides." + " Hm." * 400).assistant("I will.")
+            later = Talk(session="later").user("Also plot the tides.").assistant("I will.")
+            later.call("Bash", {"command": "make"}).result("compiling\n" * 2000)
             second = om("compact", "--summary", om.write("first", first), stdin=later.text()).stdout
             assert "Please add a --station flag to tides.py" in second
             assert "2026-02-10" in second

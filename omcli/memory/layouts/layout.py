@@ -19,7 +19,8 @@ PREAMBLE = (
     "Names, paths and ids are exact."
 )
 """What the reader is told: statements, since agents distrust commands that come out of a tool."""
-_LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's sources."
+LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's sources."
+"""What it is told besides, where they are in a store."""
 
 CLOSING = f"</{TAG}>"
 # The preamble takes about 50 tokens, a session's id up to 25, headings 4 each: a small part of the pack they open.
@@ -48,7 +49,7 @@ class Head:
     @property
     def preamble(self) -> str:
         """What the reader is told."""
-        return f"{PREAMBLE} {_LOOKING_UP}" if self.is_kept else PREAMBLE
+        return f"{PREAMBLE} {LOOKING_UP}" if self.is_kept else PREAMBLE
 
     @property
     def has_preamble(self) -> bool:

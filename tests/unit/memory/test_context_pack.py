@@ -17,7 +17,7 @@ from omcli.formats.values import without_injected
 from omcli.memory.budget import Budgets, budgets
 from omcli.memory.context_pack import Choice, ContextPack, pack
 from omcli.memory.layouts import To
-from omcli.memory.layouts.layout import PREAMBLE
+from omcli.memory.layouts.layout import LOOKING_UP, PREAMBLE
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.memory.ports import TokenCounter
@@ -273,7 +273,7 @@ def test_the_text_pack_is_laid_out_like_this() -> None:
         ],
     )
     assert made.printed == (
-        f'<om-memory session="mine">\n{PREAMBLE}\n\n'
+        f'<om-memory session="mine">\n{PREAMBLE} {LOOKING_UP}\n\n'
         "From other sessions:\n2026-02-10\n12:00\nAnswers in German\n\n"
         "This session:\n2026-02-10\n14:32\nCRITICAL Uses PostgreSQL 16\n15:00\ndone: Tests pass\n"
         "2026-02-11\n02:00\nNOTE Reads README\n\n"
