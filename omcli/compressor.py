@@ -233,7 +233,7 @@ class ContextCompressor:
             worked = Worked()
             try:
                 studio = self._studio(wiring, warnings)
-                for ticked in tick.tick(studio, wiring.due(), session=self.session):
+                for ticked in tick.tick(studio, wiring.due(), sessions=[self.session]):
                     worked = replace(_reflected(ticked.reflection), observations=ticked.rows, error=ticked.error)
             except OmError as error:
                 worked = Worked(error=error)
@@ -253,7 +253,7 @@ class ContextCompressor:
                 return Worked()
             studio = self._studio(wiring, warnings)
             worked = Worked(observations=tuple(_observed(self.session, studio)))
-            for ticked in tick.tick(studio, wiring.due(), session=self.session):
+            for ticked in tick.tick(studio, wiring.due(), sessions=[self.session]):
                 if ticked.error is not None:
                     raise ticked.error
                 worked = replace(_reflected(ticked.reflection), observations=(*worked.observations, *ticked.rows))

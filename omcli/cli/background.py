@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from omcli.cli.arguments import Declared, option
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.model_options import tell
-from omcli.memory.errors import OF_MODELS, CannotCreate, InputOutput, OmError, TryAgain
+from omcli.memory.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
 from omcli.memory.record import record, replace
 from omcli.memory.text import printable
 
@@ -88,8 +88,7 @@ def as_dict(left: Left) -> dict[str, object]:
 def _due(studio: Studio, when: Due, sessions: Sequence[str] | None) -> list[str]:
     from omcli.operations import tick
 
-    wanted = [None] if sessions is None else dict.fromkeys(sessions)
-    return [found.session for session in wanted for found in tick.due(studio, when, session=session)]
+    return [found.session for found in tick.due(studio, when, sessions=sessions)]
 
 
 def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
@@ -107,7 +106,7 @@ def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
 def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop, when: Due) -> set[str]:
     """Does what is due of sessions, and gives those of which a model failed: a worker's would as well."""
     from omcli.cli.tick import report
-    from omcli.operations.tick import OF_ONE_SESSION, tick
+    from omcli.operations.tick import tick
 
     failed: set[str] = set()
     if not sessions:
@@ -117,14 +116,13 @@ def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop, when: Due) -
     except OF_MODELS as error:
         tell(run, error, is_tolerant=True)
         return set(sessions)
-    for session in sessions:
-        for ticked in tick(studio, when, session=session):
-            report(run, ticked)
-            if ticked.error is not None:
-                tell(run, ticked.error, about=session, is_tolerant=True)
-                if not isinstance(ticked.error, OF_ONE_SESSION):
-                    return set(sessions)
-                failed |= {session} if isinstance(ticked.error, OF_MODELS) else set()
+    for ticked in tick(studio, when, sessions=sessions):
+        report(run, ticked)
+        if ticked.error is not None:
+            tell(run, ticked.error, about=ticked.session, is_tolerant=True)
+            if not isinstance(ticked.error, OF_ONE_SESSION):
+                return set(sessions)
+            failed |= {ticked.session} if isinstance(ticked.error, OF_MODELS) else set()
     return failed
 
 

@@ -131,7 +131,7 @@ def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
     if run.json:
         run.output.document({**as_dict(reflection), "dry_run": dry_run})
         return
-    for row in (*reflection.rows, *reflection.items):
+    for row in reflection.made:
         run.output.row(row)
     if reflection.note:
         run.talk.note(reflection.note)

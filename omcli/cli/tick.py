@@ -20,7 +20,7 @@ from omcli.cli.model_options import (
     verified,
 )
 from omcli.cli.options import Run, named_session, with_shared
-from omcli.memory.errors import OF_MODELS, BadUsage, LaneTaken, OmError, StaleBatch
+from omcli.memory.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
 from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ om tick --background
 """
 
 _NOT_DUE = 1
-_ELSEWHERE = (LaneTaken, StaleBatch)
-"""Somebody else does it, or has done it."""
 
 
 @with_shared()
@@ -70,16 +68,17 @@ def tick(
     run.say({"observe.verify": verify or None})
     if run.is_disabled("nothing is done"):
         return
+    sessions = session or None
     if check:
-        _check(run, session)
+        _check(run, sessions)
     elif background:
         words = as_words(observer=observer, model=model, base_url=base_url, verify=verify)
-        _leave(run, session, words)
+        _leave(run, sessions, words)
     elif worker:
         with at_work(run) as (slot, note):
-            _work(run, session, slot=slot, note=note)
+            _work(run, sessions, slot=slot, note=note)
     else:
-        _work(run, session, is_tolerant=tolerant)
+        _work(run, sessions, is_tolerant=tolerant)
 
 
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
@@ -87,8 +86,7 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
 
     studio = run.wiring.studio_to_check(run.wiring.workshop(run.counter))
     when = run.wiring.due()
-    wanted: Sequence[str | None] = sessions or [None]
-    due = [found for one in wanted for found in tick.due(studio, when, session=one)]
+    due = list(tick.due(studio, when, sessions=sessions))
     if run.json:
         run.output.document({"due": [_as_dict(found, check=True) for found in due]})
     for found in due if not run.json else ():
@@ -128,7 +126,7 @@ def _work(
         for ticked in _ticks(run, sessions, slot):
             if ticked.error is not None:
                 note(ticked.error)
-                is_warning = isinstance(ticked.error, _ELSEWHERE) or (
+                is_warning = isinstance(ticked.error, ELSEWHERE) or (
                     is_tolerant and isinstance(ticked.error, OF_MODELS)
                 )
                 tell(run, ticked.error, about=ticked.session, is_tolerant=is_warning)
@@ -167,13 +165,8 @@ def _ticks(run: Run, sessions: Sequence[str] | None, slot: Slot | None) -> Itera
     if slot is not None:
         named = sessions or [found.session for found in tick.due(rules, when)]
         yield from drain.drain(studio, when, named, slot)
-        return
-    wanted: Sequence[str | None] = sessions or [None]
-    for session in wanted:
-        for ticked in tick.tick(studio, when, session=session):
-            yield ticked
-            if ticked.error is not None and not isinstance(ticked.error, tick.OF_ONE_SESSION):
-                return
+    else:
+        yield from tick.tick(studio, when, sessions=sessions)
 
 
 def _code(done: Sequence[Ticked], *, is_tolerant: bool) -> int:
@@ -182,7 +175,7 @@ def _code(done: Sequence[Ticked], *, is_tolerant: bool) -> int:
     if is_tolerant:
         failures = [error for error in failures if not isinstance(error, OF_MODELS)]
     for error in failures:
-        if not isinstance(error, _ELSEWHERE):
+        if not isinstance(error, ELSEWHERE):
             return error.exit_code
     if failures and not any(ticked.error is None or ticked.rows or ticked.blocks for ticked in done):
         return failures[0].exit_code
@@ -190,8 +183,7 @@ def _code(done: Sequence[Ticked], *, is_tolerant: bool) -> int:
 
 
 def _print(run: Run, ticked: Ticked) -> None:
-    reflection = ticked.reflection
-    for row in (*ticked.rows, *(reflection.rows if reflection else ()), *(reflection.items if reflection else ())):
+    for row in ticked.made:
         run.output.row(row)
 
 

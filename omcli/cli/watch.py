@@ -211,15 +211,13 @@ class _Shown:
     def _tick(self, ticked: Ticked) -> None:
         from omcli.cli.tick import report
 
-        reflection = ticked.reflection
-        rows = (*ticked.rows, *(reflection.rows if reflection else ()), *(reflection.items if reflection else ()))
         if self._run.json:
-            self._sessions.append({"session": ticked.session, "rows": [full_row(row) for row in rows]})
+            self._sessions.append({"session": ticked.session, "rows": [full_row(row) for row in ticked.made]})
         elif self._jsonl:
-            for row in rows:
+            for row in ticked.made:
                 self._run.output.json_line(full_row(row))
         else:
-            for row in rows:
+            for row in ticked.made:
                 self._run.output.row(row)
         self._run.output.flush()
         if ticked.error is not None:

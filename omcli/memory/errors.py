@@ -230,3 +230,7 @@ OF_REPLIES = (CutOff, Refused, Unusable)
 """What is wrong with a reply, and not with the way to the model: the next one may do."""
 OF_MATERIAL = (*OF_REPLIES, PromptTooLong)
 """What a model fails at since it was given this material: with other material it may not."""
+ELSEWHERE = (LaneTaken, StaleBatch)
+"""Somebody else does it, or has done it."""
+OF_ONE_SESSION = (*OF_MATERIAL, *ELSEWHERE)
+"""What keeps no other session from being worked on."""

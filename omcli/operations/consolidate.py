@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from omcli.memory.backups import BackedUp
 from omcli.memory.daily_notes import Notebook
-from omcli.memory.errors import OF_MATERIAL, BadInput, LaneTaken, NoInput, OmError, StaleBatch, TryAgain
+from omcli.memory.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
 from omcli.memory.ports import Lane, SessionSummary
 from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.retention import Rules
@@ -31,8 +31,6 @@ _SIGN_OF_LIFE = 60
 """Seconds after which the lease is extended again."""
 _OF_ONE_FILE = (BadInput, NoInput, TryAgain)
 """What keeps no other file from being kept; after anything else the store would refuse that as well."""
-_OF_ONE_SESSION = (*OF_MATERIAL, LaneTaken, StaleBatch)
-"""What keeps no other session from being worked on."""
 _DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
 """Exit codes, the most decisive first: of what the program or the disk does before what a model, or a file, does."""
 
@@ -223,7 +221,7 @@ def _observe(agenda: Agenda, studio: Callable[[], Studio], done: Consolidated, e
         done.sessions.append(found)
         if found.error is not None:
             done.failures.append(Failure(part="sessions", about=session, error=found.error))
-            if not isinstance(found.error, _OF_ONE_SESSION):
+            if not isinstance(found.error, OF_ONE_SESSION):
                 return
 
 
@@ -241,22 +239,14 @@ def _looked_after(
         for step in observe_session(session, studio.workshop) if summary.pending else ():
             observations += len(step.rows)
             extend()
-        reflection = _reflected(session, studio, in_any_case=in_any_case)
+        reflection = reflect.reflect_where_due(session, studio, in_any_case=in_any_case)
     except OmError as error:
         return LookedAfter(session=session, observations=observations, error=error)
+    if reflection is not None and reflection.ending is None:
+        reflection = None  # nothing was tried
     if not observations and reflection is None:
         return None
     return LookedAfter(session=session, observations=observations, reflection=reflection)
-
-
-def _reflected(session: str, studio: Studio, *, in_any_case: bool) -> Reflection | None:
-    """What came of reflecting on a session; None where nothing was tried."""
-    reflection = None
-    if in_any_case or reflect.rows_are_due(session, studio):
-        reflection = reflect.reflect_session(session, studio)
-    if reflect.meta_is_due(session, studio):
-        reflection = reflect.reflect_session(session, studio, meta=True)
-    return reflection if reflection is not None and reflection.ending is not None else None
 
 
 def _keep_notes(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from omcli.memory.errors import LaneTaken, StaleBatch
+from omcli.memory.errors import OF_ONE_SESSION, LaneTaken, StaleBatch
 from omcli.memory.ports import Store
 from omcli.memory.record import replace
 from omcli.operations.lanes import LEASE_SECONDS
 from omcli.operations.reflect import Studio
-from omcli.operations.tick import OF_ONE_SESSION, Due, Ticked, due, tick
+from omcli.operations.tick import Due, Ticked, due, tick
 
 Slot = Callable[[str], AbstractContextManager[bool]]
 """Takes the place of the one worker of a session, and tells whether it was free."""
@@ -34,13 +34,13 @@ def drain(studio: Studio, when: Due, sessions: Sequence[str], slot: Slot) -> Ite
 
 def _drained(session: str, studio: Studio, when: Due, slot: Slot) -> Iterator[Ticked]:
     store = studio.workshop.store
-    while found := next(due(studio, when, session=session), None):
+    while found := next(due(studio, when, sessions=[session]), None):
         before = _place(session, store)
         with slot(session) as is_ours:
             if not is_ours:
                 yield replace(found, error=LaneTaken(f"another worker is at session {session}"))
                 return
-            done = next(tick(studio, when, session=session), None)
+            done = next(tick(studio, when, sessions=[session]), None)
         if done is None:
             continue  # somebody else has done it between two looks
         yield done

@@ -116,6 +116,11 @@ class Reflection:
     note: str | None = None
     """Why nothing was tried, or nothing came of it."""
 
+    @property
+    def made(self) -> tuple[Observation, ...]:
+        """All rows that came of it."""
+        return (*self.rows, *self.items)
+
 
 def reflect_session(
     session_id: str, studio: Studio, *, meta: bool = False, dry_run: bool = False, again: bool = False
@@ -187,6 +192,19 @@ def meta_is_due(session_id: str, studio: Studio) -> bool:
         return False
     rows = rows_to_fold(session_id, studio, meta=True)
     return len(rows) >= studio.policy.meta_at and not _tried(session_id, rows, studio)
+
+
+def reflect_where_due(session_id: str, studio: Studio, *, in_any_case: bool = False) -> Reflection | None:
+    """Folds a session's rows where that is due, or `in_any_case`; then its reflections, where that is due.
+
+    The last reflection; None where nothing was due. Raises as `reflect_session` does.
+    """
+    reflection = None
+    if in_any_case or rows_are_due(session_id, studio):
+        reflection = reflect_session(session_id, studio)
+    if meta_is_due(session_id, studio):
+        reflection = reflect_session(session_id, studio, meta=True)
+    return reflection
 
 
 def _tried(session_id: str, rows: Sequence[Observation], studio: Studio) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from omcli.memory.blocks import Ahead
 from omcli.memory.budget import reaches
-from omcli.memory.errors import OF_MATERIAL, LaneTaken, OmError, StaleBatch
+from omcli.memory.errors import OF_ONE_SESSION, OmError
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.memory.record import record, replace
@@ -16,9 +16,6 @@ from omcli.operations.activation import ALL, Waits, waiting
 from omcli.operations.observe_session import Step, activate, observe_ahead, observe_session
 from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.workshop import Workshop
-
-OF_ONE_SESSION = (*OF_MATERIAL, LaneTaken, StaleBatch)
-"""What keeps no other session from being worked on."""
 
 
 class Trigger(StrEnum):
@@ -70,10 +67,15 @@ class Ticked:
     error: OmError | None = None
     """What ended the work on it; what was done before stays done."""
 
+    @property
+    def made(self) -> tuple[Observation, ...]:
+        """All rows that came of it."""
+        return (*self.rows, *(self.reflection.made if self.reflection else ()))
 
-def due(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
-    """The sessions of which something is due; nothing is done."""
-    for session_id, has_pending, has_rows in _sessions(studio.workshop, session):
+
+def due(studio: Studio, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
+    """Those of some sessions, or of all, of which something is due; nothing is done."""
+    for session_id, has_pending, has_rows in _sessions(studio.workshop, sessions):
         observe = has_pending and _is_due(session_id, studio.workshop, when)
         ahead = has_pending and not observe and _step(session_id, studio.workshop, when) is not None
         fold = has_rows and reflect.is_due(session_id, studio)
@@ -81,13 +83,13 @@ def due(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ti
             yield Ticked(session=session_id, observe=observe, ahead=ahead, reflect=fold)
 
 
-def tick(studio: Studio, when: Due, *, session: str | None = None) -> Iterator[Ticked]:
+def tick(studio: Studio, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
     """Does what is due: first a session is observed, or observed ahead, then, as it is after that, reflected on.
 
     What goes wrong with a session is said in its report. It is the last one if each would go wrong: where an endpoint
     is down, or a store locked.
     """
-    for found in due(studio, when, session=session):
+    for found in due(studio, when, sessions=sessions):
         ticked = _ticked(found, studio, when)
         yield ticked
         if ticked.error is not None and not isinstance(ticked.error, OF_ONE_SESSION):
@@ -114,7 +116,7 @@ def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
                 activated=found.activated + step.is_activated,
                 blocks=(*found.blocks, step.ahead) if step.ahead else found.blocks,
             )
-        reflection = _reflected(found.session, studio)
+        reflection = reflect.reflect_where_due(found.session, studio)
         return replace(found, reflect=reflection is not None, reflection=reflection)
     except OmError as error:
         return replace(found, error=error)
@@ -134,23 +136,16 @@ def _observed(found: Ticked, workshop: Workshop, when: Due) -> Iterator[Step]:
         yield from observe_session(name, workshop, batches=when.batches)
 
 
-def _reflected(session_id: str, studio: Studio) -> Reflection | None:
-    reflection = None
-    if reflect.rows_are_due(session_id, studio):
-        reflection = reflect.reflect_session(session_id, studio)
-    if reflect.meta_is_due(session_id, studio):
-        reflection = reflect.reflect_session(session_id, studio, meta=True)
-    return reflection
-
-
-def _sessions(workshop: Workshop, session: str | None) -> Iterator[tuple[str, bool, bool]]:
-    """All sessions, or the one, whether anything of each waits, and whether any of its rows are in sight."""
+def _sessions(workshop: Workshop, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:
+    """Sessions that are there, whether anything of each waits, and whether any of its rows are in sight."""
     store = workshop.store
-    if session is None:
+    if wanted is None:
         for summary in store.sessions():
             yield summary.session.id, summary.pending > 0, summary.observations > 0
-    elif store.session(session) is not None:  # without a look at all the others
-        yield session, store.pending(session).messages > 0, bool(store.visible_tokens(session))
+        return
+    for session in dict.fromkeys(wanted):  # without a look at all the others
+        if store.session(session) is not None:
+            yield session, store.pending(session).messages > 0, bool(store.visible_tokens(session))
 
 
 def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:

@@ -19,13 +19,12 @@ def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[st
 
     So it is told with the others, until something succeeds there. `studio` needs nobody who works: it is not asked.
     """
-    for session in (None,) if sessions is None else sessions:
-        for found in due(studio, when, session=session):
-            with suppress(TryAgain, InputOutput):  # what it is about is told in any case
-                if found.observe or found.ahead:
-                    _note_observing(found.session, studio.workshop, error)
-                if found.reflect:
-                    _note_reflecting(found.session, studio, error)
+    for found in due(studio, when, sessions=sessions):
+        with suppress(TryAgain, InputOutput):  # what it is about is told in any case
+            if found.observe or found.ahead:
+                _note_observing(found.session, studio.workshop, error)
+            if found.reflect:
+                _note_reflecting(found.session, studio, error)
 
 
 def _note_observing(session: str, workshop: Workshop, error: OmError) -> None:

@@ -7,15 +7,14 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from omcli.memory.errors import (
+    ELSEWHERE,
     OF_MATERIAL,
     OF_MODELS,
     BadInput,
     InputOutput,
-    LaneTaken,
     NoInput,
     OmError,
     SessionTaken,
-    StaleBatch,
     TryAgain,
 )
 from omcli.memory.record import record, replace
@@ -27,8 +26,6 @@ from omcli.operations.reflect import Studio
 from omcli.operations.tick import Due, Ticked
 from omcli.operations.workshop import Workshop
 
-_ELSEWHERE = (LaneTaken, StaleBatch)
-"""Somebody else is at the session; what they leave is looked at again."""
 _PATIENCE = 60.0
 """Seconds until a model that failed is asked again, unless there is something new."""
 
@@ -182,17 +179,17 @@ class Watch:
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
             return
-        for ticked in tick.tick(opened.studio, self._when, session=session):
+        for ticked in tick.tick(opened.studio, self._when, sessions=[session]):
             error = ticked.error
             if error is None:
                 self._said.pop(session, None)
             else:
                 self._put_off(session, error)
-            if error is None or (not isinstance(error, _ELSEWHERE) and self._is_news(session, error)):
+            if error is None or (not isinstance(error, ELSEWHERE) and self._is_news(session, error)):
                 yield ticked
             elif ticked.rows:
                 yield replace(ticked, error=None)
-            if error is not None and not isinstance(error, (*OF_MODELS, *_ELSEWHERE)):
+            if error is not None and not isinstance(error, (*OF_MODELS, *ELSEWHERE)):
                 raise error
 
     def _put_off(self, session: str, error: OmError) -> None:
