@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from omcli.memory.blocks import Block, activated
-from omcli.memory.message import KeptMessage
+from omcli.memory.counting import message_tokens
 from omcli.memory.observation import Draft, Observation
-from omcli.memory.ports import Batch, TokenCounter
+from omcli.memory.ports import Batch
 from omcli.memory.record import replace
 from omcli.operations.drafts import rows_of
 from omcli.operations.workshop import Workshop
 
 ALL = 1_000_000_000
 """More tokens than any session has."""
-
-
-def counted(messages: Sequence[KeptMessage], counter: TokenCounter) -> int:
-    """Tokens of messages by this counter; those that were counted by another one are counted again."""
-    return sum(kept.tokens if kept.counter == counter.name else counter.message(kept.message) for kept in messages)
 
 
 class Waits(NamedTuple):
@@ -43,8 +37,8 @@ def waiting(session_id: str, workshop: Workshop, *, ahead: bool = False) -> Wait
         batch = workshop.store.unobserved(session_id, max_tokens=ALL, ahead=ahead)
         messages = batch.messages if batch else ()
         offered = batch.deferred_through if batch else 0
-        tokens = counted(messages, counter)
-        fresh = counted([kept for kept in messages if kept.seq > offered], counter)
+        tokens = sum(message_tokens(kept, counter) for kept in messages)
+        fresh = sum(message_tokens(kept, counter) for kept in messages if kept.seq > offered)
     return Waits(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
 
 
@@ -53,7 +47,7 @@ def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tup
     blocks = workshop.store.blocks(session_id)
     if floor is None or not blocks:
         return blocks
-    sizes = [counted(block.batch.messages, workshop.counter) for block in blocks]
+    sizes = [sum(message_tokens(kept, workshop.counter) for kept in block.batch.messages) for block in blocks]
     return blocks[: activated(sizes, waiting=waiting(session_id, workshop).tokens, floor=floor)]
 
 

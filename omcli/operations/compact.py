@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from omcli.memory.changes import Change, Verb
 from omcli.memory.context_pack import ContextPack
+from omcli.memory.counting import message_tokens, row_tokens
 from omcli.memory.errors import OverLimit, ProviderFailed
 from omcli.memory.folding import Ending as Came
 from omcli.memory.folding import Scope
@@ -24,7 +25,7 @@ from omcli.memory.record import fields_of, mutable_record, record, replace
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import Reflection, Studio, reflect_rows, rows_to_fold
-from omcli.operations.remains import Ending, Wanted, ending, remains, tokens_of
+from omcli.operations.remains import Ending, Wanted, ending, remains
 from omcli.operations.workshop import Workshop
 
 _TRIES = 2
@@ -278,7 +279,7 @@ def _operation(room: _Room) -> int:
 def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], Studio]]:
     """Rows in stretches that are folded at once, each with the part of the target that falls to it."""
     work, policy = room.studio.workshop, room.studio.policy
-    costs = [row.tokens if row.counter == work.counter.name else work.counter.text(row.text) for row in rows]
+    costs = [row_tokens(row, work.counter) for row in rows]
     share = room.ending.budgets.session / max(1, sum(costs))
     chunk: list[Observation] = []
     held = 0
@@ -351,7 +352,7 @@ class _Figures:
 
 def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
     counter = room.studio.workshop.counter
-    replaced = came_to.tokens_before - sum(tokens_of(kept, counter) for kept in room.ending.staying)
+    replaced = came_to.tokens_before - sum(message_tokens(kept, counter) for kept in room.ending.staying)
     if room.asked.is_strict and came_to.uncovered:
         return Refusal.UNCOVERED
     if not (pack.observations or pack.turns) or not pack.printed or not replaced:
@@ -364,4 +365,4 @@ def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
     stored = store.said_tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())
-    return sum(tokens_of(kept, counter) for kept in store.tail(session_id, max_tokens=_ALL))
+    return sum(message_tokens(kept, counter) for kept in store.tail(session_id, max_tokens=_ALL))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from omcli.memory.changes import Change, Erased, Recorded, Verb
+from omcli.memory.counting import row_tokens
 from omcli.memory.folding import Scope
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, SessionSummary, Store, TokenCounter
@@ -13,7 +14,6 @@ from omcli.memory.record import field, fields_of, record, replace
 from omcli.memory.retention import Pool, Rules, is_across, messages_to_go, rows_to_go
 from omcli.memory.roles import Dropped
 from omcli.operations.clock import Clock
-from omcli.reflectors.folding import tokens_of
 
 
 @record
@@ -81,7 +81,7 @@ def waiting(store: Store) -> tuple[Recorded, ...]:
 def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: bool) -> Pruned:
     sessions = {summary.session.id: summary for summary in store.sessions()}
     pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
-    dropped = tuple(rows_to_go(pools, rules, support=store.support, tokens=lambda row: tokens_of(row, counter)))
+    dropped = tuple(rows_to_go(pools, rules, support=store.support, tokens=lambda row: row_tokens(row, counter)))
     rows_of = {row.id: row for pool in pools for row in (*pool.hidden, *pool.rows)}
     rows = tuple(rows_of[each.row] for each in dropped)
     messages = dict(_messages(store, rules, sessions))
@@ -90,7 +90,7 @@ def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: boo
         rows=rows,
         messages=messages,
         sessions=len({row.session for row in rows if row.session} | messages.keys()),
-        tokens=sum(tokens_of(row, counter) for row in rows if row.is_visible),
+        tokens=sum(row_tokens(row, counter) for row in rows if row.is_visible),
     )
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from omcli.memory.budget import reaches
+from omcli.memory.counting import row_tokens
 from omcli.memory.errors import OF_MODELS, OF_REPLIES
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Status
@@ -17,7 +18,6 @@ from omcli.memory.saying import wording
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
-from omcli.reflectors.folding import tokens_of
 
 T = TypeVar("T")
 
@@ -244,7 +244,7 @@ def material(rows: Sequence[Observation], studio: Studio) -> Material:
 
 
 def _tokens(rows: Sequence[Observation], workshop: Workshop) -> int:
-    return sum(tokens_of(row, workshop.counter) for row in rows)
+    return sum(row_tokens(row, workshop.counter) for row in rows)
 
 
 def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:

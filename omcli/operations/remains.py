@@ -8,6 +8,7 @@ from functools import partial
 from omcli.memory import tail
 from omcli.memory.budget import Budgets
 from omcli.memory.context_pack import ContextPack, pack
+from omcli.memory.counting import message_tokens
 from omcli.memory.layouts.compacted import Figures, Shape, layout
 from omcli.memory.layouts.layout import Head
 from omcli.memory.message import Aside, KeptMessage, Message, Role
@@ -80,7 +81,9 @@ def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter)
     messages = store.tail(session_id, max_tokens=max(_REACH * wanted.target, 2 * keep))
     budgets = Budgets(total=wanted.target, cross=0, session=wanted.target, tail=share)
     if not wanted.shape.has_tail:
-        place = tail.beginning(messages, room=keep, tokens=partial(tokens_of, counter=counter), may_begin=_is_entry)
+        place = tail.beginning(
+            messages, room=keep, tokens=partial(message_tokens, counter=counter), may_begin=_is_entry
+        )
         staying = messages[place:]
         return Ending(
             messages=messages,
@@ -158,11 +161,6 @@ def remains(
         notation=wanted.notation,
         pending=pending,
     )
-
-
-def tokens_of(kept: KeptMessage, counter: TokenCounter) -> int:
-    """Tokens of a message: the stored count where it is of this counter."""
-    return kept.tokens if kept.counter == counter.name else counter.message(kept.message)
 
 
 def _is_entry(message: Message) -> bool:

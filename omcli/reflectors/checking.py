@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from omcli.memory.anchors import searchable, unsupported
+from omcli.memory.counting import row_tokens
 from omcli.memory.dates import minute
 from omcli.memory.observation import (
     FAILURES,
@@ -28,7 +29,7 @@ from omcli.memory.roles import Dropped, Material, Reflected
 from omcli.memory.saying import LEAST_TOUCHED, share, touches, wording
 from omcli.reflectors.answers import Answer, Lasting, Merged
 from omcli.reflectors.asking import labelled
-from omcli.reflectors.folding import folded, in_rows, tokens_of
+from omcli.reflectors.folding import folded, in_rows
 from omcli.reflectors.items import LASTING_TYPES
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
@@ -202,7 +203,7 @@ class _Checked:
     def tokens(self) -> int:
         """Of what would be in sight."""
         left = (row for row in self.material.rows if row.id not in self.gone)
-        return sum(tokens_of(row, self.counter) for row in left) + self.written
+        return sum(row_tokens(row, self.counter) for row in left) + self.written
 
     @property
     def written(self) -> int:

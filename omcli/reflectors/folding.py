@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from omcli.memory.observation import Draft, Observation, Status
-from omcli.memory.ports import TokenCounter
 from omcli.memory.replies import LONGEST_ROW
 
 _BETWEEN = len(" · [2026-02-10] ")
@@ -38,11 +37,6 @@ def in_rows(pieces: Sequence[_Piece], *, most_rows: int) -> Iterator[list[_Piece
         room -= size
     if part:
         yield part
-
-
-def tokens_of(row: Observation, counter: TokenCounter) -> int:
-    """What a row takes by a counter, whichever it was counted with."""
-    return row.tokens if row.counter == counter.name else counter.text(row.text)
 
 
 def folded(

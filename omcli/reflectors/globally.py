@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from omcli.memory.budget import largest
+from omcli.memory.counting import row_tokens
 from omcli.memory.observation import Kind, Observation, Status
 from omcli.memory.ports import TokenCounter
 from omcli.memory.ranking import days
 from omcli.memory.record import record, replace
 from omcli.memory.roles import Dropped, Reflected
 from omcli.memory.worth import PINNED
-from omcli.reflectors.folding import tokens_of
 
 GLOBAL = "global-prune"
 """The tag of a row that was folded over all sessions; it is not folded again."""
@@ -71,7 +71,7 @@ def _batches(
     batch: list[Observation] = []
     tokens = 0
     for row in rows:
-        size = tokens_of(row, counter)
+        size = row_tokens(row, counter)
         if batch and tokens + size > most:
             yield GlobalBatch(project=project, rows=tuple(batch), tokens=tokens)
             batch, tokens = [], 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from omcli.memory.counting import row_tokens
 from omcli.memory.observation import Kind
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import replace
 from omcli.memory.roles import Material, Reflected
-from omcli.reflectors.folding import tokens_of
 from omcli.reflectors.items import lasting
 from omcli.reflectors.rules import folds, joining, losses, repeats
 from omcli.reflectors.rules.sight import Sight
@@ -49,7 +49,7 @@ class RuleReflector:
             sight.drop(loss)
         if material.most_rows:
             drafts = joining.joined(material, sight)
-            whole = sum(tokens_of(row, self._counter) for row in material.rows if row.kind is not Kind.REFLECTION)
+            whole = sum(row_tokens(row, self._counter) for row in material.rows if row.kind is not Kind.REFLECTION)
             if not drafts and whole >= _WORTH_JOINING and material.target > _JOINED * whole:
                 # Joining alone saves nothing, and a text as long as the rows it is made of counts for nothing.
                 return self.reflect(replace(material, target=int(_JOINED * whole)))

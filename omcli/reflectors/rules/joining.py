@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from omcli.memory.counting import row_tokens
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.record import positional_record, replace
 from omcli.memory.roles import Material
 from omcli.memory.speakers import speaker
-from omcli.reflectors.folding import folded, in_rows, tokens_of
+from omcli.reflectors.folding import folded, in_rows
 from omcli.reflectors.rules.sight import Sight
 
 
@@ -32,7 +33,7 @@ def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
         return ()
     left.sort(key=lambda piece: max(row.dated for row in piece.rows))
     drafts = tuple(map(_one, in_rows(left, most_rows=material.most_rows)))
-    before = [tokens_of(row, sight.counter) for row in material.rows if row.id not in sight.protected]
+    before = [row_tokens(row, sight.counter) for row in material.rows if row.id not in sight.protected]
     is_less = len(drafts) < len(before) and sum(sight.counter.text(draft.text) for draft in drafts) <= sum(before)
     return drafts if is_less else ()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from omcli.memory.counting import row_tokens
 from omcli.memory.observation import Draft, Kind, Observation, Status
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import field, mutable_record
 from omcli.memory.roles import Dropped, Material
 from omcli.memory.worth import PINNED
-from omcli.reflectors.folding import tokens_of
 
 
 @mutable_record
@@ -35,7 +35,7 @@ class Sight:
         return cls(
             counter=counter,
             target=material.target,
-            tokens=sum(tokens_of(row, counter) for row in material.rows),
+            tokens=sum(row_tokens(row, counter) for row in material.rows),
             rows={row.id: row for row in material.rows},
             protected=material.protected,
             fixed=material.protected | fixed,
@@ -61,14 +61,14 @@ class Sight:
 
     def drop(self, dropped: Dropped) -> None:
         """Takes a row out of sight."""
-        self.tokens -= tokens_of(self.rows.pop(dropped.row), self.counter)
+        self.tokens -= row_tokens(self.rows.pop(dropped.row), self.counter)
         self.dropped.append(dropped)
 
     def fold(self, draft: Draft) -> None:
         """Puts a row in the place of those it replaces, where that is no longer and they are all still there."""
         if not all(row in self.rows for row in draft.replaces):
             return
-        before = sum(tokens_of(self.rows[row], self.counter) for row in draft.replaces)
+        before = sum(row_tokens(self.rows[row], self.counter) for row in draft.replaces)
         after = self.counter.text(draft.text)
         if after <= before:
             for row in draft.replaces:
