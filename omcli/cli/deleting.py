@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from omcli.cli.arguments import Declared, option
@@ -25,11 +24,10 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
     """Asks whether `what` is to be deleted for good. Raises BadUsage where nobody can be asked; Ended for a no."""
     if is_sure:
         return
-    if not is_typed() or sys.stderr is None or not sys.stderr.isatty():
+    answer = run.talk.ask(f"Delete {what} for good? [y/N]") if is_typed() else None
+    if answer is None:
         raise BadUsage(f"`--hard` deletes {what} for good", hint="say `--yes`, or see with `--dry-run` what that is")
-    sys.stderr.write(f"Delete {what} for good? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+    if answer.lower() not in {"y", "yes"}:
         run.talk.note("nothing was deleted")
         raise Ended(_REFUSED)
 

@@ -73,11 +73,24 @@ class Talk:
             sys.stderr.write(f"\r\033[K{_printable(text)}")
             sys.stderr.flush()
 
+    def ask(self, question: str) -> str | None:
+        """What is answered to a question, without spaces around it; None where nobody sees it."""
+        if sys.stderr is None or not sys.stderr.isatty():
+            return None
+        sys.stderr.write(f"{self._cleared()}{_printable(question)} ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip()
+
+    def _cleared(self) -> str:
+        """What takes away a line of progress, where there is one."""
+        cleared = "\r\033[K" if self._progress else ""
+        self._progress = False
+        return cleared
+
     def _line(self, text: str) -> None:
         if sys.stderr is None:
             return
-        cleared = "\r\033[K" if self._progress else ""
-        self._progress = False
+        cleared = self._cleared()
         with suppress(OSError):  # nobody is left to be told
             sys.stderr.write(f"{cleared}{_printable(text)}\n")
 
