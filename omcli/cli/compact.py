@@ -16,6 +16,7 @@ from omcli.cli.options import (
     named_format,
     named_notation,
     named_session,
+    named_tokens,
     with_shared,
 )
 from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, TryAgain
@@ -39,9 +40,9 @@ om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 
 _TARGET = 4000
 _REFUSED = 1
-_MOST = option("--target-tokens", metavar="TOKENS", min=0, help="The most to print.")
-_KEPT = option("--keep-recent", metavar="TOKENS", min=0, help="Last messages as they are. A share of the target.")
-_CHUNK = option("--chunk", metavar="TOKENS", min=1, help="The most messages to observe at once.")
+_MOST = named_tokens("--target-tokens", "The most to print.")
+_KEPT = named_tokens("--keep-recent", "Last messages as they are. A share of the target.")
+_CHUNK = named_tokens("--chunk", "The most messages to observe at once.", least=1)
 _ITERATIONS = option("--max-iterations", metavar="NUMBER", min=0, help="Batches and folds; 0 is as many as it takes.")
 _SUMMARY = option("--summary", metavar="FILE", help="An earlier summary, for a session without memory.")
 
@@ -91,28 +92,13 @@ def compact(
         file="-" if (file or session) is None else file,
         format=format_,
         session=session,
-        shape=_shape(run, to),
+        shape=run.layout(to),
         summary=summary,
         is_dry=dry_run,
         is_tolerant=tolerant,
     )
     wanted = _wanted(job, target=target_tokens, keep=keep_recent, notation=notation)
-    if session is not None and run.is_disabled("nothing is taken in or folded"):
-        job.refuse("disabled")
-        return
-    try:
-        _compact(job, wanted, chunk=chunk, most=max_iterations)
-    except OF_MODELS as error:
-        tell(run, error, is_tolerant=tolerant)
-        job.refuse(error.slug)
-        if not tolerant:
-            raise Ended(error.exit_code) from None
-
-
-def _shape(run: Run, to: Shape) -> Shape:
-    if run.json and to not in (Shape.TEXT, Shape.JSON):
-        raise BadUsage(f"`--json` and `--to {to}` exclude each other")
-    return Shape.JSON if run.json else to
+    _compact_or_refuse(job, wanted, chunk=chunk, most=max_iterations)
 
 
 @record
@@ -170,6 +156,19 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
     )
 
 
+def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
+    if job.session is not None and job.run.is_disabled("nothing is taken in or folded"):
+        job.refuse("disabled")
+        return
+    try:
+        _compact(job, wanted, chunk=chunk, most=most)
+    except OF_MODELS as error:
+        tell(job.run, error, is_tolerant=job.is_tolerant)
+        job.refuse(error.slug)
+        if not job.is_tolerant:
+            raise Ended(error.exit_code) from None
+
+
 def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
     from omcli.memory.record import replace
     from omcli.operations.compact import Asked, compact
@@ -199,7 +198,7 @@ def _studio(job: _Job, wiring: Wiring, chunk: int | None) -> Studio:
     from omcli.memory.record import replace
 
     run = job.run
-    workshop = wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
+    workshop = run.workshop(wiring)
     if job.is_dry:
         return wiring.studio_of_rules(replace(workshop, open_store=lambda: wiring.reading))
     is_by_rules = run.is_disabled("no model is asked")
@@ -233,7 +232,7 @@ def _nothing(job: _Job, taken: FileReport | None) -> None:
     if taken is not None:
         job.run.talk.report(f"{job.name}: no messages")
     else:
-        job.run.talk.note(f"there is no session `{job.session}`; `om sessions` lists them")
+        job.run.note_unknown(job.session or "")
     if not job.is_tolerant:
         raise Ended(_REFUSED)
 

@@ -69,7 +69,7 @@ def consolidate(
     if dry_run:
         _foresee(run, agenda)
         return
-    workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
+    workshop = run.workshop()
     done = _done(run, agenda, workshop)
     _tell(run, done.failures, is_tolerant=tolerant)
     _report(run, done, unchanged)
@@ -256,7 +256,7 @@ def _foresee(run: Run, agenda: Agenda) -> None:
     from omcli.memory.record import replace
     from omcli.operations.foreseeing import foreseen
 
-    workshop = replace(run.wiring.workshop(run.counter), open_store=lambda: run.wiring.reading)
+    workshop = replace(run.workshop(), open_store=lambda: run.wiring.reading)
     try:
         studio = run.wiring.studio(run.wiring.observing(workshop))
     except OF_MODELS as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import Run, named_notation, named_session, with_shared
+from omcli.cli.options import Run, named_notation, named_session, named_tokens, with_shared
 from omcli.memory.errors import BadUsage
 from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
@@ -31,20 +31,13 @@ def context(
         str | None,
         named_session("Whose context. The last one's if left out."),
     ] = None,
-    budget: Annotated[
-        int | None,
-        option("--budget", metavar="TOKENS", min=0, help="The most to print.  [env: OM_CONTEXT_BUDGET]"),
-    ] = None,
+    budget: Annotated[int | None, named_tokens("--budget", "The most to print.  [env: OM_CONTEXT_BUDGET]")] = None,
     tier: Annotated[list[Tier] | None, option("--tier", help="Only this part. Repeat it for several.")] = None,
-    cross_budget: Annotated[
-        int | None, option("--cross-budget", metavar="TOKENS", min=0, help="For what other sessions left behind.")
-    ] = None,
+    cross_budget: Annotated[int | None, named_tokens("--cross-budget", "For what other sessions left behind.")] = None,
     session_budget: Annotated[
-        int | None, option("--session-budget", metavar="TOKENS", min=0, help="For what was observed in this one.")
+        int | None, named_tokens("--session-budget", "For what was observed in this one.")
     ] = None,
-    tail_budget: Annotated[
-        int | None, option("--tail-budget", metavar="TOKENS", min=0, help="For the last messages.")
-    ] = None,
+    tail_budget: Annotated[int | None, named_tokens("--tail-budget", "For the last messages.")] = None,
     to: Annotated[To, option("--to", help="How to print it.")] = To.TEXT,
     notation: Annotated[str | None, named_notation("How rows are marked")] = None,
     working_memory: Annotated[

@@ -8,7 +8,6 @@ from omcli.cli.arguments import option
 from omcli.cli.diagnostics import counted
 from omcli.cli.options import LARGEST, Run, with_shared
 from omcli.memory.dates import minute
-from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +31,7 @@ def history(
 
     Each can be taken back with `om undo NUMBER`, unless it was, or what it took out of sight was deleted for good.
     """
-    if run.json and jsonl:
-        raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
+    run.check_stream(jsonl=jsonl)
     found = run.wiring.reading.history(last=None if last is None else min(last, LARGEST))
     if run.json:
         run.output.document({"operations": [as_dict(done) for done in found]})

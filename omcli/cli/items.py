@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.cli.arguments import option
 from omcli.cli.options import Run, resolved, with_shared
 from omcli.cli.output import gone
-from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Type, handle
 from omcli.memory.rows import full_row
 
@@ -54,8 +53,7 @@ def items(
     """
     from omcli.operations.items import items
 
-    if run.json and jsonl:
-        raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
+    run.check_stream(jsonl=jsonl)
     found = items(
         run.wiring.reading,
         now=run.wiring.clock.now(),

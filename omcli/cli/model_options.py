@@ -52,9 +52,12 @@ def best_effort() -> Declared:
     return option("--best-effort", help="A model that fails is a warning and no error.")
 
 
-def say(run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None) -> None:
-    """Passes on to the settings what the options say of a role's model."""
+def say(
+    run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None, verify: bool = False
+) -> None:
+    """Passes on to the settings what the options say of a role's model, and of what is believed of it."""
     run.say({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
+    run.say({"observe.verify": verify or None})
 
 
 @contextmanager

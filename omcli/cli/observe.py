@@ -87,8 +87,7 @@ def observe(
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
-    say(run, "observer", provider=observer, model=model, base_url=base_url)
-    run.say({"observe.verify": verify or None})
+    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     files = [] if run.is_disabled("nothing was taken in") else files or [STDIN]
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [Input(name=name, open=partial(opened, name)) for name in files]
@@ -108,7 +107,7 @@ def observe(
 def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, OmError | None]:
     """What inputs are taken in with. Where the model that was asked for can't be had, that is said at once, before any
     work, and given beside it: messages are kept then, and wait."""
-    workshop = run.wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
+    workshop = run.workshop()
     if later or run.settings.disabled:
         with suppress(*OF_MODELS):  # who observes it later tells what is wrong; images are kept where they will be seen
             workshop = run.wiring.observing(workshop)

@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
 from omcli.cli.commands import COMMANDS
@@ -19,10 +20,10 @@ from omcli.memory.dates import instant
 from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
 
 if TYPE_CHECKING:
-    from omcli.memory.layouts import To
     from omcli.memory.notation import Notation
     from omcli.memory.ports import TokenCounter
     from omcli.operations.tally import Tally
+    from omcli.operations.workshop import Workshop
     from omcli.settings.resolve import Files
     from omcli.settings.settings import Settings
     from omcli.wiring import Wiring
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 LARGEST = 1_000_000_000
 """What a number of rows or tokens is cut down to: more there never is, and SQLite wants 64 bits."""
 _LONGEST_WAIT = 86_400
+_Layout = TypeVar("_Layout", bound=StrEnum)
+"""A way to print, one of several: `text` and `json` are among them."""
 
 
 class Run:
@@ -169,17 +172,32 @@ class Run:
         """The session that the environment says is going on."""
         return os.environ.get("CLAUDE_CODE_SESSION_ID")
 
-    def layout(self, to: To) -> To:
-        """How a pack is printed, by `--to` and `--json`. Raises BadUsage where they exclude each other."""
-        from omcli.memory.layouts import To
-
-        if self.json and to not in (To.TEXT, To.JSON):
+    def layout(self, to: _Layout) -> _Layout:
+        """How something is printed, by `--to` and `--json`. Raises BadUsage where they exclude each other."""
+        if self.json and to not in ("text", "json"):
             raise BadUsage(f"`--json` and `--to {to}` exclude each other")
-        return To.JSON if self.json else to
+        return type(to)("json") if self.json else to
 
-    def show_progress(self, name: str, tally: Tally) -> None:
-        """Says how far a transcript has been read."""
+    def check_stream(self, *, jsonl: bool) -> None:
+        """Raises BadUsage where one document and a stream are asked for."""
+        if self.json and jsonl:
+            raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
+
+    def workshop(self, wiring: Wiring | None = None) -> Workshop:
+        """What taking transcripts in works with, of the run's wiring or another one; rules observe.
+
+        What goes wrong on the way is a warning; on a terminal it is shown how far it has come.
+        """
+        return (wiring or self.wiring).workshop(
+            self.counter, self._show_progress, warn=self.talk.warn, busy=self.talk.progress
+        )
+
+    def _show_progress(self, name: str, tally: Tally) -> None:
         self.talk.progress(f"{name}: {tally.counts.messages} messages")
+
+    def note_unknown(self, session: str) -> None:
+        """Says that there is no such session."""
+        self.talk.note(f"there is no session `{session}`; `om sessions` lists them")
 
     def _warn(self, warning: str) -> None:
         if self.strict:
@@ -269,6 +287,11 @@ def named_notation(about: str) -> Declared:
     """`--notation NAME`; the text says of what."""
     names = "words, emoji, brackets, levels, importance, none"
     return option("--notation", metavar="NAME", help=f"{about}: {names}.", autocompletion=notation_names)
+
+
+def named_tokens(name: str, about: str, *, least: int = 0) -> Declared:
+    """An option for a number of tokens; the text says of what."""
+    return option(name, metavar="TOKENS", min=least, help=about)
 
 
 def named_session(about: str) -> Declared:

@@ -74,19 +74,13 @@ def prune(
         is_across=cross,
         spares_none=protected,
     )
-    _check(rules, is_raw=raw)
-    if rules.is_empty and not hard:
-        raise BadUsage(
-            "nothing says what goes", hint="`--older-than 90d`, `--keep-last N`, `--max-tokens N`, `--keep-sessions N`"
-        )
-    if rules.is_empty and (session is not None or cross or protected):
-        raise BadUsage("`--hard` alone deletes all that was pruned and forgotten", hint="say what is to go beside it")
+    _check(rules, is_raw=raw, for_good=hard)
     if run.is_disabled("nothing is pruned"):
         return
     if rules.is_empty:
         _erase(run, is_sure=yes, dry_run=dry_run)
-        return
-    _prune(run, rules, for_good=hard, is_sure=yes, dry_run=dry_run)
+    else:
+        _prune(run, rules, for_good=hard, is_sure=yes, dry_run=dry_run)
 
 
 def _instant(run: Run, older_than: str) -> str:
@@ -95,14 +89,20 @@ def _instant(run: Run, older_than: str) -> str:
     return before(older_than, now=run.wiring.clock.now(), option="--older-than")
 
 
-def _check(rules: Rules, *, is_raw: bool) -> None:
-    """Raises BadUsage for rules that do not go together."""
+def _check(rules: Rules, *, is_raw: bool, for_good: bool) -> None:
+    """Raises BadUsage for rules that do not go together, and where there are none that `for_good` can do without."""
     if is_raw and (rules.messages_before is None or rules.is_about_rows or rules.is_across or rules.spares_none):
         raise BadUsage("`--raw` goes with `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
     if rules.keep_sessions is not None and (rules.session is not None or rules.is_across):
         raise BadUsage("`--keep-sessions` is for all sessions", hint="leave `--session` and `--cross` out")
     if rules.is_across and rules.session is not None:
         raise BadUsage("rows across sessions are of no single session", hint="leave `--session` or `--cross` out")
+    if rules.is_empty and not for_good:
+        raise BadUsage(
+            "nothing says what goes", hint="`--older-than 90d`, `--keep-last N`, `--max-tokens N`, `--keep-sessions N`"
+        )
+    if rules.is_empty and (rules.session is not None or rules.is_across or rules.spares_none):
+        raise BadUsage("`--hard` alone deletes all that was pruned and forgotten", hint="say what is to go beside it")
 
 
 def _most(number: int | None) -> int | None:
@@ -117,7 +117,7 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
         return prune(store, rules, counter=run.counter, clock=run.wiring.clock, dry_run=dry_run, for_good=for_good)
 
     if rules.session is not None and not _is_known(run, rules.session):
-        run.talk.note(f"there is no session `{rules.session}`; `om sessions` lists them")
+        run.note_unknown(rules.session)
     if for_good and not dry_run:
         deleting.confirm(run, _in_words(pruned(dry_run=True)), is_sure=is_sure)
     found = pruned(dry_run=dry_run)

@@ -65,7 +65,7 @@ def reflect(
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
         else:
-            studio = run.wiring.studio(run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress))
+            studio = run.wiring.studio(run.workshop())
             reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
             _show(run, reflection, dry_run=dry_run)
 
@@ -90,7 +90,7 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     from omcli.operations.reflect_globally import reflect_globally
 
     said = run.settings.reflect
-    workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
+    workshop = run.workshop()
     found = reflect_globally(
         run.wiring.studio_of_rules(workshop) if dry_run else run.wiring.studio(workshop),
         min_age=said.min_age if min_age is None else days(min_age),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.cli.arguments import option
 from omcli.cli.options import LARGEST, Run, resolved, with_shared
 from omcli.memory.dates import minute
-from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
     from omcli.memory.ports import SessionSummary
@@ -27,8 +26,7 @@ def sessions(
     jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per session.")] = False,
 ) -> None:
     """List the sessions, the most recently seen first."""
-    if run.json and jsonl:
-        raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
+    run.check_stream(jsonl=jsonl)
     found = run.wiring.reading.sessions(project=resolved(project), last=None if last is None else min(last, LARGEST))
     if run.json:
         run.output.document({"sessions": [_as_dict(summary) for summary in found]})

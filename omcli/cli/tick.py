@@ -64,8 +64,7 @@ def tick(
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")
-    say(run, "observer", provider=observer, model=model, base_url=base_url)
-    run.say({"observe.verify": verify or None})
+    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     if run.is_disabled("nothing is done"):
         return
     sessions = session or None
@@ -84,7 +83,7 @@ def tick(
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
-    studio = run.wiring.studio_to_check(run.wiring.workshop(run.counter))
+    studio = run.wiring.studio_to_check(run.workshop())
     when = run.wiring.due()
     due = list(tick.due(studio, when, sessions=sessions))
     if run.json:
@@ -98,7 +97,7 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
 
 
 def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> None:
-    workshop, unable = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress), None
+    workshop, unable = run.workshop(), None
     try:
         run.wiring.observing(workshop)
     except OF_MODELS as error:
@@ -155,7 +154,7 @@ def _ticks(run: Run, sessions: Sequence[str] | None, slot: Slot | None) -> Itera
     """Does what is due, session by session. Raises what keeps a model from being asked: that is noted where due."""
     from omcli.operations import drain, tick, unable
 
-    workshop = run.wiring.workshop(run.counter, warn=run.talk.warn, busy=run.talk.progress)
+    workshop = run.workshop()
     when, rules = run.wiring.due(), run.wiring.studio_to_check(workshop)
     try:
         studio = run.wiring.studio(run.wiring.observing(workshop))
@@ -203,7 +202,7 @@ def report(run: Run, ticked: Ticked) -> None:
 def _say_nothing_is_due(run: Run, sessions: Sequence[str] | None) -> None:
     unknown = [one for one in sessions or () if run.wiring.reading.session(one) is None]
     for one in unknown:
-        run.talk.note(f"there is no session `{one}`; `om sessions` lists them")
+        run.note_unknown(one)
     if not unknown:
         run.talk.note("nothing is due")
 

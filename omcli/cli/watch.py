@@ -70,8 +70,7 @@ def watch(
         from omcli.wiring import check_format
 
         check_format(format_)
-    say(run, "observer", provider=observer, model=model, base_url=base_url)
-    run.say({"observe.verify": verify or None})
+    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     if run.is_disabled("nothing is taken in"):
         return
     shown = _Shown(run, jsonl=jsonl, is_tolerant=tolerant)
@@ -141,7 +140,7 @@ def _opened(run: Run, format_name: str | None, *, is_able: bool) -> Callable[[],
             def transcript(path: str) -> Input:
                 return Input(name=path, open=partial(wiring.transcript, path, format_name=format_name))
 
-            plain = wiring.workshop(run.counter, run.show_progress, warn=run.talk.warn, busy=run.talk.progress)
+            plain = run.workshop(wiring)
             workshop = replace(plain, wait=0.0)  # a session that somebody else is at is looked at again
             if not is_able:
                 yield Opened(workshop=workshop, studio=None, transcript=transcript)
