@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from omcli.memory.blocks import Ahead
     from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.budget import Budgets
     from omcli.memory.context_pack import Choice
@@ -35,13 +34,8 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Surroundings
 
 
-_LONGEST_AGO = 30_000
-"""Days: before that there are no instants."""
 _MUCH = 10
 """Times what a model is shown that is observed at once where it is shown only the newest."""
-
-_TOKENS = 100
-"""From here on `block_after` says how many, and no longer how many times as many."""
 
 
 def _silent(name: str, tally: Tally) -> None:
@@ -114,36 +108,17 @@ class Wiring:
         return WORDS
 
     def budgets(self, asked: Mapping[str, int | None]) -> Budgets:
-        """What is asked for of a pack (`total`) and of its tiers, over what the settings say of tiers; one that is not
-        printed by them has nothing."""
-        from omcli.memory.budget import UNLIMITED, budgets
-        from omcli.memory.tier import Tier
+        """What is asked for of a pack (`total`) and of its tiers, over what the settings say."""
+        from omcli.wiring import policies
 
-        tiers = self.settings.context
-        usual = {Tier.CROSS: tiers.cross, Tier.SESSION: tiers.session, Tier.TAIL: tiers.tail}
-        if self.settings.scope == "session":
-            usual[Tier.CROSS] = 0
-        defaults = {tier: most if tier in tiers.order else 0 for tier, most in usual.items()}
-        most = {name: tokens if tokens is None else min(tokens, UNLIMITED) for name, tokens in asked.items()}
-        return budgets(**most, defaults=defaults)
+        return policies.budgets(self.settings, asked)
 
     @property
     def choice(self) -> Choice:
         """Which rows go into a pack, and in which order, by the settings."""
-        from omcli.memory.context_pack import Choice
-        from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT
-        from omcli.memory.tier import Tier
+        from omcli.wiring import policies
 
-        said = self.settings.context
-        order = tuple(map(Tier, said.order))
-        return Choice(
-            reflections=said.reflections,
-            others=said.observations,
-            is_recent=said.select == "recent",
-            is_descending=said.render == "desc",
-            fading=TIME_CONSTANT if said.rank == "time-constant" else HALF_LIFE,
-            order=(*order, *(tier for tier in Tier if tier not in order)),
-        )
+        return policies.choice(self.settings)
 
     @cached_property
     def store(self) -> SqliteStore:
@@ -284,54 +259,17 @@ class Wiring:
 
     def due(self) -> Due:
         """When a session's messages are to be observed."""
-        from omcli.operations.tick import Due, Trigger
+        from omcli.wiring import models, policies
 
-        said = self.settings.observe
-        most = said.block_after
-        return Due(
-            trigger=Trigger(said.trigger),
-            tokens=said.tokens,
-            inclusive=said.inclusive,
-            batches=1 if said.chunk_messages else None,
-            block_after=int(most * said.tokens if most < _TOKENS else most),
-            ahead=self._ahead() if said.precompute else None,
-            floor=said.floor,
-        )
-
-    def _ahead(self) -> Ahead | None:
-        """When messages are observed ahead.
-
-        None where rules observe: they take no time when it is due, and say more of one long batch than of short ones.
-        """
-        from omcli.memory.blocks import Ahead
-        from omcli.wiring import models
-
-        said = self.settings.observe
-        if not models.is_named("observer", self.settings, os.environ):
-            return None
-        return Ahead.of(
-            said.precompute,
-            tokens=said.tokens,
-            late=said.precompute_late,
-            late_from=said.precompute_late_from,
-            messages=said.chunk_messages,
-        )
+        # Rules take no time when it is due, and say more of one long batch than of short ones.
+        is_ahead = self.settings.observe.precompute > 0 and models.is_named("observer", self.settings, os.environ)
+        return policies.due(self.settings, is_ahead=is_ahead)
 
     def retention(self) -> Rules:
         """What is to be kept, as the settings say; they may say nothing (`Rules.is_empty`)."""
-        from omcli.memory.retention import Rules
+        from omcli.wiring import policies
 
-        said = self.settings.retention
-        return Rules(
-            before=self._days_ago(said.older_than),
-            keep_last=said.keep_last,
-            max_tokens=said.max_tokens,
-            keep_sessions=said.keep_sessions,
-            messages_before=self._days_ago(said.raw_older_than),
-        )
-
-    def _days_ago(self, days: float | None) -> str | None:
-        return None if days is None else self.clock.later(-min(days, _LONGEST_AGO) * 86_400)
+        return policies.retention(self.settings, self.clock)
 
     def studio(self, workshop: Workshop) -> Studio:
         """What reflecting works with, by the model that is named for it, or by rules. Raises as `observing` does."""
@@ -358,20 +296,11 @@ class Wiring:
 
     def studio_of_rules(self, workshop: Workshop) -> Studio:
         """What reflecting by rules works with."""
-        from omcli.operations.reflect import Meta, Policy, Studio, Verbatim
+        from omcli.operations.reflect import Studio
         from omcli.reflectors.rules import RuleReflector
+        from omcli.wiring.policies import folding
 
-        said = self.settings.reflect
-        policy = Policy(
-            tokens=said.tokens,
-            inclusive=said.inclusive,
-            target=said.target,
-            rows=said.rows,
-            verbatim=Verbatim(said.verbatim),
-            meta=Meta(said.meta),
-            meta_at=said.meta_at,
-        )
-        return Studio(workshop=workshop, reflector=RuleReflector(workshop.counter), policy=policy)
+        return Studio(workshop=workshop, reflector=RuleReflector(workshop.counter), policy=folding(self.settings))
 
     def _surroundings(self, workshop: Workshop) -> Surroundings:
         from omcli.wiring.models import Surroundings

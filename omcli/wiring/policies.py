@@ -1,0 +1,116 @@
+"""What the settings ask for, as operations go by it: budgets, choices, when something is due, what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omcli.memory.budget import Budgets
+    from omcli.memory.context_pack import Choice
+    from omcli.memory.retention import Rules
+    from omcli.operations.clock import Clock
+    from omcli.operations.reflect import Policy
+    from omcli.operations.tick import Due
+    from omcli.settings.settings import ObserveSettings, Settings
+
+_LONGEST_AGO = 30_000
+"""Days: before that there are no instants."""
+_TOKENS = 100
+"""From here on `block_after` says how many, and no longer how many times as many."""
+
+
+def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
+    """What is asked for of a pack (`total`) and of its tiers, over what the settings say of tiers; one that is not
+    printed by them has nothing."""
+    from omcli.memory.budget import UNLIMITED, budgets
+    from omcli.memory.tier import Tier
+
+    tiers = settings.context
+    usual = {Tier.CROSS: tiers.cross, Tier.SESSION: tiers.session, Tier.TAIL: tiers.tail}
+    if settings.scope == "session":
+        usual[Tier.CROSS] = 0
+    defaults = {tier: most if tier in tiers.order else 0 for tier, most in usual.items()}
+    most = {name: tokens if tokens is None else min(tokens, UNLIMITED) for name, tokens in asked.items()}
+    return budgets(**most, defaults=defaults)
+
+
+def choice(settings: Settings) -> Choice:
+    """Which rows go into a pack, and in which order."""
+    from omcli.memory.context_pack import Choice
+    from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT
+    from omcli.memory.tier import Tier
+
+    said = settings.context
+    order = tuple(map(Tier, said.order))
+    return Choice(
+        reflections=said.reflections,
+        others=said.observations,
+        is_recent=said.select == "recent",
+        is_descending=said.render == "desc",
+        fading=TIME_CONSTANT if said.rank == "time-constant" else HALF_LIFE,
+        order=(*order, *(tier for tier in Tier if tier not in order)),
+    )
+
+
+def due(settings: Settings, *, is_ahead: bool) -> Due:
+    """When a session's messages are to be observed, and, where it `is_ahead` of that, when some of them are."""
+    from omcli.memory.blocks import Ahead
+    from omcli.operations.tick import Due, Trigger
+
+    said = settings.observe
+    ahead = Ahead.of(
+        said.precompute,
+        tokens=said.tokens,
+        late=said.precompute_late,
+        late_from=said.precompute_late_from,
+        messages=said.chunk_messages,
+    )
+    return Due(
+        trigger=Trigger(said.trigger),
+        tokens=said.tokens,
+        inclusive=said.inclusive,
+        batches=1 if said.chunk_messages else None,
+        block_after=_block_after(said),
+        ahead=ahead if is_ahead else None,
+        floor=said.floor,
+    )
+
+
+def _block_after(said: ObserveSettings) -> int:
+    most = said.block_after
+    return int(most * said.tokens if most < _TOKENS else most)
+
+
+def retention(settings: Settings, clock: Clock) -> Rules:
+    """What is to be kept; the settings may say nothing (`Rules.is_empty`)."""
+    from omcli.memory.retention import Rules
+
+    said = settings.retention
+    return Rules(
+        before=_days_ago(said.older_than, clock),
+        keep_last=said.keep_last,
+        max_tokens=said.max_tokens,
+        keep_sessions=said.keep_sessions,
+        messages_before=_days_ago(said.raw_older_than, clock),
+    )
+
+
+def _days_ago(days: float | None, clock: Clock) -> str | None:
+    return None if days is None else clock.later(-min(days, _LONGEST_AGO) * 86_400)
+
+
+def folding(settings: Settings) -> Policy:
+    """When rows are folded, and into how much."""
+    from omcli.operations.reflect import Meta, Policy, Verbatim
+
+    said = settings.reflect
+    return Policy(
+        tokens=said.tokens,
+        inclusive=said.inclusive,
+        target=said.target,
+        rows=said.rows,
+        verbatim=Verbatim(said.verbatim),
+        meta=Meta(said.meta),
+        meta_at=said.meta_at,
+    )
