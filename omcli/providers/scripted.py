@@ -18,6 +18,7 @@ A reply is
     `stop`    `end` (default), `length` or `refusal`
     `usage`   `{"input": 1200, "output": 80, "cached": 0}`; without it the tokens are not told
     `sleep`   seconds to wait before answering; past the deadline of an ask it fails as unreachable
+    `until`   the name of a file beside the script: it is waited for, as long, before answering
     `error`   the slug of a failure to end with instead: `unreachable`, `not-a-model`, `prompt-too-long`, `refused`,
               `unusable-reply`, `not-allowed`, `unknown-model`, …; `text` is then what it says
     `times`   how many asks take this reply; 1 where nothing is said
@@ -54,7 +55,9 @@ from omcli.providers.scripted_echo import echo
 _ECHO = "echo"
 _TAKEN = re.compile(rb'^\{"ask": [0-9]+, "reply": ([0-9]+|null)', re.MULTILINE)
 """The beginning of a line of the record: whole also where a process was killed while it wrote the line."""
-_FIELDS = {"text", "json", "stop", "usage", "sleep", "error", "times", "when"}
+_LOOKS_EVERY = 0.02
+"""Seconds between two looks for a file that is waited for."""
+_FIELDS = {"text", "json", "stop", "usage", "sleep", "until", "error", "times", "when"}
 
 
 @record
@@ -65,6 +68,7 @@ class Entry:
     stop: Stop
     usage: Mapping[str, int | None]
     sleep: float
+    until: Path | None
     error: type[OmError] | None
     times: int | None
     """None: as often as asked."""
@@ -95,8 +99,7 @@ class Scripted:
         entry = self._next(prompt)
         if entry is None:
             raise Unreachable(f"{self.model} has no reply left", hint="add one, or delete the record beside it")
-        self._sleep(min(entry.sleep, self._seconds))
-        if entry.sleep >= self._seconds:
+        if self._waited(entry) >= self._seconds:
             raise Unreachable(f"{self.model} gave no reply within {self._seconds:g} s")
         if entry.error is not None:
             raise entry.error(entry.text or f"{self.model} says so")
@@ -110,6 +113,15 @@ class Scripted:
             output_tokens=entry.usage.get("output"),
             cached_tokens=entry.usage.get("cached"),
         )
+
+    def _waited(self, entry: Entry) -> float:
+        """Waits as the reply says, at most to the deadline; gives the seconds."""
+        waited = min(entry.sleep, self._seconds)
+        self._sleep(waited)
+        while entry.until is not None and waited < self._seconds and not entry.until.exists():
+            self._sleep(_LOOKS_EVERY)
+            waited += _LOOKS_EVERY
+        return waited
 
     def _next(self, prompt: Prompt) -> Entry | None:
         """Takes a reply: finds the first that is left for this prompt, and records that it is taken."""
@@ -160,13 +172,13 @@ def _entries(script: Path) -> tuple[Entry, ...]:
         except ValueError:
             replies = [json.loads(line) for line in text.splitlines() if line.strip()]
         if not isinstance(replies, list):
-            return (_entry(replies, times=None),)
-        return tuple(_entry(reply, times=1) for reply in replies)
+            return (_entry(replies, script.parent, times=None),)
+        return tuple(_entry(reply, script.parent, times=1) for reply in replies)
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise BadConfiguration(f"the script {str(script)!r} is none: {error}") from error
 
 
-def _entry(reply: Any, *, times: int | None) -> Entry:
+def _entry(reply: Any, folder: Path, *, times: int | None) -> Entry:
     fields: dict[str, Any] = {"text": reply} if isinstance(reply, str) else dict(reply)
     if unknown := fields.keys() - _FIELDS:
         raise ValueError(f"a reply has no field {min(unknown)!r}")
@@ -179,6 +191,7 @@ def _entry(reply: Any, *, times: int | None) -> Entry:
         stop=Stop(fields.get("stop", "end")),
         usage={name: number(tokens) for name, tokens in fields.get("usage", {}).items()},
         sleep=float(fields.get("sleep", 0)),
+        until=folder / fields["until"] if "until" in fields else None,
         error=None if slug is None else _failure(slug),
         times=fields.get("times", times),
         name=fields.get("when"),

@@ -9,6 +9,9 @@ from typing import Any
 
 from tests.conftest import Om
 
+UNTIL = {"until": "go"}
+"""A reply that says this is not given before `Script.answers`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -20,6 +23,10 @@ class Script:
     def model(self) -> str:
         """As `--model` takes it."""
         return f"scripted/{self.path}"
+
+    def answers(self) -> None:
+        """From now on, to who has waited (`UNTIL`)."""
+        self.path.with_name("go").touch()
 
     @property
     def asked(self) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of
-from tests.e2e.scripts import Script, always, calls, pending, rows, script
+from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows, script
 from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.test_tick import NOTHING, asking
 from tests.e2e.transcripts import Talk, tide_story
@@ -250,13 +250,15 @@ def test_what_gave_nothing_ahead_is_offered_again_when_as_much_has_come(om: Om) 
 def test_two_ticks_at_once_make_one_block(om: Om) -> None:
     """T75, F21: the second waits for the first, and finds nothing due; or leaves it to that."""
     keep(om, asking("s", *[100] * 2), SMALL)
-    slow = always(om, {"text": "echo", "sleep": 2}, name="slow.json")
+    slow = always(om, {"text": "echo", **UNTIL}, name="slow.json")
     first = om.start("tick", "--model", slow.model, env=SMALL)
     while not slow.asked:
         assert first.poll() is None
     om("tick", "--model", slow.model, "--wait", "0", env=SMALL, code=75)
-    om("tick", "--model", slow.model, env=SMALL, code=None)
-    first.communicate(timeout=60)
+    second = om.start("tick", "--model", slow.model, "--wait", "60", env=SMALL)
+    slow.answers()
+    for process in (first, second):
+        process.communicate(timeout=120)
     assert first.returncode == 0
     assert (len(slow.asked), blocks(om), pending(om)) == (1, (1, 2), 2)
 
@@ -281,7 +283,7 @@ def test_many_ticks_at_once_activate_each_block_once(om: Om) -> None:
 def test_a_tick_that_is_killed_while_a_model_thinks_ahead_leaves_nothing_but_what_was_kept(om: Om) -> None:
     """F22, F24: the block before stays, the next run makes the other one at once, and no lane is held by the dead."""
     model = always(om, "echo")
-    slow = always(om, {"text": "echo", "sleep": 30}, name="slow.json")
+    slow = always(om, {"text": "echo", **UNTIL}, name="slow.json")
     grow(om, model, asking("s", *[100] * 2), env=SMALL)
     keep(om, asking("s", *[100] * 4), SMALL)
     process = om.start("tick", "--model", slow.model, env=SMALL)

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Om
 from tests.e2e.background import EAGER, at_work, begun, codes, log_of, told, wait_for_workers, wait_until
 from tests.e2e.contents import assert_covered_once, number_of
-from tests.e2e.scripts import Script, always, pending, rows, script
+from tests.e2e.scripts import UNTIL, Script, always, pending, rows, script
 from tests.e2e.test_tick import asking, keep
 from tests.e2e.transcripts import tide_story
 
@@ -44,7 +44,7 @@ def test_a_worker_observes_what_a_caller_has_kept(om: Om) -> None:
 
 def test_a_caller_does_not_wait_for_the_model_nor_does_who_reads_what_it_prints(om: Om) -> None:
     """S0.3, S0.19, T75: neither its end nor that of its pipes; the worker has none of its descriptors."""
-    model = always(om, {"text": "echo", "sleep": 20})
+    model = always(om, {"text": "echo", **UNTIL})
     transcript = om.write("t.jsonl", tide_story(session="s").text())
     reading, writing = os.pipe()
     start = time.monotonic()
@@ -82,7 +82,7 @@ def test_json_tells_of_the_worker(om: Om) -> None:
 
 def test_nobody_is_started_where_a_worker_is_at_it(om: Om) -> None:
     """T75: it looks again when it is done; so a host may call as often as it likes."""
-    model = script(om, {"text": "echo", "sleep": 8}, "echo", "echo")
+    model = script(om, {"text": "echo", **UNTIL}, "echo", "echo")
     left(om, model)
     wait_until(lambda: model.asked)
     talk = tide_story(session="s")
@@ -91,6 +91,7 @@ def test_nobody_is_started_where_a_worker_is_at_it(om: Om) -> None:
         run = om("observe", "--background", "--json", path, "--model", model.model, env=EAGER)
         assert run.document["background"]["started"] is False
         assert run.document["background"]["sessions"] == ["s"]
+    model.answers()
     wait_for_workers(om, 1)
     assert (pending(om), len(begun(om)), len(model.asked)) == (0, 1, 2)
     assert_covered_once(om.db)
@@ -241,7 +242,7 @@ def test_how_much_is_too_much_is_a_setting(om: Om, said: str, *, is_at_once: boo
 
 def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> None:
     """S0.22, D4: under the lane of a worker it gives up after `--wait`, with a warning and exit 0."""
-    model = script(om, {"text": "echo", "sleep": 6}, "echo", "echo")
+    model = script(om, {"text": "echo", **UNTIL}, "echo", "echo")
     left(om, model)
     wait_until(lambda: model.asked)
     transcript = om.write("t.jsonl", tide_story(session="s").user("We decided to keep it.").text())
@@ -250,6 +251,7 @@ def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> No
     assert "observing at once" in run.stderr
     assert "is at the observe lane of session s" in run.stderr
     assert "1 session left to the workers that are at it" in run.stderr
+    model.answers()
     wait_for_workers(om, 1)
     assert pending(om) in (0, 1)  # the one message alone is not due
     assert number_of(om.db, "leases") == 0
@@ -297,7 +299,7 @@ def test_a_key_that_is_missing_is_a_warning_and_told_by_the_status(om: Om) -> No
 
 def test_a_worker_that_was_killed_is_told_by_the_status(om: Om) -> None:
     """F97, F24: and one that is at it."""
-    model = always(om, {"text": "echo", "sleep": 30})
+    model = always(om, {"text": "echo", **UNTIL})
     left(om, model)
     wait_until(lambda: model.asked)
     assert "a worker is at it" in om("status").stdout

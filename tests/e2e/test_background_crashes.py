@@ -20,7 +20,7 @@ from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import EAGER, at_work, begun, codes, wait_for_workers, wait_until
 from tests.e2e.contents import assert_covered_once, contents, number_of
-from tests.e2e.scripts import always, pending, rows
+from tests.e2e.scripts import UNTIL, always, pending, rows
 from tests.e2e.transcripts import Talk, tide_story
 
 NOW, LATER = "2026-02-10T12:00:00Z", "2100-01-01T00:00:00.000Z"
@@ -47,7 +47,7 @@ def starting(om: Om, transcript: Path, model: str, **env: str) -> subprocess.Pop
 
 def ended(process: subprocess.Popen[bytes]) -> int:
     """The code of a caller that nobody disturbed."""
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert b"Traceback" not in stderr, stderr
     return process.returncode
 
@@ -113,7 +113,7 @@ class TestAtWork:
 
     @pytest.fixture
     def worker(self, om: Om) -> Iterator[int]:
-        model = always(om, {"text": "echo", "sleep": 60}, name="slow.json")
+        model = always(om, {"text": "echo", **UNTIL}, name="slow.json")
         assert ended(starting(om, om.write("t.jsonl", buoys(6).text()), model.model)) == 0
         wait_until(lambda: model.asked)
         (pid,) = at_work(om)
@@ -191,7 +191,7 @@ def test_no_child_of_a_worker_survives_it(om: Om, number: signal.Signals) -> Non
     (worker,) = at_work(om)
     os.kill(worker, number)
     wait_for_workers(om, 1)
-    wait_until(lambda: _is_empty(group), seconds=10)
+    wait_until(lambda: _is_empty(group), seconds=60)
     om("observe", "-q", om.folder / "t.jsonl", "--observer", "rules")
     assert_covered_once(om.db)
 
@@ -241,11 +241,12 @@ def test_eight_callers_on_eight_sessions_do_not_get_in_each_other_s_way(om: Om) 
 
 def test_what_comes_while_somebody_works_by_hand_is_waited_for(om: Om) -> None:
     """T75: by the one worker of the session, since whoever works by hand may have had its last look."""
-    slow = always(om, {"text": "echo", "sleep": 2}, name="slow.json")
+    slow = always(om, {"text": "echo", **UNTIL}, name="slow.json")
     by_hand = om.start("observe", "-q", om.write("t.jsonl", buoys(4).text()), "--model", slow.model)
     wait_until(lambda: slow.asked)
     assert ended(starting(om, om.write("t.jsonl", buoys(5).text()), slow.model)) == 0
-    assert by_hand.communicate(timeout=60)[1] == b""
+    slow.answers()
+    assert by_hand.communicate(timeout=120)[1] == b""
     wait_for_workers(om, 1)
     assert (codes(om), pending(om)) == ([0], 0)
     assert len(rows(om)) == 5

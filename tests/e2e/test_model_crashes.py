@@ -19,6 +19,7 @@ from omcli.memory.ports import Lane
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of
+from tests.e2e.scripts import UNTIL
 from tests.e2e.transcripts import Talk
 from tests.integration.sqlite.watching import Watcher, happened_often
 
@@ -138,7 +139,7 @@ class TestWhileAModelThinks:
     @pytest.fixture
     def work(self, om: Om) -> Work:
         work = Work(om, random.Random(7))
-        om.write("echo.json", json.dumps({"text": "echo", "sleep": 3}))
+        om.write("echo.json", json.dumps({"text": "echo", **UNTIL}))
         return work
 
     @pytest.fixture
@@ -155,7 +156,8 @@ class TestWhileAModelThinks:
         """F1, F21, T75: another run leaves with 75, its message is kept; it is shown in a batch of its own."""
         run = work.om("observe", work.say(1), "--model", work.model, "--wait", "0", code=75)
         assert "5 messages (1 new)" in run.stderr
-        assert thinking.communicate(timeout=60)[1] == b""
+        (work.om.folder / "go").touch()
+        assert thinking.communicate(timeout=120)[1] == b""
         assert thinking.returncode == 0
         assert work.asked == 2
         assert_covered_once(work.om.db)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Om
-from tests.e2e.scripts import always, calls, pending, rows, said_by_model, script
+from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 from tests.replying import answer, said
 from tests.unit.memory.test_redaction import FAKES
@@ -608,12 +608,13 @@ def test_many_empty_replies_never_make_a_request_larger(om: Om) -> None:
 def test_what_is_said_while_a_model_thinks_is_covered_next_time(om: Om) -> None:
     """F1: a batch is what was sent, whatever arrives meanwhile; what arrived is the next one of the same run."""
     transcript = om.write("t.jsonl", facts(4).text())
-    slow = script(om, {"text": "echo", "sleep": 2}, {"error": "unreachable"})
+    slow = script(om, {"text": "echo", **UNTIL}, {"error": "unreachable"})
     process = om.start("observe", str(transcript), "--model", slow.model)
     _until(lambda: bool(slow.asked))
     (om.folder / "more.jsonl").write_text(facts(9).text())
     om("observe", "--later", "more.jsonl")
-    process.communicate(timeout=30)
+    slow.answers()
+    process.communicate(timeout=120)
     assert process.returncode == 69
     assert [re.findall("gauge ([0-9])", shown) for shown in slow.transcripts] == [list("0123"), list("45678")]
     assert (len(rows(om)), pending(om)) == (4, 5)
@@ -625,13 +626,12 @@ def test_what_is_said_while_a_model_thinks_is_covered_next_time(om: Om) -> None:
 
 def test_an_interrupted_call_leaves_nothing_half_written(om: Om) -> None:
     """F93: exit 130; the call is in the ledger, and its messages wait."""
-    slow = script(om, {"text": "echo", "sleep": 20})
+    slow = script(om, {"text": "echo", **UNTIL})
     transcript = om.write("t.jsonl", facts(4).text())
     process = om.start("observe", str(transcript), "--model", slow.model)
     _until(lambda: bool(slow.asked))
-    time.sleep(0.1)
     process.send_signal(2)
-    _, talk = process.communicate(timeout=20)
+    _, talk = process.communicate(timeout=120)
     assert process.returncode == 130
     assert b"Traceback" not in talk
     assert pending(om) == 4
@@ -640,7 +640,7 @@ def test_an_interrupted_call_leaves_nothing_half_written(om: Om) -> None:
     assert len(rows(om)) == 4
 
 
-def _until(condition: object, seconds: float = 20) -> None:
+def _until(condition: object, seconds: float = 60) -> None:
     assert callable(condition)
     end = time.monotonic() + seconds
     while not condition():

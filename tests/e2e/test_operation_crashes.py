@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-import signal
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +14,12 @@ import pytest
 from omcli.memory.ports import Outcome
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
+from tests.e2e.killing import Killing
 from tests.e2e.test_prune import files
 from tests.material import COUNTER, NOW, row, said, session
 
 SECRET = "MARIGOLD-4711"
-KILLS = 6
+KILLS = 5
 LATER = ("--now", "2026-06-01T12:00:00Z")
 
 
@@ -81,27 +80,21 @@ def test_killed_anywhere_and_run_again_it_is_done_as_if_nobody_had_killed_it(
     verb: str, full: Path, new_om: Callable[[], Om]
 ) -> None:
     """F22: kill -9 at random points; before or after, never between; what is deleted is in no file afterwards."""
-    chance = random.Random(verb)
     first, command = VERBS[verb]
     undisturbed = made(new_om, full)
     if first:
         undisturbed(*first, *LATER)
     before = contents(undisturbed)
-    began = time.monotonic()
-    undisturbed(*command, *LATER, "-q")
-    took = time.monotonic() - began
+    killing = Killing(chance=random.Random(verb))
+    killing.undisturbed(undisturbed, *command, *LATER, "-q")
     after = contents(undisturbed)
     assert after != before
-    killed = 0
-    for _ in range(KILLS):
+    kills = 0
+    while kills < KILLS:
         om = made(new_om, full)
         if first:
             om(*first, *LATER)
-        process = om.start(*command, *LATER, "-q")
-        time.sleep(took * chance.uniform(0.3, 1.1))
-        process.kill()
-        process.communicate()
-        killed += process.returncode == -signal.SIGKILL
+        kills += killing.killed(om, *command, *LATER, "-q")
         found = contents(om)
         assert found in (before, after), "all of it or nothing"
         # What is done already is no answer of no: there is nothing of it any more.
@@ -110,7 +103,6 @@ def test_killed_anywhere_and_run_again_it_is_done_as_if_nobody_had_killed_it(
         if "--hard" in command:
             om("prune", "--hard", "--yes", "-q")
             assert (SECRET.encode() in files(om)) is (SECRET.encode() in files(undisturbed))
-    assert killed > 2
 
 
 def test_eight_at_once_prune_each_row_once(full: Path, new_om: Callable[[], Om]) -> None:

@@ -13,7 +13,7 @@ from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.memory.record import replace
 from tests.conftest import Ended, Om
 from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
-from tests.e2e.scripts import Script, always, calls, pending, rows
+from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows
 from tests.e2e.transcripts import Talk, tide_story
 from tests.material import row, row_id
 
@@ -210,7 +210,7 @@ def test_rows_are_folded_when_they_have_grown_enough(om: Om) -> None:
     size = tokens_of(om)
     asked = len(model.asked)
     run = om("tick", "--model", model.model, "--json", env={"OM_REFLECT_TOKENS": str(size + 1)}, code=1)
-    assert run.document == {"schema": 1, "observations": 0, "reflections": 0, "due": []}
+    assert run.document == {"schema": 1, "observations": 0, "reflections": 0, "blocks": 0, "due": []}
     assert len(model.asked) == asked
     done = om("tick", "--model", model.model, "--json", env={"OM_REFLECT_TOKENS": str(size)}).document
     assert (done["observations"], done["reflections"]) == (0, 1)
@@ -524,10 +524,10 @@ def test_a_row_says_how_well_reflections_cover_it(om: Om) -> None:
 # Meanwhile
 
 
-def _started(om: Om, answer: str, seconds: float = 1.0) -> tuple[Any, Script]:
-    slow = reflecting(om, {"text": answer, "sleep": seconds}, name="slow.json")
+def _started(om: Om, answer: str) -> tuple[Any, Script]:
+    slow = reflecting(om, {"text": answer, **UNTIL}, name="slow.json")
     process = om.start("reflect", "--session", "s", "--model", slow.model)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not slow.asked:
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -541,12 +541,13 @@ def test_rows_that_changed_meanwhile_are_not_written_over(om: Om) -> None:
     transcript = om.write("t.jsonl", talk.text())
     om("observe", transcript)
     noticed(om, *CRANES)
-    process, _ = _started(om, reply(told("Make fails, crane greased, berth dredged: harbour", *labels(3))), 1.5)
+    process, slow = _started(om, reply(told("Make fails, crane greased, berth dredged: harbour", *labels(3))))
     talk.call("Bash", {"command": "make harbour"}).result("built harbour")
     transcript.write_text(talk.text())
     om("observe", transcript)
     meanwhile = om("log", "--all", "--jsonl").stdout
-    _, stderr = process.communicate(timeout=30)
+    slow.answers()
+    _, stderr = process.communicate(timeout=120)
     assert (process.returncode, b"while they were reflected on" in stderr) == (75, True)
     assert om("log", "--all", "--jsonl").stdout == meanwhile
     assert any(each.get("status") == "resolved" for each in in_sight(om))
@@ -555,9 +556,10 @@ def test_rows_that_changed_meanwhile_are_not_written_over(om: Om) -> None:
 def test_rows_that_come_meanwhile_do_not_collide(om: Om) -> None:
     """F28, issue of concurrent observes: what is new was not read, and stays."""
     noticed(om, *CRANES)
-    process, _ = _started(om, reply(told(FOLDED, *labels(2))))
+    process, slow = _started(om, reply(told(FOLDED, *labels(2))))
     noticed(om, "The quay is painted each spring", name="more")
-    process.communicate(timeout=30)
+    slow.answers()
+    process.communicate(timeout=120)
     assert process.returncode == 0
     assert sorted(texts(om)) == [FOLDED, "The quay is painted each spring"]
 
@@ -565,10 +567,11 @@ def test_rows_that_come_meanwhile_do_not_collide(om: Om) -> None:
 def test_two_at_once_do_not_fold_the_same_rows_twice(om: Om) -> None:
     """F28, S2.23: the second is told who is at it, or that rows went; one reflection is there."""
     noticed(om, *CRANES)
-    process, _ = _started(om, reply(told(FOLDED, *labels(2))))
+    process, slow = _started(om, reply(told(FOLDED, *labels(2))))
     second = reflecting(om, reply(told("Crane and berth", *labels(2))), name="second.json")
     run = reflect(om, second, env={"OM_WAIT": "0"}, code=75)
-    process.communicate(timeout=30)
+    slow.answers()
+    process.communicate(timeout=120)
     assert process.returncode == 0
     assert "reflect" in run.stderr
     assert texts(om) == [FOLDED]
@@ -579,10 +582,9 @@ def test_an_interrupted_reflection_leaves_everything_as_it_was(om: Om) -> None:
     """S2.23: exit 130; the session is free for the next one."""
     noticed(om, *CRANES)
     before = om("log", "--all", "--jsonl").stdout
-    process, _ = _started(om, reply(told(FOLDED, *labels(2))), 20)
-    time.sleep(0.1)
+    process, _ = _started(om, reply(told(FOLDED, *labels(2))))
     process.send_signal(2)
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     assert process.returncode == 130
     assert om("log", "--all", "--jsonl").stdout == before
     reflect(om, reflecting(om, reply(told(FOLDED, *labels(2)))))

@@ -11,7 +11,7 @@ import pytest
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from tests.conftest import Ended, Om
 from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
-from tests.e2e.scripts import Script, always, calls, rows
+from tests.e2e.scripts import UNTIL, Script, always, calls, rows
 from tests.material import row
 
 NOW = ("--now", "2026-03-02T12:00:00Z")
@@ -253,11 +253,12 @@ def test_rules_fold_what_is_old(om: Om) -> None:
 def test_rows_that_changed_meanwhile_are_not_written_over(om: Om) -> None:
     """F28, S2.29: two at once: the one that is slower ends with 75, and nothing of it is there."""
     kept(om, *(aged(number, 30, f"Ship {number} lies in the harbour") for number in range(1, 7)))
-    slow = reflecting(om, {"text": reply(told("Ships, slowly", *labels(6))), "sleep": 1.2}, name="slow.json")
+    slow = reflecting(om, {"text": reply(told("Ships, slowly", *labels(6))), **UNTIL}, name="slow.json")
     process = om.start("reflect", "--global", *NOW, "--model", slow.model)
     _until_asked(slow)
     across(om, model=reflecting(om, reply(told("Ships in harbour", *labels(6))), name="quick.json"), env=ANY)
-    _, stderr = process.communicate(timeout=30)
+    slow.answers()
+    _, stderr = process.communicate(timeout=120)
     assert (process.returncode, b"while they were reflected on" in stderr) == (75, True)
     assert texts(om) == ["Ships in harbour"]
 
@@ -265,17 +266,18 @@ def test_rows_that_changed_meanwhile_are_not_written_over(om: Om) -> None:
 def test_rows_that_come_meanwhile_do_not_collide(om: Om) -> None:
     """F28: they were not read."""
     kept(om, *(aged(number, 30, f"Ship {number} lies in the harbour") for number in range(1, 7)))
-    slow = reflecting(om, {"text": reply(told("Ships", *labels(6))), "sleep": 0.8}, name="slow.json")
+    slow = reflecting(om, {"text": reply(told("Ships", *labels(6))), **UNTIL}, name="slow.json")
     process = om.start("reflect", "--global", *NOW, "--model", slow.model)
     _until_asked(slow)
     kept(om, aged(7, 30, "Ship 7 lies in the harbour"))
-    process.communicate(timeout=30)
+    slow.answers()
+    process.communicate(timeout=120)
     assert process.returncode == 0
     assert sorted(texts(om)) == ["Ship 7 lies in the harbour", "Ships"]
 
 
 def _until_asked(model: Script) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not model.asked:
         assert time.monotonic() < end
         time.sleep(0.02)

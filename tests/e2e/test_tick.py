@@ -11,7 +11,7 @@ import pytest
 from omcli.memory.message import Message, Role
 from omcli.tokenizers.table import counter
 from tests.conftest import Om
-from tests.e2e.scripts import always, calls, pending, rows, script
+from tests.e2e.scripts import UNTIL, always, calls, pending, rows, script
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 from tests.replying import answer
 
@@ -338,7 +338,7 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
     """T75, F21: it is warned of; exit 75 where that is all that is due, and nothing is observed twice."""
     for session in ("a", "b"):
         keep(om, tide_story(session=session))
-    slow = always(om, {"text": "echo", "sleep": 4}, name="slow.json")
+    slow = always(om, {"text": "echo", **UNTIL}, name="slow.json")
     quick = always(om, "echo", name="quick.json")
     env = {"OM_OBSERVE_TOKENS": "1"}
     first = om.start("tick", "--model", slow.model, env=env)
@@ -349,7 +349,8 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
     run = om("tick", "--model", quick.model, "--wait", "0", env=env, code=75)
     assert "is at the observe lane of session" in run.stderr
     assert om("tick", "--model", quick.model, "--wait", "0", "-q", env=env, code=75).stderr == ""
-    first.communicate(timeout=30)
+    slow.answers()
+    first.communicate(timeout=120)
     assert first.returncode == 0
     assert (len(slow.asked), len(quick.asked), pending(om)) == (1, 1, 0)
     assert len({(row["session"], row["text"]) for row in rows(om)}) == len(rows(om))

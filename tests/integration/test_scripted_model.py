@@ -111,6 +111,20 @@ def test_a_reply_may_come_too_late(tmp_path: Path) -> None:
     assert ask(path).text == "next"
 
 
+def test_a_reply_may_wait_for_a_file(tmp_path: Path) -> None:
+    """Beside the script; until the deadline."""
+    path = script(tmp_path, [{"text": "late", "until": "go"}, {"text": "now", "until": "go"}])
+    with pytest.raises(Unreachable, match=r"within 0.05 s"):
+        ask(path, seconds=0.05)
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(ask, path, seconds=60)
+        while len(asked(path)) < 2:
+            assert not reply.done()
+        assert not reply.done()
+        (tmp_path / "go").touch()
+        assert reply.result().text == "now"
+
+
 _ASKS = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
