@@ -25,7 +25,7 @@ from tests.integration.sqlite.watching import Watcher, happened_often
 
 GROUPS, KILLS = 4, 6
 """So many runs are killed: in groups, to be spread over the processor's cores."""
-THINKS = 0.4
+THINKS = 0.25
 """Seconds."""
 LATER = "2100-01-01T00:00:00.000Z"
 WAYS = {"OM_OBSERVE_BATCH_TOKENS": "150", "OM_OBSERVE_TOKENS": "100", "OM_REFLECT_TOKENS": "150"}
