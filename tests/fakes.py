@@ -15,7 +15,7 @@ from omcli.memory.backups import BackedUp, Backup, is_due
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.blocks import Block, Span, in_line, is_superfluous
 from omcli.memory.bookmark import Bookmark, Origin, TakenIn
-from omcli.memory.changes import Change, Erased, Recorded, Traces, Verb, tombstone, tombstone_of
+from omcli.memory.changes import Change, Erased, Recorded, Traces, Verb, tombstone, tombstone_of, tombstone_to_be
 from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
 from omcli.memory.message import KeptMessage, Message, Role
@@ -343,6 +343,15 @@ class MemoryStore:
             for span, after in in_line(kept, self._cursors[session])
         )
 
+    def every_block(self) -> tuple[Block, ...]:
+        return tuple(
+            replace(
+                self._block(block, after=block.begins, through=block.batch.through),
+                batch=replace(block.batch, messages=()),
+            )
+            for block in self._blocks
+        )
+
     def _block(self, block: Block, *, after: int, through: int) -> Block:
         session = block.batch.session
         there = tuple(kept for kept in self._messages if kept.session == session and after < kept.seq <= through)
@@ -428,10 +437,11 @@ class MemoryStore:
         self._tombs += [(tombstone(row), done) for row in said]
         self._log = [logged for logged in self._log if logged.observation.id not in along]
         self._take_titles(change.titles, done)
+        self._tombs += [(digest, done) for digest in change.digests]
         if change.verb in (Verb.PRUNE, Verb.FORGET):
             titles = len(done.titles)
             erased = self.erase([done.recorded.number], now=now, besides=change.dropped) if for_good else None
-            self._tell(done, erased, titles)
+            self._tell(done, erased, titles, ahead=len(change.digests))
         return self._recorded(done)
 
     def _take_titles(self, names: Sequence[str], done: _Done) -> None:
@@ -445,14 +455,14 @@ class MemoryStore:
     def _is_forgotten_title(self, title: str | None) -> bool:
         return title is not None and tombstone_of(title) in self._tombstones()
 
-    def _tell(self, done: _Done, erased: Erased | None, titles: int) -> None:
+    def _tell(self, done: _Done, erased: Erased | None, titles: int, *, ahead: int) -> None:
         counts = self._recorded(done)
         figures = {
             **done.recorded.figures,
             "rows": erased.rows if erased else counts.hidden,
             "messages": counts.messages,
             "titles": titles,
-        }
+        } | ({"ahead": ahead} if ahead else {})
         done.recorded = replace(done.recorded, figures=figures)
 
     def _parts(self, done: _Done) -> list[_Done]:
@@ -577,7 +587,12 @@ class MemoryStore:
         for done in self._done:
             self._lose(done, gone, now)
         for done in named:
-            self._blocks = [block for block in self._blocks if not any(_has(block, kept) for kept in done.messages)]
+            told = {digest for digest, by in self._tombs if by is done}
+            self._blocks = [
+                block
+                for block in self._blocks
+                if not (any(_has(block, kept) for kept in done.messages) or told & _told(block))
+            ]
             done.stubs += done.messages
             done.messages, done.titles = [], {}
             done.recorded = replace(done.recorded, final_at=done.recorded.final_at or now)
@@ -829,6 +844,12 @@ class WordCounter:
 
 def _span(block: Block) -> Span:
     return Span(block.begins, block.batch.through)
+
+
+def _told(block: Block) -> set[str]:
+    """The tombstones of all that a block says."""
+    rows = {tombstone_to_be(draft, session=block.batch.session) for draft in block.observed.drafts}
+    return rows | ({tombstone_of(block.observed.title)} if block.observed.title else set())
 
 
 def _has(block: Block, kept: KeptMessage) -> bool:

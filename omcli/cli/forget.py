@@ -47,7 +47,8 @@ def forget(
 
     What somebody said is forgotten wherever it is said again in the same words, by observing, reflecting or importing;
     what a tool did in its session alone. What you write down yourself with `om note` is taken all the same. A title
-    that tells it goes as well. `om undo` brings it all back, until --hard, here or of `om prune`, deletes it.
+    that tells it goes as well, and so does what was observed ahead and is not written down yet. `om undo` brings it
+    all back, until --hard, here or of `om prune`, deletes it.
 
     Rows that were made of what is forgotten, and messages that it came from, may tell it yet: they are named, and go
     as well with --derived, or by their ids. Exit 1 if there is nothing to forget.
@@ -80,6 +81,8 @@ def _print(run: Run, found: Forgotten, *, dry_run: bool) -> None:
             run.output.row(row)
         for kept in found.messages:
             run.output.line(f"{kept.key} {kept.session}: {kept.message.role}")
+        for each in found.ahead:
+            run.output.line(f"{each.session}: {each.text} (observed ahead)")
     _report(run, found, dry_run=dry_run)
     if found.erased is not None:
         deleting.tell(run, found.erased)
@@ -98,6 +101,9 @@ def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
     if found.telling:
         names = " ".join(handle(row.id) for row in found.telling)
         run.talk.note(f"made of it, and may tell it yet (`--derived` takes that along): {names}")
+    if found.telling_ahead:
+        ahead = counted(len(found.telling_ahead), "row")
+        run.talk.note(f"{ahead} observed ahead, made of it, may tell it yet (`--derived` takes that along)")
     if found.sources:
         names = " ".join(kept.key for kept in found.sources)
         run.talk.note(f"messages that it came from, and may tell it yet: {names}")
@@ -106,7 +112,10 @@ def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
 def _in_words(found: Forgotten) -> str:
     rows = len(found.rows) + len(found.along)
     counts = ((rows, "row"), (len(found.messages), "message"), (len(found.titles), "title"))
-    return ", ".join(counted(number, noun) for number, noun in counts if number) or "nothing"
+    parts = [counted(number, noun) for number, noun in counts if number]
+    if found.ahead:
+        parts.append(f"{counted(len(found.ahead), 'row')} observed ahead")
+    return ", ".join(parts) or "nothing"
 
 
 def _as_dict(found: Forgotten) -> dict[str, object]:
@@ -118,5 +127,7 @@ def _as_dict(found: Forgotten) -> dict[str, object]:
         "messages": [message(kept) for kept in found.messages],
         "titles": list(found.titles),
         "telling": [full_row(row) for row in found.telling],
+        "ahead": [{"session": each.session, "text": each.text} for each in found.ahead],
+        "telling_ahead": [{"session": each.session, "text": each.text} for each in found.telling_ahead],
         "sources": [kept.key for kept in found.sources],
     }

@@ -75,6 +75,8 @@ def _parts(done: Recorded) -> Iterator[str]:
         yield counted(done.messages, "message")
     if titles := counts.get("titles"):
         yield counted(titles, "title")
+    if ahead := counts.get("ahead"):
+        yield f"{counted(ahead, 'row')} observed ahead"
 
 
 def as_dict(done: Recorded) -> dict[str, object]:

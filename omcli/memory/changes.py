@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from omcli.memory.folding import Scope
-from omcli.memory.observation import TOOL_EVENTS, Observation
+from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
 from omcli.memory.patterns import lazily
 from omcli.memory.record import field, record
 from omcli.memory.roles import Dropped
@@ -42,9 +42,11 @@ class Change:
     """Ids of rows that are put aside with those, and leave none: what they took the place of."""
     titles: tuple[str, ...] = ()
     """Sessions whose titles are put aside, and leave a tombstone."""
+    digests: tuple[str, ...] = ()
+    """Further tombstones: of what was observed ahead, and is not to be written down."""
     figures: Mapping[str, object] = field(default_factory=dict)
     """What it was asked to do, for people; nothing of what it takes out of sight. The store adds how many `rows`,
-    `messages` and `titles` that were."""
+    `messages` and `titles` that were, and `ahead`, how many of the further tombstones there are."""
 
 
 @record
@@ -72,7 +74,7 @@ class Recorded:
     @property
     def can_be_undone(self) -> bool:
         """Whether it can be taken back, as far as can be told without the rows."""
-        did = self.made or self.hidden or self.messages or self.figures.get("titles")
+        did = self.made or self.hidden or self.messages or self.figures.get("titles") or self.figures.get("ahead")
         return self.verb is not Verb.UNDO and self.undone_by is None and self.final_at is None and bool(did)
 
 
@@ -110,7 +112,12 @@ def tombstone(row: Observation) -> str:
 
     What somebody said is the same wherever it is said; what a tool did is another thing in another session.
     """
-    return tombstone_of(row.text, session=row.session if row.type in TOOL_EVENTS else None)
+    return tombstone_to_be(row, session=row.session)
+
+
+def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
+    """The digest of what is, or will be, a row of this session."""
+    return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
 
 
 def tombstone_of(text: str, *, session: str | None = None) -> str:

@@ -329,6 +329,9 @@ class Store(Protocol):
         so is what the cursor has passed; a block that cannot be read is as good as none.
         """
 
+    def every_block(self) -> tuple[Block, ...]:
+        """The pending blocks of all sessions, also those behind a gap, each as it was put but for its messages."""
+
     def fold(self, folding: Folding, *, now: str) -> None:
         """Writes a reflection down, with all it makes and hides, or nothing of it.
 

@@ -9,7 +9,7 @@ from omcli.memory.counting import message_tokens
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Batch
 from omcli.memory.record import replace
-from omcli.operations.drafts import rows_of
+from omcli.operations.drafts import remembered, rows_of
 from omcli.operations.workshop import Workshop
 
 ALL = 1_000_000_000
@@ -76,7 +76,7 @@ def rows_of_block(
 def with_pending_rows(batch: Batch, workshop: Workshop) -> Batch:
     """A batch behind pending blocks, with their rows among those that stand: as if they were written down."""
     blocks = workshop.store.blocks(batch.session)
-    made = [rows_of_block(block, project=None, workshop=workshop) for block in blocks]
+    made = [remembered(*rows_of_block(block, project=None, workshop=workshop), workshop.store) for block in blocks]
     replaced = {row for drafts, _ in made for draft in drafts for row in draft.replaces}
     standing = (*batch.standing, *(row for _, rows in made for row in rows))
     return replace(batch, standing=tuple(row for row in standing if row.id not in replaced))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from operator import attrgetter
 
-from omcli.memory.changes import Change, Erased, Recorded, Verb
+from omcli.memory.changes import Change, Erased, Recorded, Verb, tombstone_of, tombstone_to_be
 from omcli.memory.errors import BadUsage, UnknownId
 from omcli.memory.folding import Scope
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Observation
+from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.record import record, replace
 from omcli.memory.rows import json_line
@@ -32,6 +32,17 @@ class Wanted:
 
 
 @record
+class Ahead:
+    """What was observed ahead: a row of a pending block, or the title that it would give its session."""
+
+    session: str
+    text: str
+    digest: str
+    """Its tombstone: what has one is passed over when the block is written down, and shown to no model."""
+    sources: tuple[int, ...] = ()
+
+
+@record
 class Forgotten:
     """What was forgotten, or would be."""
 
@@ -44,6 +55,10 @@ class Forgotten:
     """What the rows had taken the place of: it goes with them."""
     telling: tuple[Observation, ...] = ()
     """Rows in sight that were made of it, and may tell it yet."""
+    ahead: tuple[Ahead, ...] = ()
+    """What of it was observed ahead: it is not written down."""
+    telling_ahead: tuple[Ahead, ...] = ()
+    """What was observed ahead and was made of it, and may tell it yet."""
     sources: tuple[KeptMessage, ...] = ()
     """Messages that the rows came from, and that may tell it yet."""
     done: Recorded | None = None
@@ -54,7 +69,7 @@ class Forgotten:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing of it."""
-        return not (self.rows or self.messages or self.titles)
+        return not (self.rows or self.messages or self.titles or self.ahead)
 
 
 def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False, for_good: bool = False) -> Forgotten:
@@ -73,6 +88,7 @@ def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False,
             forgotten=tuple(row.id for row in found.rows),
             along=tuple(row.id for row in found.along),
             titles=found.titles,
+            digests=tuple(dict.fromkeys(each.digest for each in found.ahead)),
         )
         found = replace(found, done=store.change(change, now=clock.now(), for_good=for_good))
     return replace(found, erased=store.erase((), now=clock.now())) if for_good else found
@@ -92,13 +108,17 @@ def _found(store: Store, wanted: Wanted) -> Forgotten:
         rows = [row for row in log if row.id in derived or row in rows]
     gone = {row.id for row in rows}
     along = _replaced_by(gone, log)
+    ahead, telling_ahead = _ahead(store, wanted, gone | derived, seqs)
+    cited = {seq for row in rows for seq in row.sources} | {seq for each in ahead for seq in each.sources}
     return Forgotten(
         rows=tuple(rows),
         messages=tuple(messages),
         titles=tuple(_titles(store, wanted, rows, messages)),
         along=tuple(row for row in log if row.id in along),
         telling=tuple(row for row in log if row.id in derived - gone - along and row.is_visible),
-        sources=store.messages({seq for row in rows for seq in row.sources} - seqs),
+        ahead=ahead,
+        telling_ahead=telling_ahead,
+        sources=store.messages(cited - seqs),
     )
 
 
@@ -125,20 +145,61 @@ def _message(store: Store, key: str) -> KeptMessage | None:
 def _matching(
     store: Store, wanted: Wanted, text: str, log: Iterable[Observation]
 ) -> tuple[list[Observation], list[KeptMessage]]:
-    def is_there(session: str | None, project: str | None) -> bool:
-        return wanted.session in (None, session) and wanted.project in (None, project)
-
-    projects = {summary.session.id: summary.session.project for summary in store.sessions()}
-    rows = [row for row in log if is_there(row.session, row.project) and any(text in wording(p) for p in _parts(row))]
+    projects = _projects(store)
+    rows = [row for row in log if _is_meant(wanted, row.session, row.project) and _says(row, text)]
     messages = [
         kept
         for kept in store.every_message()
-        if is_there(kept.session, projects.get(kept.session)) and text in wording(kept.message.text)
+        if _is_meant(wanted, kept.session, projects.get(kept.session)) and text in wording(kept.message.text)
     ]
     return rows, messages
 
 
-def _parts(row: Observation) -> Iterator[str]:
+def _projects(store: Store) -> dict[str, str | None]:
+    return {summary.session.id: summary.session.project for summary in store.sessions()}
+
+
+def _is_meant(wanted: Wanted, session: str | None, project: str | None) -> bool:
+    """Whether `match` is for this session of this project."""
+    return wanted.session in (None, session) and wanted.project in (None, project)
+
+
+def _ahead(
+    store: Store, wanted: Wanted, gone: Collection[str], messages: Collection[int]
+) -> tuple[tuple[Ahead, ...], tuple[Ahead, ...]]:
+    """What pending blocks say of it, and what else in them was made of these rows, or of what blocks say of it.
+
+    What was made of one of these messages is not among the latter: it is not written down without that message.
+    """
+    text, projects, of_it = wording(wanted.match or ""), _projects(store), set(gone)
+    ahead: list[Ahead] = []
+    telling: list[Ahead] = []
+    for block in store.every_block():
+        session = block.batch.session
+        is_meant = bool(text) and _is_meant(wanted, session, projects.get(session))
+        for draft, name in zip(block.observed.drafts, block.ids, strict=True):
+            digest = tombstone_to_be(draft, session=session)
+            found = Ahead(session=session, text=draft.text, digest=digest, sources=draft.sources)
+            has_gone = not set(messages).isdisjoint(draft.sources)
+            if is_meant and _says(draft, text):
+                ahead.append(found)
+            elif not of_it.isdisjoint((*draft.replaces, *draft.supports)) and not has_gone:
+                (ahead if wanted.with_derived else telling).append(found)
+            elif not has_gone:
+                continue
+            of_it.add(name)
+        title = block.observed.title
+        if title is not None and is_meant and text in wording(title):
+            ahead.append(Ahead(session=session, text=title, digest=tombstone_of(title)))
+    return tuple(ahead), tuple(telling)
+
+
+def _says(row: Observation | Draft, text: str) -> bool:
+    """Whether a part of it contains a text as `wording` has it."""
+    return any(text in wording(part) for part in _parts(row))
+
+
+def _parts(row: Observation | Draft) -> Iterator[str]:
     """All that a row says."""
     yield row.text
     yield from row.tags
@@ -184,8 +245,7 @@ def _titles(
         if title is None:
             continue
         if wanted.match is not None:
-            is_meant = wanted.session in (None, session.id) and wanted.project in (None, session.project)
-            tells = is_meant and wording(wanted.match) in wording(title)
+            tells = _is_meant(wanted, session.id, session.project) and wording(wanted.match) in wording(title)
         else:
             tells = any(row.session == session.id and says(title, row.text) for row in rows) or any(
                 kept.session == session.id and wording(title) in wording(kept.message.text) for kept in messages

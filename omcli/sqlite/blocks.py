@@ -8,11 +8,12 @@ from contextlib import suppress
 
 from omcli.memory import block_text
 from omcli.memory.blocks import Block, Span, in_line, is_superfluous
+from omcli.memory.changes import tombstone_of, tombstone_to_be
 from omcli.memory.observation import Source
 from omcli.memory.ports import Batch, Lane
 from omcli.memory.record import replace
 from omcli.memory.session import Session
-from omcli.sqlite import lanes, messages, rows
+from omcli.sqlite import lanes, messages, rows, sessions
 
 
 def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
@@ -49,18 +50,47 @@ def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
 
 def find(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[Block]:
     """The blocks of a session that can be written down one after another. `number` is the session's."""
-    readable: dict[Span, Block] = {}
-    for row in connection.execute("SELECT * FROM blocks WHERE session = ?", (number,)):
-        span = Span(row["after"], row["through"])
-        batch = Batch(session=session.id, after=span.after, through=span.through, messages=(), cwd=session.cwd)
-        with suppress(ValueError):
-            observed, ids = block_text.read(row["observed"])
-            source = Source(row["source"])
-            readable[span] = Block(
-                batch=batch, begins=span.after, observed=observed, ids=ids, source=source, at=row["at"]
-            )
+    readable = {Span(block.begins, block.batch.through): block for block in _read(connection, session, number=number)}
     cursor = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
     for span, place in in_line(readable, cursor):
         block = readable[span]
         there = messages.between(connection, session=number, after=place, through=span.through)
         yield replace(block, batch=replace(block.batch, after=place, messages=there))
+
+
+def every(connection: sqlite3.Connection) -> Iterator[Block]:
+    """The blocks of all sessions, without their messages."""
+    names = connection.execute("SELECT id, number FROM sessions WHERE number IN (SELECT session FROM blocks)")
+    for name, number in names.fetchall():
+        session = sessions.find(connection, name)
+        if session is not None:
+            yield from _read(connection, session, number=number)
+
+
+def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[Block]:
+    """The blocks of a session that can be read, oldest first, without their messages."""
+    for row in connection.execute("SELECT * FROM blocks WHERE session = ? ORDER BY after", (number,)):
+        after, through = row["after"], row["through"]
+        batch = Batch(session=session.id, after=after, through=through, messages=(), cwd=session.cwd)
+        with suppress(ValueError):
+            observed, ids = block_text.read(row["observed"])
+            source = Source(row["source"])
+            yield Block(batch=batch, begins=after, observed=observed, ids=ids, source=source, at=row["at"])
+
+
+def erase_told(connection: sqlite3.Connection, digests: frozenset[bytes]) -> None:
+    """Deletes the blocks that say what has one of these tombstones."""
+    told = [
+        (sessions.number(connection, block.batch.session), block.begins)
+        for block in every(connection)
+        if not digests.isdisjoint(_tombstones(block))
+    ]
+    connection.executemany("DELETE FROM blocks WHERE session = ? AND after = ?", told)
+
+
+def _tombstones(block: Block) -> Iterator[bytes]:
+    """The tombstones of all that a block says."""
+    for draft in block.observed.drafts:
+        yield bytes.fromhex(tombstone_to_be(draft, session=block.batch.session))
+    if block.observed.title is not None:
+        yield bytes.fromhex(tombstone_of(block.observed.title))

@@ -8,7 +8,7 @@ from omcli.memory.changes import Change, Recorded, Verb
 from omcli.memory.dates import minute
 from omcli.memory.errors import NotUndoable
 from omcli.memory.folding import Ending, Scope
-from omcli.sqlite import aside, erasing, observations, rows, sessions
+from omcli.sqlite import aside, erasing, observations, rows, sessions, tombstones
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
 """An operation and its parts."""
@@ -53,6 +53,8 @@ def change(connection: sqlite3.Connection, change: Change, *, now: str, for_good
     aside.put_rows(connection, change.forgotten, number, is_said=True)
     aside.put_rows(connection, change.along, number, is_said=False)
     titles = aside.put_titles(connection, change.titles, number)
+    for digest in change.digests:
+        tombstones.leave_digest(connection, digest, operation=number)
     done = recorded(connection, number)
     if change.verb in (Verb.PRUNE, Verb.FORGET):
         hidden = done.hidden
@@ -61,6 +63,7 @@ def change(connection: sqlite3.Connection, change: Change, *, now: str, for_good
             hidden, _ = erasing.erase(connection, [number], now=now, besides=besides)
         # Rows may be deleted some day: then it is told from these.
         figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
+        figures |= {"ahead": len(change.digests)} if change.digests else {}
         rows.update(connection, "operations", {"figures": rows.compact_json(figures)}, number=number)
     return recorded(connection, number)
 

@@ -17,8 +17,8 @@ def erase(
 ) -> tuple[int, int]:
     """Deletes what prunings and forgettings took out of sight; gives how many rows and messages that were.
 
-    `besides` are ids of rows that go as well. Bookmarks go with it, and blocks that were made of the messages: what
-    they carry may tell of it.
+    `besides` are ids of rows that go as well. Bookmarks go with it, and blocks that were made of the messages, or say
+    what the rows do: what they carry may tell of it.
     """
     which = rows.compact_json(list(numbers))
     gone = _doomed(connection, which, besides)
@@ -31,6 +31,7 @@ def erase(
         " AND number IN (SELECT value FROM json_each(?))",
         (now, which),
     )
+    _erase_blocks(connection, which)
     if erased_rows or erased_messages or titles:
         connection.execute("DELETE FROM bookmarks")
     return erased_rows, erased_messages
@@ -109,3 +110,17 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> int:
         f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {by_them}",
         (which,),
     ).rowcount
+
+
+def _erase_blocks(connection: sqlite3.Connection, which: str) -> None:
+    """Deletes the blocks that say what these operations left tombstones of; their messages are observed again."""
+    from omcli.sqlite import blocks  # noqa: PLC0415 - most stores have none
+
+    found = connection.execute(
+        "SELECT t.digest FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
+        " WHERE o.undone_by IS NULL AND t.operation IN (SELECT value FROM json_each(?))",
+        (which,),
+    )
+    digests = frozenset(digest for (digest,) in found)
+    if digests:
+        blocks.erase_told(connection, digests)

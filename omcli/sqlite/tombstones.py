@@ -21,6 +21,11 @@ def leave_title(connection: sqlite3.Connection, title: str, *, operation: int) -
     _leave(connection, tombstone_of(title), operation)
 
 
+def leave_digest(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:
+    """Leaves a tombstone of what is no row, nor a title."""
+    _leave(connection, digest, operation)
+
+
 def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
     """Whether what a row says was forgotten; what is written by hand was not."""
     if row.source is Source.USER or not _are_any(connection):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omcli.memory.blocks import Block
-from omcli.memory.changes import Change, Verb
+from omcli.memory.changes import Change, Verb, tombstone_of, tombstone_to_be
 from omcli.memory.errors import StaleBatch
 from omcli.memory.folding import Scope
 from omcli.memory.message import KeptMessage
@@ -250,3 +250,31 @@ def test_what_is_deleted_of_one_session_leaves_the_blocks_of_others(store: Store
     done = store.change(Change(verb=Verb.FORGET, scope=Scope(session="other"), messages=(10,)), now=LATER)
     store.erase([done.number], now=LATER)
     assert ends(store) == [(0, 11)]
+
+
+def test_blocks_behind_a_gap_are_among_all_there_are(store: Store) -> None:
+    """Each without its messages, as it was put."""
+    keep(store, "x", to="other")
+    put(store, (0, 3), (5, 7))
+    every = store.every_block()
+    assert ends(store) == [(0, 3)]
+    assert [(one.begins, one.batch.through, one.batch.messages) for one in every] == [(0, 3, ()), (5, 7, ())]
+    assert every[1].observed == block(part(store, 5, 7)).observed
+
+
+@pytest.mark.parametrize("title", [False, True])
+def test_what_a_block_says_that_was_forgotten_is_passed_over_and_deleted_with_it(store: Store, *, title: bool) -> None:
+    """D6: a further tombstone, as long as its operation stands; and the block goes with it for good."""
+    put(store, (0, 3), (3, 5))
+    said = store.blocks("s")[0].observed.drafts[1]
+    digest = tombstone_of("Tides") if title else tombstone_to_be(said, session="s")
+    row_to_be = row(1, text=said.text)
+    done = store.change(Change(verb=Verb.FORGET, digests=(digest,)), now=LATER)
+    assert (done.figures["ahead"], done.can_be_undone) == (1, True)
+    assert store.are_forgotten([row_to_be]) == (not title,)
+    store.undo(done.number, now=LATER)
+    assert store.are_forgotten([row_to_be]) == (False,)
+    store.erase([done.number], now=LATER)
+    assert store.status().blocks == 2, "it was taken back"
+    store.change(Change(verb=Verb.FORGET, digests=(digest,)), now=LATER, for_good=True)
+    assert [one.begins for one in store.every_block()] == ([] if title else [3])

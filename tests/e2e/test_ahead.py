@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once, number_of
-from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows, script
+from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows, said_by_model, script
 from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.test_tick import NOTHING, asking
 from tests.e2e.transcripts import Talk, tide_story
@@ -157,6 +157,83 @@ def test_a_row_of_a_block_may_take_the_place_of_one_of_the_block_before(om: Om) 
     assert (texts[0] in first["text"], second["text"]) == (True, texts[1])
     assert first["superseded_by"] == second["id"]
     assert len(model.asked) == 2
+
+
+CODE = "MARIGOLD-4711"
+
+
+def harbour(om: Om) -> tuple[Talk, Script, dict[str, str]]:
+    """A code that a model told ahead from a message that does not have it in one piece, and what is as it was."""
+    told = [said(f"The harbour opens with {CODE}.", "m1"), said("The pier is closed at night.", "m1")]
+    env = SMALL | {"OM_OBSERVE_PRECOMPUTE": "10", "OM_OBSERVE_FLOOR": "0"}
+    talk = Talk(session="s").user("The harbour opens with MARIGOLD-47 and then 11; the pier is closed at night.")
+    model = script(om, {"text": answer(*told)}, {"text": answer(said("The crane is blue.", "m1"))})
+    grow(om, model, talk, env=env)
+    assert blocks(om) == (1, 1)
+    return talk, model, env
+
+
+def test_what_was_observed_ahead_is_forgotten_as_well_until_that_is_undone(om: Om) -> None:
+    """D6, S0.21: it is counted, shown to no model any more and not written down; the rest of its block is."""
+    talk, model, env = harbour(om)
+    planned = om("forget", "--match", CODE.lower(), "--dry-run", "--json").document
+    assert [each["text"] for each in planned["ahead"]] == [f"The harbour opens with {CODE}."]
+    run = om("forget", "--match", CODE.lower())
+    assert run.stdout == f"s: The harbour opens with {CODE}. (observed ahead)\n"
+    assert "1 row observed ahead forgotten; `om undo 1` brings that back" in run.stderr
+    assert "messages that it came from, and may tell it yet: " in run.stderr
+    assert "1 row observed ahead" in om("history").stdout
+    grow(om, model, talk.user("The crane at pier 7 is blue, and it has been blue for years."), env=env)
+    assert "The pier is closed" in model.prompts[1]
+    assert CODE not in model.prompts[1]
+    om("undo")
+    om("forget", "--match", CODE)
+    om("tick", "--model", model.model, env=env | {"OM_OBSERVE_TOKENS": "10"})
+    assert said_by_model(om) == ["The pier is closed at night.", "The crane is blue."]
+
+
+def test_an_undone_forgetting_lets_what_was_observed_ahead_be_written_down(om: Om) -> None:
+    """D6: exactly once, and without asking again."""
+    _, model, env = harbour(om)
+    om("forget", "--match", CODE)
+    om("undo")
+    om("tick", "--model", model.model, env=env | {"OM_OBSERVE_TOKENS": "10"})
+    assert said_by_model(om) == [f"The harbour opens with {CODE}.", "The pier is closed at night."]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_what_was_observed_ahead_is_deleted_for_good_with_its_block(om: Om, *, later: bool) -> None:
+    """D6, C20: nothing of it is in the store's files; its messages wait, and are observed again."""
+    harbour(om)
+    assert CODE.encode() in om.db.read_bytes() + om.db.with_name(f"{om.db.name}-wal").read_bytes()
+    if later:
+        om("forget", "--match", CODE)
+        om("prune", "--hard", "--yes")
+    else:
+        om("forget", "--match", CODE, "--hard", "--yes")
+    assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+    assert (blocks(om), pending(om)) == ((0, 0), 1)
+
+
+def test_what_a_block_made_of_a_forgotten_row_is_told_of_and_goes_where_that_is_asked(om: Om) -> None:
+    """D6: as a row in sight would."""
+    texts = ["The gauge at pier 7 is to be read daily.", "It is to be read weekly instead."]
+    model = script(om, answer(said(texts[0], "m1", kind="instruction")), answer(said(texts[1], "m1", replaces=["o1"])))
+    env = SMALL | {"OM_OBSERVE_PRECOMPUTE": "5"}
+    talk = Talk(session="s").user(texts[0])
+    om("observe", "-q", om.write("s.jsonl", talk.text()), "--model", model.model, env=env)
+    grow(om, model, talk.user(f"{texts[1]} That was settled at the meeting."), env=env)
+    assert blocks(om) == (1, 1)
+    old = next(row["id"] for row in rows(om) if row["source"] == "model")
+    run = om("forget", old, "--dry-run")
+    assert "1 row observed ahead, made of it, may tell it yet (`--derived` takes that along)" in run.stderr
+    planned = om("forget", old, "--dry-run", "--json").document
+    assert (len(planned["telling_ahead"]), planned["ahead"]) == (1, [])
+    done = om("forget", old, "--derived", "--json").document
+    assert (done["telling_ahead"], done["ahead"]) == ([], planned["telling_ahead"])
+    om("tick", "--model", model.model, env=env | {"OM_OBSERVE_TOKENS": "10"})
+    assert said_by_model(om) == []
 
 
 def test_observing_by_hand_takes_blocks_first_and_asks_only_about_the_rest(om: Om) -> None:
