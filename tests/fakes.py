@@ -343,6 +343,10 @@ class MemoryStore:
             for span, after in in_line(kept, self._cursors[session])
         )
 
+    def put_aside(self) -> tuple[Observation, ...]:
+        aside = sorted((logged for done in self._done for logged in done.rows), key=lambda logged: logged.position)
+        return tuple(_unlinked(logged.observation) for logged in aside)
+
     def every_block(self) -> tuple[Block, ...]:
         return tuple(
             replace(
@@ -433,6 +437,13 @@ class MemoryStore:
         self._messages = [kept for kept in self._messages if kept.seq not in change.messages]
         forgotten, along = set(change.forgotten), {*change.forgotten, *change.along}
         done.rows = [logged for logged in self._log if logged.observation.id in along]
+        for other in self._done[:-1]:
+            moved = [logged for logged in other.rows if logged.observation.id in along]
+            taken = {tombstone(logged.observation) for logged in moved}
+            self._tombs = [(digest, by) for digest, by in self._tombs if by is not other or digest not in taken]
+            done.rows += moved
+            other.rows = [logged for logged in other.rows if logged.observation.id not in along]
+        done.rows.sort(key=lambda logged: logged.position)
         said = [logged.observation for logged in done.rows if logged.observation.id in forgotten]
         self._tombs += [(tombstone(row), done) for row in said]
         self._log = [logged for logged in self._log if logged.observation.id not in along]
@@ -844,6 +855,10 @@ class WordCounter:
 
 def _span(block: Block) -> Span:
     return Span(block.begins, block.batch.through)
+
+
+def _unlinked(row: Observation) -> Observation:
+    return replace(row, sources=(), message_ids=(), supports=())
 
 
 def _told(block: Block) -> set[str]:

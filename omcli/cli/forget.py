@@ -50,6 +50,9 @@ def forget(
     that tells it goes as well, and so does what was observed ahead and is not written down yet. `om undo` brings it
     all back, until --hard, here or of `om prune`, deletes it.
 
+    A message is forgotten in its session: said again in another one it is kept, and gives no row in the same words.
+    What was forgotten before is found as well, so that --hard deletes it yet.
+
     Rows that were made of what is forgotten, and messages that it came from, may tell it yet: they are named, and go
     as well with --derived, or by their ids. Exit 1 if there is nothing to forget.
     """

@@ -71,8 +71,8 @@ def _parts(done: Recorded) -> Iterator[str]:
     hidden = counts.get("rows", counts.get("condensed", done.hidden))
     if hidden:
         yield f"{counted(hidden, 'row')} out of sight"
-    if done.messages:
-        yield counted(done.messages, "message")
+    if messages := counts.get("messages", done.messages):
+        yield counted(messages, "message")
     if titles := counts.get("titles"):
         yield counted(titles, "title")
     if ahead := counts.get("ahead"):

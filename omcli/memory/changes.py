@@ -37,7 +37,8 @@ class Change:
     messages: tuple[int, ...] = ()
     """`seq` of messages that are put aside: no tail, no observer and nobody who asks is shown them."""
     forgotten: tuple[str, ...] = ()
-    """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again."""
+    """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again. One
+    that is aside already is so by this change from now on, with its tombstone."""
     along: tuple[str, ...] = ()
     """Ids of rows that are put aside with those, and leave none: what they took the place of."""
     titles: tuple[str, ...] = ()

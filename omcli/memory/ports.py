@@ -329,6 +329,9 @@ class Store(Protocol):
         so is what the cursor has passed; a block that cannot be read is as good as none.
         """
 
+    def put_aside(self) -> tuple[Observation, ...]:
+        """The rows that were forgotten and are not deleted, in the log's order; without what they are linked to."""
+
     def every_block(self) -> tuple[Block, ...]:
         """The pending blocks of all sessions, also those behind a gap, each as it was put but for its messages."""
 

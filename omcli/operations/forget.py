@@ -9,7 +9,7 @@ from omcli.memory.changes import Change, Erased, Recorded, Verb, tombstone_of, t
 from omcli.memory.errors import BadUsage, UnknownId
 from omcli.memory.folding import Scope
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Draft, Observation
+from omcli.memory.observation import Draft, Observation, handle
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.record import record, replace
 from omcli.memory.rows import json_line
@@ -47,7 +47,7 @@ class Forgotten:
     """What was forgotten, or would be."""
 
     rows: tuple[Observation, ...]
-    """In the log's order."""
+    """In the log's order; those that were forgotten before, and are not deleted, behind the others."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[str, ...]
     """Sessions whose title tells it."""
@@ -98,14 +98,15 @@ def _found(store: Store, wanted: Wanted) -> Forgotten:
     if wanted.match is not None and not wording(wanted.match):
         raise BadUsage("`--match` is empty")
     log = [logged.observation for logged in store.log(LogQuery(hidden=True))]
+    there = [*log, *store.put_aside()]
     if wanted.match is None:
-        rows, messages = _named(store, wanted.ids, log)
+        rows, messages = _named(store, wanted.ids, there)
     else:
-        rows, messages = _matching(store, wanted, wording(wanted.match), log)
+        rows, messages = _matching(store, wanted, wording(wanted.match), there)
     seqs = {kept.seq for kept in messages}
     derived = _derived({row.id for row in rows}, seqs, log)
     if wanted.with_derived:
-        rows = [row for row in log if row.id in derived or row in rows]
+        rows = [row for row in there if row.id in derived or row in rows]
     gone = {row.id for row in rows}
     along = _replaced_by(gone, log)
     ahead, telling_ahead = _ahead(store, wanted, gone | derived, seqs)
@@ -130,9 +131,11 @@ def _named(store: Store, ids: Iterable[str], log: Iterable[Observation]) -> tupl
             rows.add(store.observation(reference).id)
         except UnknownId as no_row:
             kept = _message(store, reference)
-            if kept is None:
+            aside = {row.id for row in store.put_aside() if reference.lower() in (row.id, handle(row.id))}
+            if kept is None and len(aside) != 1:
                 raise no_row from None
-            messages[kept.seq] = kept
+            rows |= aside
+            messages |= {kept.seq: kept} if kept else {}
     return [row for row in log if row.id in rows], [messages[seq] for seq in sorted(messages)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from omcli.memory.changes import Change, Erased, Recorded, Verb
 from omcli.memory.counting import row_tokens
@@ -83,7 +83,7 @@ def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: boo
     pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
     dropped = tuple(rows_to_go(pools, rules, support=store.support, tokens=lambda row: row_tokens(row, counter)))
     rows_of = {row.id: row for pool in pools for row in (*pool.hidden, *pool.rows)}
-    rows = tuple(rows_of[each.row] for each in dropped)
+    rows = _in_full(store, rules, [rows_of[each.row] for each in dropped], with_hidden=for_good)
     messages = dict(_messages(store, rules, sessions))
     return Pruned(
         dropped=dropped,
@@ -113,6 +113,16 @@ def _pools(store: Store, rules: Rules, sessions: dict[str, SessionSummary], *, w
         )
         for name in (*pools, *(hidden.keys() - pools.keys()))
     )
+
+
+def _in_full(store: Store, rules: Rules, bare: Sequence[Observation], *, with_hidden: bool) -> tuple[Observation, ...]:
+    """Rows that were read bare, with all that is known of them."""
+    if not bare:
+        return ()
+    names = {row.id for row in bare}
+    log = (logged.observation for logged in store.log(LogQuery(session=rules.session, hidden=with_hidden)))
+    full = {row.id: row for row in log if row.id in names}
+    return tuple(full.get(row.id, row) for row in bare)
 
 
 def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:

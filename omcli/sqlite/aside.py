@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from omcli.memory.observation import Observation
 from omcli.sqlite import observations, rows, sessions, tombstones
 
 UNDONE = "undone"
@@ -25,22 +26,46 @@ def put_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: in
 
 
 def put_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_said: bool) -> None:
-    """Puts rows aside, with their links; with a tombstone where what they say is not to come back."""
+    """Puts rows aside, with their links; with a tombstone where what they say is not to come back.
+
+    What is aside already is from now on so by this operation.
+    """
     columns = _columns(connection, "observations")
     for reference in references:
-        found = observations.at(connection, reference)
-        if found is None:
-            continue
-        connection.execute(
-            f"INSERT INTO aside_observations ({columns}, sources, supports, put_by) SELECT {columns},"
-            " (SELECT json_group_array(message) FROM observation_sources WHERE observation = position),"
-            " (SELECT json_group_array(supported) FROM observation_supports WHERE observation = position),"
-            " ? FROM observations WHERE position = ?",
-            (number, found.position),
-        )
-        connection.execute("DELETE FROM observations WHERE position = ?", (found.position,))
-        if is_said:
-            tombstones.leave(connection, found.observation, operation=number)
+        if found := observations.at(connection, reference):
+            connection.execute(
+                f"INSERT INTO aside_observations ({columns}, sources, supports, put_by) SELECT {columns},"
+                " (SELECT json_group_array(message) FROM observation_sources WHERE observation = position),"
+                " (SELECT json_group_array(supported) FROM observation_supports WHERE observation = position),"
+                " ? FROM observations WHERE position = ?",
+                (number, found.position),
+            )
+            connection.execute("DELETE FROM observations WHERE position = ?", (found.position,))
+        row = found.observation if found else _put_again(connection, reference, number)
+        if row is not None and is_said:
+            tombstones.leave(connection, row, operation=number)
+
+
+def forgotten(connection: sqlite3.Connection) -> tuple[Observation, ...]:
+    """The rows that are aside, without their links."""
+    return _aside(connection, "ORDER BY o.position")
+
+
+def _put_again(connection: sqlite3.Connection, reference: str, number: int) -> Observation | None:
+    """A row that is aside already goes over to another operation, with its tombstone; None where there is none."""
+    of_it, identity = "WHERE substr(id, 13) = ? AND id = ?", rows.packed(reference)
+    key = (identity[12:], identity)
+    for row in _aside(connection, of_it.replace("id", "o.id"), *key):
+        (before,) = connection.execute(f"SELECT put_by FROM aside_observations {of_it}", key).fetchone()
+        tombstones.take_away(connection, row, operation=before)
+        connection.execute(f"UPDATE aside_observations SET put_by = ? {of_it}", (number, *key))
+        return row
+    return None
+
+
+def _aside(connection: sqlite3.Connection, clauses: str, *values: bytes) -> tuple[Observation, ...]:
+    select = rows.OBSERVATION.replace("FROM observations", "FROM aside_observations")
+    return tuple(rows.observation(row, ()) for row in connection.execute(f"SELECT {select} {clauses}", values))
 
 
 def put_titles(connection: sqlite3.Connection, names: Iterable[str], number: int) -> int:

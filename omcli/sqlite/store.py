@@ -281,6 +281,13 @@ class SqliteStore:
             number = session_table.number(connection, session)
             return tuple(blocks.find(connection, known, number=number)) if known and number is not None else ()
 
+    def put_aside(self) -> tuple[Observation, ...]:
+        """The rows that were forgotten."""
+        from omcli.sqlite import aside
+
+        with self._reading() as connection:
+            return aside.forgotten(connection)
+
     def every_block(self) -> tuple[Block, ...]:
         """What was observed ahead, of all sessions."""
         from omcli.sqlite import blocks

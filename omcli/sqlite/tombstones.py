@@ -21,6 +21,14 @@ def leave_title(connection: sqlite3.Connection, title: str, *, operation: int) -
     _leave(connection, tombstone_of(title), operation)
 
 
+def take_away(connection: sqlite3.Connection, row: Observation, *, operation: int) -> None:
+    """Takes the tombstone of a row away that an operation has left."""
+    from omcli.memory.changes import tombstone  # noqa: PLC0415
+
+    digest = bytes.fromhex(tombstone(row))
+    connection.execute("DELETE FROM tombstones WHERE digest = ? AND operation = ?", (digest, operation))
+
+
 def leave_digest(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:
     """Leaves a tombstone of what is no row, nor a title."""
     _leave(connection, digest, operation)

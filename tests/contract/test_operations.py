@@ -202,6 +202,7 @@ class TestForgetting:
         reflect(store, row(2, text="folded"), old)
         made = store.observation(row(2).id)
         forget(store, old, made)
+        assert [each.id for each in store.put_aside()] == [old.id, made.id]
         assert texts(store, hidden=True) == []
         store.undo(now=LATEST)
         assert texts(store) == ["folded"]

@@ -134,6 +134,25 @@ class TestForgetting:
         om("undo")
         assert om(*block).stdout == before
 
+    @pytest.mark.parametrize("by_id", [False, True])
+    def test_what_was_forgotten_before_can_still_be_deleted_for_good(self, om: Om, *, by_id: bool) -> None:
+        """D6, C20: it is found although nothing shows it, and then it is in none of the files."""
+        harbour(om)
+        row = next(each for each in in_sight(om) if CODE in each["text"])
+        names = [row["id"], *row["message_ids"]] if by_id else ["--match", CODE]
+        om("forget", *names)
+        again = om("forget", *names, "--json").document
+        assert (len(again["rows"]), len(again["messages"])) == (1, 1)
+        om("undo")
+        assert CODE in om("log", "--all").stdout, "one undo is enough"
+        assert om("undo", code=65).stdout == ""
+        om("forget", *names)
+        run = om("forget", *names, "--hard", "--yes")
+        assert "1 row, 1 message deleted" in run.stderr
+        assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+        assert om("history").stdout.count("1 row out of sight, 1 message") == 4, "as it was then"
+        om("forget", *names, code=65 if by_id else 1)
+
     def test_the_title_that_tells_it_goes_and_is_not_given_again(self, om: Om) -> None:
         talk = harbour(om)
         om.db.exists()

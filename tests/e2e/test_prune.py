@@ -132,6 +132,22 @@ class TestRules:
             assert told["message_ids"] == before[each["id"]]["message_ids"]
             assert [said["id"] for said in shown["messages"]] == told["message_ids"]
 
+    def test_json_gives_what_goes_as_the_log_does(self, om: Om) -> None:
+        """C20: with the messages it came from."""
+        om("observe", stdin=tide_story().text())
+        before = {each["id"]: each for each in in_sight(om)}
+        gone = om("prune", "--keep-last", "0", "--dry-run", "--json", *NOW).document["rows"]
+        assert gone
+        assert gone == [before[each["id"]] | {"reason": "not of the last 0 rows"} for each in gone]
+
+    def test_of_rows_that_matter_alike_the_older_goes_first(self, om: Om) -> None:
+        """T53: and of the same day that of the earlier year."""
+        for day in ("2026-02-01", "2026-01-01", "2025-02-01"):
+            om("note", f"noted on {day}", "--session", "s", "--now", f"{day}T10:00:00Z")
+        most = sum(row["tokens"] for row in in_sight(om)) - 1
+        [gone] = om("prune", "--max-tokens", str(most), "--json").document["rows"]
+        assert gone["text"] == "noted on 2025-02-01"
+
     def test_json_prunes_as_much_and_a_dry_run_nothing(self, om: Om) -> None:
         """F88."""
         noted(om, "2026-01-01", "2026-01-02")
