@@ -332,6 +332,9 @@ class MemoryStore:
         others = self._blocks_of(name)
         if is_superfluous(_span(block), map(_span, others), self._cursors[name]):
             raise StaleBatch(f"session {name} was worked on by another process meanwhile")
+        there = [kept.seq for kept in self._messages if kept.session == name and _has(block, kept)]
+        if there != [kept.seq for kept in block.batch.messages]:
+            raise StaleBatch(f"messages of session {name} were put aside, or brought back")
         held = [other for other in others if is_superfluous(_span(other), [_span(block)], 0)]
         self._blocks = [*(other for other in self._blocks if other not in held), block]
         self._failures.pop(name, None)
@@ -378,6 +381,9 @@ class MemoryStore:
         visible = {logged.observation.id for logged in self.log(LogQuery())}
         if not visible.issuperset(folding.read):
             raise StaleBatch("rows were replaced by another process while they were reflected on")
+        whole = next((done.recorded for done in self._done if done.recorded.number == folding.part_of), None)
+        if whole is not None and (whole.undone_by or whole.final_at):
+            raise StaleBatch("what it is a part of was undone, or made final")
         known = {logged.observation.id for logged in self._log}
         self._attempts.append(
             Attempt(
@@ -424,6 +430,8 @@ class MemoryStore:
         return done
 
     def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
+        if change.seen is not None and any(logged.position > change.seen for logged in self._log):
+            raise StaleBatch("rows were written down meanwhile")
         done = self._note(change.verb, change.scope, change.figures, now=now)
         visible = {logged.observation.id for logged in self.log(LogQuery())}
         for dropped in change.dropped:
@@ -552,6 +560,11 @@ class MemoryStore:
         undoing = self._note(Verb.UNDO, done.recorded.scope, {"undoes": done.recorded.number}, now=now)
         undoing.recorded = replace(undoing.recorded, undoes=done.recorded.number)
         came = {logged.observation.id for logged in done.rows}
+        self._blocks = [
+            block
+            for block in self._blocks
+            if block.at < done.recorded.at or not any(_has(block, kept) for kept in done.messages)
+        ]
         self._log = sorted([*self._log, *done.rows], key=lambda logged: logged.position)
         self._messages = sorted([*self._messages, *done.messages], key=lambda kept: kept.seq)
         for name, title in done.titles.items():

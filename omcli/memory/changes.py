@@ -45,6 +45,8 @@ class Change:
     """Sessions whose titles are put aside, and leave a tombstone."""
     digests: tuple[str, ...] = ()
     """Further tombstones: of what was observed ahead, and is not to be written down."""
+    seen: int | None = None
+    """The place in the log of the last row looked at to find those; where rows have come since, it is stale."""
     figures: Mapping[str, object] = field(default_factory=dict)
     """What it was asked to do, for people; nothing of what it takes out of sight. The store adds how many `rows`,
     `messages` and `titles` that were, and `ahead`, how many of the further tombstones there are."""

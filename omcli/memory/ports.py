@@ -319,7 +319,8 @@ class Store(Protocol):
     def put_block(self, block: Block) -> None:
         """Keeps what was observed ahead until it is activated. Nothing of it is in sight, and the cursor stays.
 
-        Pending blocks inside it are gone. Raises StaleBatch where the cursor has passed it, or another has all of it.
+        Pending blocks inside it are gone. Raises StaleBatch where the cursor has passed it, another has all of it, or
+        messages of it were put aside meanwhile, or brought back between them.
         """
 
     def blocks(self, session: str) -> tuple[Block, ...]:
@@ -338,7 +339,8 @@ class Store(Protocol):
     def fold(self, folding: Folding, *, now: str) -> None:
         """Writes a reflection down, with all it makes and hides, or nothing of it.
 
-        Raises StaleBatch where a row it was made from is no longer in sight.
+        Raises StaleBatch where a row it was made from is no longer in sight, or what it is a part of was undone or made
+        final.
         """
 
     def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
@@ -365,7 +367,8 @@ class Store(Protocol):
 
         With nothing to take out of sight it begins an operation that others are a part of (`Folding.part_of`). A row
         or a message that is not there is left out. `for_good` deletes all of it in the same transaction, rows that are
-        out of sight already as well; `erase` then gives the room back.
+        out of sight already as well; `erase` then gives the room back. Raises StaleBatch where rows have come that were
+        not looked at (`Change.seen`).
         """
 
     def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
@@ -375,7 +378,8 @@ class Store(Protocol):
         """Takes an operation back - the last one that can be, where none is named - and gives the undoing.
 
         What it hid is in sight again, what it made is not, and what it put aside is back where it was: a message that
-        waited to be observed waits again, unless what follows it was observed meanwhile. Raises NotUndoable.
+        waited to be observed waits again, unless what follows it was observed meanwhile; a pending block around it that
+        was made without it goes. Raises NotUndoable.
         """
 
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:

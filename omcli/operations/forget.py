@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from operator import attrgetter
 
 from omcli.memory.changes import Change, Erased, Recorded, Verb, tombstone_of, tombstone_to_be
-from omcli.memory.errors import BadUsage, UnknownId
+from omcli.memory.errors import BadUsage, StaleBatch, UnknownId
 from omcli.memory.folding import Scope
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Observation, handle
@@ -15,6 +15,9 @@ from omcli.memory.record import record, replace
 from omcli.memory.rows import json_line
 from omcli.memory.saying import says, wording
 from omcli.operations.clock import Clock
+
+_TRIES = 10
+"""How often it is looked for where others write rows meanwhile."""
 
 
 @record
@@ -61,6 +64,8 @@ class Forgotten:
     """What was observed ahead and was made of it, and may tell it yet."""
     sources: tuple[KeptMessage, ...] = ()
     """Messages that the rows came from, and that may tell it yet."""
+    seen: int = 0
+    """The place in the log of the last row that was looked at."""
     done: Recorded | None = None
     """The operation; None where nothing was done."""
     erased: Erased | None = None
@@ -75,29 +80,43 @@ class Forgotten:
 def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False, for_good: bool = False) -> Forgotten:
     """Puts rows and messages aside, in one operation, or with `for_good` deletes them; `dry_run` only finds them.
 
-    Raises UnknownId for an id that names nothing, or several things, and BadUsage where nothing is named.
+    What others write down of it meanwhile is looked for as well. Raises UnknownId for an id that names nothing, or
+    several things, BadUsage where nothing is named, and StaleBatch where others write without end.
     """
     found = _found(store, wanted)
     if dry_run:
         return found
-    if not found.is_empty:
-        change = Change(
-            verb=Verb.FORGET,
-            scope=Scope(session=wanted.session),
-            messages=tuple(kept.seq for kept in found.messages),
-            forgotten=tuple(row.id for row in found.rows),
-            along=tuple(row.id for row in found.along),
-            titles=found.titles,
-            digests=tuple(dict.fromkeys(each.digest for each in found.ahead)),
-        )
-        found = replace(found, done=store.change(change, now=clock.now(), for_good=for_good))
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            if not found.is_empty:
+                found = replace(found, done=_change(store, wanted, found, clock=clock, for_good=for_good))
+            break
+        except StaleBatch:
+            if not tries_left:
+                raise
+            found = _found(store, wanted)
     return replace(found, erased=store.erase((), now=clock.now())) if for_good else found
+
+
+def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for_good: bool) -> Recorded:
+    change = Change(
+        verb=Verb.FORGET,
+        scope=Scope(session=wanted.session),
+        messages=tuple(kept.seq for kept in found.messages),
+        forgotten=tuple(row.id for row in found.rows),
+        along=tuple(row.id for row in found.along),
+        titles=found.titles,
+        digests=tuple(dict.fromkeys(each.digest for each in found.ahead)),
+        seen=found.seen,
+    )
+    return store.change(change, now=clock.now(), for_good=for_good)
 
 
 def _found(store: Store, wanted: Wanted) -> Forgotten:
     if wanted.match is not None and not wording(wanted.match):
         raise BadUsage("`--match` is empty")
-    log = [logged.observation for logged in store.log(LogQuery(hidden=True))]
+    logged = tuple(store.log(LogQuery(hidden=True)))
+    log = [each.observation for each in logged]
     there = [*log, *store.put_aside()]
     if wanted.match is None:
         rows, messages = _named(store, wanted.ids, there)
@@ -120,6 +139,7 @@ def _found(store: Store, wanted: Wanted) -> Forgotten:
         ahead=ahead,
         telling_ahead=telling_ahead,
         sources=store.messages(cited - seqs),
+        seen=logged[-1].position if logged else 0,
     )
 
 

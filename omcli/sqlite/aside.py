@@ -98,7 +98,14 @@ def bring_back(connection: sqlite3.Connection, number: int, *, now: str) -> None
 
 
 def _bring_messages_back(connection: sqlite3.Connection, number: int) -> None:
+    """Messages wait again where they waited; what was observed ahead around them since, without them, goes."""
     columns = _columns(connection, "messages")
+    connection.execute(
+        "DELETE FROM blocks WHERE at >= (SELECT at FROM operations WHERE number = :number) AND EXISTS"
+        " (SELECT 1 FROM aside_messages AS m WHERE m.session = blocks.session"
+        " AND m.seq > blocks.after AND m.seq <= blocks.through AND m.put_by = :number AND NOT m.erased)",
+        {"number": number},
+    )
     connection.execute(
         f"INSERT INTO messages ({columns}) SELECT {columns} FROM aside_messages"
         " WHERE put_by = ? AND NOT erased ORDER BY seq",

@@ -17,7 +17,10 @@ from omcli.sqlite import lanes, messages, rows, sessions
 
 
 def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
-    """Keeps a block in place of those inside it. Raises StaleBatch where it is superfluous itself."""
+    """Keeps a block in place of those inside it.
+
+    Raises StaleBatch where it is superfluous itself, and where its messages are not all there, or others between them.
+    """
     batch = block.batch
     span = Span(block.begins, batch.through)
     cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
@@ -25,6 +28,7 @@ def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
     others = list(map(Span._make, pending))
     if is_superfluous(span, others, cursor):
         raise lanes.stale(batch)
+    messages.check_whole(connection, batch, session=session)
     held = [(session, other.after) for other in others if is_superfluous(other, [span], cursor)]
     connection.executemany("DELETE FROM blocks WHERE session = ? AND after = ?", held)
     columns: rows.Columns = {

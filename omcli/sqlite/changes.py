@@ -6,7 +6,7 @@ import sqlite3
 
 from omcli.memory.changes import Change, Recorded, Verb
 from omcli.memory.dates import minute
-from omcli.memory.errors import NotUndoable
+from omcli.memory.errors import NotUndoable, StaleBatch
 from omcli.memory.folding import Ending, Scope
 from omcli.sqlite import aside, erasing, observations, rows, sessions, tombstones
 
@@ -45,7 +45,9 @@ def note(
 
 
 def change(connection: sqlite3.Connection, change: Change, *, now: str, for_good: bool) -> Recorded:
-    """Takes rows and messages out of sight, or deletes them, and gives the operation."""
+    """Takes rows and messages out of sight, or deletes them, and gives the operation. Raises StaleBatch."""
+    if change.seen is not None and observations.have_come_since(connection, change.seen):
+        raise StaleBatch("rows were written down meanwhile", hint="nothing was changed; run it again")
     number = note(connection, change.verb, change.scope, now=now, figures=rows.compact_json(dict(change.figures)))
     for dropped in change.dropped:
         observations.drop(connection, dropped, now=now, hidden_by=number)
@@ -134,6 +136,12 @@ def _check_stands_alone(connection: sqlite3.Connection, number: int) -> None:
         raise NotUndoable(
             f"operation {later} has changed what operation {number} made", hint=f"undo {later} first: `om undo {later}`"
         )
+
+
+def is_over(connection: sqlite3.Connection, number: int) -> bool:
+    """Whether an operation was taken back, or made final."""
+    asked = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
+    return connection.execute(asked, (number,)).fetchone() is not None
 
 
 def recorded(connection: sqlite3.Connection, number: int) -> Recorded:

@@ -11,11 +11,20 @@ from omcli.sqlite import changes, observations, rows, sessions
 
 
 def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
-    """Writes a reflection down. Raises StaleBatch where a row it was made from has gone out of sight."""
+    """Writes a reflection down.
+
+    Raises StaleBatch where a row it was made from has gone out of sight, or what it is a part of cannot be taken back
+    any more: the part could never be.
+    """
     if not observations.in_sight(connection, folding.read):
         raise StaleBatch(
             "rows were replaced by another process while they were reflected on",
             hint="nothing was changed; run it again",
+        )
+    if folding.part_of is not None and changes.is_over(connection, folding.part_of):
+        raise StaleBatch(
+            f"operation {folding.part_of} was undone, or made final, before it came to its end",
+            hint="what it had not done yet is left as it was; run it again",
         )
     number = changes.note(
         connection,

@@ -106,6 +106,11 @@ def in_sight(connection: sqlite3.Connection, references: Iterable[str]) -> bool:
     return all(connection.execute(asked, _identity(row)).fetchone() for row in references)
 
 
+def have_come_since(connection: sqlite3.Connection, position: int) -> bool:
+    """Whether the log has rows behind this place."""
+    return connection.execute("SELECT 1 FROM observations WHERE position > ?", (position,)).fetchone() is not None
+
+
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     """The row with this id, hidden or not, with its place; None where it is not in the log."""
     return next(iter(_select(connection, f"WHERE {_OF_ID.replace('id', 'o.id')}", _identity(reference))), None)

@@ -34,7 +34,7 @@ def block(batch: Batch, *, name: int = 1) -> Block:
 
 def part(store: Store, after: int, through: int) -> Batch:
     """A batch as it was read when the cursor, or a block, ended there."""
-    messages = store.messages(range(after + 1, through + 1))
+    messages = tuple(kept for kept in store.messages(range(after + 1, through + 1)) if kept.session == "s")
     return Batch(session="s", after=after, through=through, messages=messages, cwd="/src/app")
 
 
@@ -226,6 +226,31 @@ def test_messages_that_are_put_aside_are_left_out_of_a_block(store: Store) -> No
         store.record(one.batch, [], outcome=Outcome.EMPTY, now=LATER)
     assert store.pending("s").messages == 4
     assert again.messages == 4
+
+
+def test_a_message_that_is_brought_back_waits_also_where_a_block_was_made_around_it(store: Store) -> None:
+    """S0.21: whoever made the block has not seen it; nobody would, if the block were written down."""
+    put(store, (0, 2))
+    done = store.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(4,)), now=LATER)
+    store.put_block(replace(block(part(store, 2, 5)), at=LATER))
+    store.undo(done.number, now=LATER)
+    assert ends(store) == [(0, 2)], "made before, of other messages"
+    batch = store.unobserved("s", max_tokens=30, ahead=True)
+    assert batch is not None
+    assert texts(batch.messages) == ["c", "d", "e"]
+
+
+def test_a_block_is_not_kept_where_a_message_of_it_went_or_came_back_while_it_was_made(store: Store) -> None:
+    made = block(part(store, 0, 3))
+    done = store.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER)
+    without = block(part(store, 0, 3))
+    with pytest.raises(StaleBatch):
+        store.put_block(made)
+    store.undo(done.number, now=LATER)
+    with pytest.raises(StaleBatch):
+        store.put_block(without)
+    store.put_block(made)
+    assert ends(store) == [(0, 3)]
 
 
 def test_what_a_block_says_of_messages_that_are_deleted_is_deleted_with_them(store: Store) -> None:

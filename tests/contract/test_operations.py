@@ -121,6 +121,16 @@ class TestPruning:
         store.undo(second.number, now=LATEST)
         assert texts(store) == []
 
+    def test_rows_that_were_not_looked_at_make_it_stale(self, store: Store) -> None:
+        some(store, 1, 2)
+        [first, last] = [logged.position for logged in store.log(LogQuery())]
+        for verb in (Verb.PRUNE, Verb.FORGET):
+            with pytest.raises(StaleBatch):
+                store.change(Change(verb=verb, forgotten=(row(1).id,), seen=first), now=LATER)
+        assert store.history() == ()
+        store.change(Change(verb=Verb.FORGET, forgotten=(row(1).id,), seen=last), now=LATER)
+        assert texts(store) == ["row 2"]
+
 
 class TestReflecting:
     """Reflections taken back."""
@@ -163,6 +173,25 @@ class TestReflecting:
         assert texts(store) == ["row 1", "row 2"]
         assert [each.verb for each in store.history()] == [Verb.UNDO, Verb.COMPACT]
         assert [each.undone_by for each in store.history()] == [None, store.history()[0].number]
+
+    def test_one_that_is_taken_back_while_it_goes_on_gets_no_more_parts(self, store: Store) -> None:
+        """S4.16: a part of it could not be taken back, as the whole is already."""
+        old = some(store, 1, 2)
+        whole = store.change(Change(verb=Verb.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER)
+        reflect(store, row(3, text="first"), old[0], part_of=whole.number)
+        store.undo(now=LATEST)
+        with pytest.raises(StaleBatch):
+            reflect(store, row(4, text="second"), old[1], part_of=whole.number)
+        assert texts(store) == ["row 1", "row 2"]
+
+    def test_nor_does_one_of_which_rows_were_deleted(self, store: Store) -> None:
+        old = some(store, 1, 2)
+        whole = store.change(Change(verb=Verb.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER)
+        reflect(store, row(3, text="first"), old[0], part_of=whole.number)
+        store.erase([prune(store, store.observation(row(3).id)).number], now=LATER)
+        with pytest.raises(StaleBatch):
+            reflect(store, row(4, text="second"), old[1], part_of=whole.number)
+        assert texts(store) == ["row 2"]
 
 
 class TestForgetting:

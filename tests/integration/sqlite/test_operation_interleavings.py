@@ -28,7 +28,7 @@ from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.integration.sqlite.watching import SetClock, happened_often
-from tests.material import COUNTER, said, session
+from tests.material import COUNTER, row, said, session
 
 SEEDS, GROUPS, STEPS, DEEPEST = 160, 4, 24, 3
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -203,3 +203,46 @@ def test_whatever_is_pruned_forgotten_and_undone_meanwhile_each_message_is_obser
             happened += acting.happened
     happened_often(happened, ["prune", "prune_messages", "forget", "undo", "reflect", "undo NotUndoable"], times=20)
     happened_often(happened, ["observe StaleBatch", "reflect StaleBatch"], times=2)
+
+
+class Interrupted(SetClock):
+    """While somebody asks for the time, something else happens, so many times."""
+
+    def __init__(self, meanwhile: Callable[[], object], *, times: int) -> None:
+        super().__init__()
+        self.meanwhile, self.times = meanwhile, times
+
+    def now(self) -> str:
+        if self.times:
+            self.times -= 1
+            self.meanwhile()
+        return super().now()
+
+
+def _waiting(folder: Path, words: str) -> SqliteStore:
+    store = SqliteStore.open(folder / "memory.db", wait=0)
+    store.append(session(), [said(words)], counter=COUNTER, now=SetClock().now())
+    return store
+
+
+def test_what_is_written_down_of_it_while_it_is_looked_for_is_forgotten_as_well(folder: Path) -> None:
+    """F25: the messages were found, then a batch of them was recorded, then they were put aside."""
+    with closing(_waiting(folder, "the harbour code is 4711")) as store:
+        workshop = Workshop(
+            open_store=lambda: store, counter=COUNTS, observer=Thinking(lambda: None), clock=SetClock(),
+            new_id=lambda: uuid7(0, 1), owner="another", wait=0,
+        )  # fmt: skip
+        clock = Interrupted(lambda: list(observe_session("s", workshop)), times=1)
+        found = forget(store, Wanted(match="harbour code"), clock=clock)
+        assert ([row.text for row in found.rows], len(found.messages)) == (["the harbour code is 4711"], 1)
+        assert list(store.log(LogQuery(hidden=True))) == []
+        assert [done.hidden for done in store.history()] == [1], "in one operation"
+
+
+def test_it_ends_where_others_write_without_end(folder: Path) -> None:
+    with closing(_waiting(folder, "the harbour code is 4711")) as store:
+        ids = count(1)
+        clock = Interrupted(lambda: store.add(row(next(ids))), times=1000)
+        with pytest.raises(StaleBatch):
+            forget(store, Wanted(match="harbour code"), clock=clock)
+        assert store.history() == (), "nothing has changed"
