@@ -15,7 +15,17 @@ from omcli.memory.backups import BackedUp, Backup, is_due
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.blocks import Block, Span, in_line, is_superfluous
 from omcli.memory.bookmark import Bookmark, Origin, TakenIn
-from omcli.memory.changes import Change, Erased, Recorded, Traces, Verb, tombstone, tombstone_of, tombstone_to_be
+from omcli.memory.changes import (
+    UNDONE,
+    Change,
+    Erased,
+    Recorded,
+    Traces,
+    Verb,
+    tombstone,
+    tombstone_of,
+    tombstone_to_be,
+)
 from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
 from omcli.memory.message import KeptMessage, Message, Role
@@ -909,7 +919,7 @@ def _taken_back(logged: Logged, gone: set[str], back: set[str], now: str) -> Log
     if row.id in back:
         row = replace(row, superseded_by=None, dropped_at=None, reason=None)
     if row.id in gone and row.is_visible:
-        row = replace(row, dropped_at=now, reason="undone")
+        row = replace(row, dropped_at=now, reason=UNDONE)
     return replace(logged, observation=row)
 
 

@@ -163,10 +163,10 @@ def _run(arguments: list[str]) -> int:
 
 def _prepare() -> None:
     """Makes signals and streams behave as those of other commands do."""
+    sys.excepthook = _internal_error  # first: Ctrl-C may come at once
     gc.set_threshold(_GARBAGE)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
     signal.signal(signal.SIGTERM, _terminate)
-    sys.excepthook = _internal_error
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -14,6 +14,9 @@ from omcli.memory.roles import Dropped
 _HALF = lazily("[\ud800-\udfff]")
 """Of a surrogate pair: stores have U+FFFD in its place."""
 
+UNDONE = "undone"
+"""Why a row is out of sight that an operation made which was taken back."""
+
 
 class Verb(StrEnum):
     """What was done."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from omcli.memory.bookmark import TakenIn
+from omcli.memory.changes import UNDONE
 from omcli.memory.daily_notes import Note, Notebook, section, session_of
 from omcli.memory.errors import OF_MATERIAL, OF_MODELS, OmError, Unusable
 from omcli.memory.folding import Ending, Scope
@@ -151,13 +152,13 @@ def lasting(session: str, store: Store) -> tuple[str, ...]:
     """What lasts of a session, in the words of its rows, at most `MOST_FACTS`: its items, then what says most.
 
     Whether a row is still in sight does not matter, for what is old is folded across sessions; one that another row of
-    the session took the place of gives way to that.
+    the session took the place of gives way to that, and one that was made and taken back is none.
     """
     kinds = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
     rows = [logged.observation for logged in store.log(LogQuery(session=session, kinds=kinds, hidden=True))]
     own = {row.id for row in rows}
     items = [logged.observation for logged in store.log(LogQuery(kinds=(Kind.ITEM,)))]
-    standing = [row for row in rows if row.superseded_by not in own]
+    standing = [row for row in rows if row.superseded_by not in own and row.reason != UNDONE]
     ranked = [standing[place] for place in most_telling(standing)]
     facts: dict[str, str] = {}
     for row in (*(item for item in items if own.intersection(item.supports)), *ranked):

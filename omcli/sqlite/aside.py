@@ -5,11 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from omcli.memory.changes import UNDONE
 from omcli.memory.observation import Observation
 from omcli.sqlite import observations, rows, sessions, tombstones
-
-UNDONE = "undone"
-"""Why a row is out of sight that an operation made which was taken back."""
 
 
 def put_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from omcli.memory.changes import Change, Recorded, Verb
+from omcli.memory.changes import UNDONE, Change, Recorded, Verb
 from omcli.memory.dates import minute
 from omcli.memory.errors import NotUndoable, StaleBatch
 from omcli.memory.folding import Ending, Scope
@@ -85,7 +85,7 @@ def undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Rec
     undone = _to_undo(connection, number)
     _check_stands_alone(connection, undone.number)
     undoing = note(connection, Verb.UNDO, undone.scope, now=now, figures=rows.compact_json({"undoes": undone.number}))
-    values = {"number": undone.number, "undoing": undoing, "now": now, "undone": aside.UNDONE}
+    values = {"number": undone.number, "undoing": undoing, "now": now, "undone": UNDONE}
     connection.execute(
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
     )

@@ -12,8 +12,9 @@ import pytest
 
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once
-from tests.e2e.reflecting import reply, told
+from tests.e2e.reflecting import kept, reply, told
 from tests.e2e.scripts import always, pending, rows, script
+from tests.material import row
 
 NOW = ("--now", "2026-03-10T12:00:00Z")
 UTC = {"TZ": "UTC"}
@@ -254,6 +255,21 @@ def test_where_a_reflection_fails_no_file_is_touched(om: Om) -> None:
     )
     assert "warning" in tolerant.stderr
     assert files(notes) == before
+
+
+def test_what_a_reflection_made_that_was_taken_back_is_not_told(om: Om) -> None:
+    """S4.16, S0.36: only what it was made of."""
+    notes = folder(om, d06=PAINT)
+    [note] = consolidated(om, notes)["notes"]
+    seen = [f"the {pier} pier was seen in the morning, and again late in the evening" for pier in ("east", "west")]
+    kept(om, *(row(number, text=text, session=note["session"]) for number, text in enumerate(seen)))
+    short = always(om, reply(told("two piers were seen", "o2", "o3"), keep=["o1"]))
+    om("reflect", "--session", note["session"], "--model", short.model, *NOW)
+    assert "two piers were seen" in [each["text"] for each in rows(om)]
+    om("undo", *NOW)
+    consolidated(om, notes, "--archive-after", "30")
+    assert b"the east pier" in files(notes)["MEMORY.md"]
+    assert b"two piers" not in files(notes)["MEMORY.md"]
 
 
 def test_a_note_in_which_nothing_is_worth_a_row_is_moved_without_a_word(om: Om) -> None:
