@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
@@ -22,10 +22,12 @@ PARTIAL = ".partial"
 """What the name of a copy ends with until it is whole."""
 _DEAF_MS = 100
 """Milliseconds that SQLite itself waits for a lock."""
+_PAUSE = 0.01
+"""Seconds between two tries."""
 
 
-def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.Connection:
-    """The store at `path`, made or brought up to date where needed. `sql` is the steps of the schema.
+def open_writable(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:
+    """The store at `path`, made or brought up to date where needed. `steps` are those of the schema.
 
     Raises CannotCreate, NewerStore, MigrationFailed, BadConfiguration, and SQLite's own errors.
     """
@@ -33,11 +35,11 @@ def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.C
     connection = _connect(path, "rw", wait=wait)
     try:
         # Before anything is set: a store that is not for us stays as it is.
-        check_version(connection, path=path, newest=len(sql))
+        check_version(connection, path=path, newest=len(steps))
         _use_wal(connection, wait=wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
-        migrate(connection, sql, path=path, back_up=lambda old: copy_beside(path, f"v{old}", wait=wait))
+        migrate(connection, steps, path=path, back_up=lambda old: copy_beside(path, f"v{old}", wait=wait))
         # Who writes waits in such steps (`transaction`): within one, SQLite hears no Ctrl-C.
         connection.execute(f"PRAGMA busy_timeout = {min(int(wait * 1000), _DEAF_MS)}")
     except BaseException:
@@ -46,18 +48,18 @@ def open_writable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.C
     return connection
 
 
-def open_temporary(*, sql: tuple[str, ...]) -> sqlite3.Connection:
+def open_temporary(*, steps: Sequence[Path]) -> sqlite3.Connection:
     """A store of this process alone, on disk where it does not fit into SQLite's cache.
 
     Its file has no name: the system takes the room back when the process ends, however it does.
     """
     connection = sqlite3.connect("", isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")
-    migrate(connection, sql, path=NOWHERE)
+    migrate(connection, steps, path=NOWHERE)
     return connection
 
 
-def open_readable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.Connection:
+def open_readable(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:
     """The store at `path` for reading; the file is never written to.
 
     Where there is none, an empty store in memory. A store of an older schema is copied into memory and brought up to
@@ -68,9 +70,9 @@ def open_readable(path: Path, *, wait: float, sql: tuple[str, ...]) -> sqlite3.C
     """
     connection = _connect_readable(path, wait=wait) if _is_there(path) else sqlite3.connect(":memory:")
     try:
-        if check_version(connection, path=path, newest=len(sql)) < len(sql):
+        if check_version(connection, path=path, newest=len(steps)) < len(steps):
             connection = _copied_into_memory(connection)
-            migrate(connection, sql, path=path)
+            migrate(connection, steps, path=path)
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()
@@ -114,14 +116,18 @@ def _use_wal(connection: sqlite3.Connection, *, wait: float) -> None:
 
     Where several set this at once on a new file, SQLite does not wait: of 320, in eights, 7 were told "locked" at once.
     """
-    deadline = time.monotonic() + wait
+    _insist(connection, "PRAGMA journal_mode = WAL", deadline=time.monotonic() + wait)
+
+
+def _insist(connection: sqlite3.Connection, statement: str, *, deadline: float) -> None:
+    """Runs a statement, again and again while others are in its way."""
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(statement)
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() > deadline:
                 raise
-            time.sleep(0.01)
+            time.sleep(_PAUSE)
         else:
             return
 
@@ -129,22 +135,14 @@ def _use_wal(connection: sqlite3.Connection, *, wait: float) -> None:
 def vacuum(connection: sqlite3.Connection, *, wait: float) -> None:
     """Gives what was deleted back to the disk, and leaves nothing of it in the file or in the log beside it."""
     deadline = time.monotonic() + wait
-    while True:
-        try:
-            connection.execute("VACUUM")
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        else:
-            break
+    _insist(connection, "VACUUM", deadline=deadline)
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # somebody reads what was there before
         if time.monotonic() > deadline:
             raise StoreLocked(
                 "what was deleted may still stand in the store's files: another process is reading them",
                 hint="run `om prune --hard` once it is done",
             )
-        time.sleep(0.01)
+        time.sleep(_PAUSE)
 
 
 def size(path: Path) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from omcli.memory.errors import BadConfiguration, MigrationFailed, NewerStore
@@ -22,9 +23,9 @@ _WHAT_IT_IS = """
 """In one statement: between two, another program may turn an empty file into a store."""
 
 
-def steps(folder: Path = MIGRATIONS) -> tuple[str, ...]:
-    """The SQL of every step, in order; the first makes version 1."""
-    return tuple(step.read_text(encoding="utf-8") for step in sorted(folder.glob("*.sql")))
+def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
+    """The files of all steps, in order; the first makes version 1. They are read when they are to be taken."""
+    return tuple(folder / name for name in sorted(os.listdir(folder)) if name.endswith(".sql"))  # noqa: PTH208
 
 
 def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) -> int:
@@ -45,7 +46,7 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
 
 
 def migrate(
-    connection: sqlite3.Connection, sql: tuple[str, ...], *, path: Path, back_up: Callable[[int], object] | None = None
+    connection: sqlite3.Connection, steps: Sequence[Path], *, path: Path, back_up: Callable[[int], object] | None = None
 ) -> None:
     """Runs the steps a store lacks, each with its version number in one transaction; none when it is current.
 
@@ -53,17 +54,17 @@ def migrate(
     old version before the first step of any other, when the write lock is held. Raises MigrationFailed where a step
     fails, NewerStore where somebody else has gone further meanwhile.
     """
-    while version(connection) != len(sql):
+    while version(connection) != len(steps):
         with writing(connection):
             # Read again under the lock: another process may have done the work while this one waited.
-            before = check_version(connection, path=path, newest=len(sql))
-            if before == len(sql):
+            before = check_version(connection, path=path, newest=len(steps))
+            if before == len(steps):
                 return
             if before and back_up:
                 back_up(before)
             back_up = None
-            for step in range(before, before + 1 if before else len(sql)):
-                _run(connection, sql[step], path=path, after=step + 1)
+            for step in range(before, before + 1 if before else len(steps)):
+                _run(connection, steps[step].read_text("utf-8"), path=path, after=step + 1)
 
 
 def version(connection: sqlite3.Connection) -> int:

@@ -92,14 +92,14 @@ class SqliteStore:
         """
         opened = open_readable if read_only else open_writable
         with explained(path, wait=wait, reading=read_only):
-            connection = opened(path, wait=wait, sql=steps(migrations))
+            connection = opened(path, wait=wait, steps=steps(migrations))
         return cls(connection, path=path, wait=wait, is_gone=is_gone)
 
     @classmethod
     def temporary(cls) -> Self:
         """A store that nobody else sees and that is gone when it is closed, or its process has ended."""
         with explained(NOWHERE, wait=0):
-            connection = open_temporary(sql=steps())
+            connection = open_temporary(steps=steps())
         return cls(connection, path=NOWHERE, wait=0, is_gone=owner.is_gone)
 
     def close(self) -> None:

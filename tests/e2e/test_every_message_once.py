@@ -265,7 +265,7 @@ def test_runs_that_find_an_old_store_at_once_all_work_on_the_new_one(om: Om) -> 
     """F29: one brings it up to date, the others wait."""
     om.db.parent.mkdir()
     with closing(sqlite3.connect(om.db)) as connection:
-        connection.executescript(f"{steps()[0]}\nPRAGMA user_version = 1;")
+        connection.executescript(f"{steps()[0].read_text('utf-8')}\nPRAGMA user_version = 1;")
     runs = [
         om.start("observe", "-q", om.write(f"{name}.jsonl", Talk(session=name).user(f"We decided on {name}.").text()))
         for name in "abcd"

@@ -44,7 +44,7 @@ BROKEN = "INSERT INTO step_log VALUES (3);\nINSERT INTO step_log VALUES (NULL);\
 def folder(place: Path, *more: str) -> Path:
     """A folder of steps: the real ones, and more."""
     place.mkdir()
-    for number, sql in enumerate((*steps(), *more), start=1):
+    for number, sql in enumerate((*(step.read_text("utf-8") for step in steps()), *more), start=1):
         (place / f"{number:04}_step.sql").write_text(sql, encoding="utf-8")
     (place / "README").write_text("no step", encoding="utf-8")
     return place
