@@ -84,7 +84,7 @@ def test_a_long_session_is_remembered_by_whichever_process_comes_next(om: Om) ->
     tokens = counter("o200k-approx").text
     assert len(story) > 120
     python(om, ENDED.replace("tide-table", "before"), [{"role": "user", "content": "Always ask before you delete."}])
-    cuts = [*range(8, len(story), 16), len(story)]
+    cuts = [*range(8, len(story), 24), len(story)]
     for step, cut in enumerate(cuts):
         by_om = step < len(cuts) // 2
         if by_om:
@@ -93,12 +93,13 @@ def test_a_long_session_is_remembered_by_whichever_process_comes_next(om: Om) ->
         else:
             python(om, INGEST, story[:cut], SETTINGS)
             python(om, TICK, None, SETTINGS)
-        assert kept(om) == cut, "all but the system message, and the one of the session before"
+        status = om("status", "--json").document
+        assert status["messages"] == cut, "all but the system message, and the one of the session before"
         found = om("context", "--session", SESSION, "--json", env=SETTINGS).document
         assert found["tokens"]["tail"] <= 700
         assert found["tokens"]["session"] <= 1200
         assert found["tokens"]["cross"] <= 300
-        assert found["pending"] == pending(om)
+        assert found["pending"] == status["pending"]
         assert tokens(om("context", "--session", SESSION, env=SETTINGS).stdout) <= 2200
     om("consolidate", "--session", SESSION, env=SETTINGS)
     items = [item["text"] for item in om("items", "--jsonl").lines]
