@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,10 @@ from tests.fake_provider import FakeModel
 # How long an example takes says more about the machine, where programs are killed and raced beside it.
 settings.register_profile("om", deadline=None)
 settings.load_profile("om")
+
+# Where the tests run in the background of a shell, Ctrl-C is ignored from birth, by the programs they start as well.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _CLEARED = ("OM_", "ANTHROPIC_", "OPENAI_", "CLAUDE", "XDG_")
 _CLEARED_NAMES = {

@@ -140,15 +140,15 @@ class TestTarget:
     @pytest.mark.parametrize("to", SHAPES)
     def test_it_is_never_exceeded(self, om: Om, to: str) -> None:
         """F50: in the printed form, by the counter it is stated in, down to nothing."""
-        talk = om.write("long.jsonl", long_talk("one", 200).text())
-        for target, name in ((0, "chars-4"), (40, "o200k-approx"), (300, "chars-4"), (2000, "o200k-approx")):
+        talk = om.write("long.jsonl", long_talk("one", 100).text())
+        for target, name in ((0, "chars-4"), (40, "o200k-approx"), (300, "chars-4")):
             run = om("compact", talk, "--target-tokens", str(target), "--to", to, "--counter", name, code=None)
             assert run.code in (0, 1)
             if run.code == 0:
                 assert 0 < counter(name).text(run.stdout) <= target
             else:
                 assert target < 300 or to == "json", "there is something to print"
-        assert "rule 49 of one" in om("compact", talk, "--to", to).stdout
+        assert "rule 24 of one" in om("compact", talk, "--to", to).stdout
 
     def test_it_is_reached_where_all_rows_that_are_left_can_be_printed(self, om: Om) -> None:
         """T56: a small memory fits; one of which rows have to stay word for word does not fit into too little."""
@@ -407,7 +407,7 @@ class TestMessages:
     def test_a_tail_never_begins_with_a_result(self, om: Om) -> None:
         """T57: whatever number of tokens is kept."""
         talk = om.write("t.jsonl", story().text())
-        for keep in (1, 10, 40, 80, 120, 200, 2500, 3000):
+        for keep in (1, 40, 120, 3000):
             for to in ("messages", "anthropic"):
                 tail = turns_of(om("compact", talk, "--to", to, "--keep-recent", str(keep)).stdout)[1:]
                 assert tail, "at least one message stays"

@@ -82,8 +82,6 @@ def watching(om: Om, *arguments: str | Path, env: dict[str, str] | None = None) 
             stderr=stderr,
             env=om.environment(env),
             cwd=om.folder,
-            # Where the tests run in the background of a shell, Ctrl-C is ignored from birth.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
         )
     try:
         yield Watcher(process=process, folder=folder)
