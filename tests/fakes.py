@@ -375,6 +375,9 @@ class MemoryStore:
         cwd = self._sessions[session].session.cwd
         batch = Batch(session=session, after=after, through=through, messages=there, cwd=cwd)
         observed, ids = block_text.read(block_text.written(block.observed, block.ids))
+        aside = [kept for done in self._done for kept in (*done.messages, *done.stubs)]
+        if any(_has(block, kept) for kept in aside):
+            observed = replace(observed, title=None)
         return replace(block, batch=batch, observed=observed, ids=ids)
 
     def _is_passed(self, block: Block) -> bool:

@@ -326,8 +326,9 @@ class Store(Protocol):
     def blocks(self, session: str) -> tuple[Block, ...]:
         """The pending blocks that can be written down one after another, oldest first (`blocks.in_line`).
 
-        The first begins at the cursor, each other where the one before ends. Messages that are gone are left out, and
-        so is what the cursor has passed; a block that cannot be read is as good as none.
+        The first begins at the cursor, each other where the one before ends. Messages that are gone are left out, with
+        the title, which may have come from them, and so is what the cursor has passed; a block that cannot be read is
+        as good as none.
         """
 
     def put_aside(self) -> tuple[Observation, ...]:

@@ -59,7 +59,10 @@ def find(connection: sqlite3.Connection, session: Session, *, number: int) -> It
     for span, place in in_line(readable, cursor):
         block = readable[span]
         there = messages.between(connection, session=number, after=place, through=span.through)
-        yield replace(block, batch=replace(block.batch, after=place, messages=there))
+        block = replace(block, batch=replace(block.batch, after=place, messages=there))
+        # Nobody knows which of the messages a title came from.
+        is_less = messages.are_aside(connection, session=number, after=span.after, through=span.through)
+        yield replace(block, observed=replace(block.observed, title=None)) if is_less else block
 
 
 def every(connection: sqlite3.Connection) -> Iterator[Block]:

@@ -79,7 +79,7 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes], *, now: str) -
         f" AND number IN ({whole})"
         f" AND (verb NOT IN {_REVERSIBLE} OR NOT"
         " (EXISTS (SELECT 1 FROM observations WHERE hidden_by = number)"
-        " OR EXISTS (SELECT 1 FROM aside_observations WHERE put_by = number)"
+        " OR EXISTS (SELECT 1 FROM aside_observations WHERE number IN (put_by, hidden_by))"
         " OR EXISTS (SELECT 1 FROM aside_messages WHERE put_by = number AND NOT erased)))",
         {"now": now, "which": rows.compact_json(sorted(operations))},
     )

@@ -182,6 +182,12 @@ def between(connection: sqlite3.Connection, *, session: int, after: int, through
     )
 
 
+def are_aside(connection: sqlite3.Connection, *, session: int, after: int, through: int) -> bool:
+    """Whether any of those is put aside."""
+    asked = "SELECT 1 FROM aside_messages WHERE session = ? AND seq > ? AND seq <= ? LIMIT 1"
+    return connection.execute(asked, (session, after, through)).fetchone() is not None
+
+
 def pending(connection: sqlite3.Connection, *, session: int, ahead: bool = False) -> Pending:
     """How much of a session follows its cursor; `ahead`: its last pending block."""
     cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)

@@ -228,6 +228,15 @@ def test_messages_that_are_put_aside_are_left_out_of_a_block(store: Store) -> No
     assert again.messages == 4
 
 
+def test_a_title_goes_with_a_message_that_is_put_aside(store: Store) -> None:
+    """F25: it may tell what was forgotten; and it comes back with that."""
+    put(store, (0, 3), (3, 5))
+    done = store.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER)
+    assert [one.observed.title for one in store.blocks("s")] == [None, "Tides"]
+    store.undo(done.number, now=LATER)
+    assert [one.observed.title for one in store.blocks("s")] == ["Tides", "Tides"]
+
+
 def test_a_message_that_is_brought_back_waits_also_where_a_block_was_made_around_it(store: Store) -> None:
     """S0.21: whoever made the block has not seen it; nobody would, if the block were written down."""
     put(store, (0, 2))

@@ -333,6 +333,18 @@ class TestForgetting:
 class TestErasing:
     """Deleting for good."""
 
+    def test_a_pruning_of_which_a_row_is_forgotten_meanwhile_can_be_taken_back_after_that(self, store: Store) -> None:
+        """S4.16: the other row of it was deleted; else the forgotten one would stay out of sight for ever."""
+        rows = some(store, 1, 2)
+        pruned = prune(store, *rows)
+        forgotten = forget(store, rows[0])
+        gone = Change(verb=Verb.PRUNE, scope=SCOPE, dropped=(Dropped(row=rows[1].id, reason="old"),))
+        store.change(gone, now=LATER, for_good=True)
+        store.undo(forgotten.number, now=LATEST)
+        assert texts(store) == []
+        store.undo(pruned.number, now=LATEST)
+        assert texts(store) == ["row 1"]
+
     def test_rows_go_on_to_cite_messages_that_were_deleted(self, store: Store) -> None:
         """T54: sources intact."""
         seqs = keep(store, "one", "two")

@@ -14,7 +14,10 @@ import pytest
 from omcli.memory.ports import Outcome
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
+from tests.e2e.background import wait_until
 from tests.e2e.killing import Killing
+from tests.e2e.reflecting import kept as kept_rows
+from tests.e2e.scripts import always
 from tests.e2e.test_prune import files
 from tests.material import COUNTER, NOW, row, said, session
 
@@ -119,3 +122,17 @@ def test_eight_at_once_prune_each_row_once(full: Path, new_om: Callable[[], Om])
     while om("undo", "-q", code=None).code == 0:
         pass
     assert contents(om) == before
+
+
+def test_a_compaction_that_is_undone_while_it_goes_on_leaves_nothing_that_cannot_be_undone(om: Om) -> None:
+    """S4.16: it folds in two parts; between them it is taken back."""
+    seen = [f"the {n}th buoy was seen in the morning, and again late in the evening of that day" for n in range(20, 40)]
+    kept_rows(om, *(row(number, text=text) for number, text in enumerate(seen)))
+    model = always(om, {"text": "echo", "sleep": 1.5})
+    small = {"OM_REFLECT_BATCH_TOKENS": "200"}
+    running = om.start("compact", "--session", "s", "--target-tokens", "100", "--model", model.model, env=small)
+    wait_until(lambda: om("undo", code=None).code == 0)
+    _, told = running.communicate(timeout=60)
+    assert (running.returncode, b"undone" in told) == (75, True)
+    assert sorted(each["text"] for each in om("log", "--jsonl").lines) == sorted(seen)
+    om("undo", code=65)
