@@ -82,8 +82,8 @@ def compact(
     many messages no observation covers; with --strict nothing is printed then, and the exit code is 75.
 
     What would be empty, or larger than what it replaces, is not printed, and the exit code is 1; `--to pi` and --json
-    say {"replace": false, "reason": …}. So they do, with exit code 0, where --best-effort is given and there is no
-    model, or no key.
+    say {"replace": false, "reason": …}. So they do where there is no model, or no key, or somebody else is at the
+    session (75); with --best-effort all of that ends with 0.
     """
     say(run, "observer", provider=observer, model=model, base_url=base_url)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
@@ -162,7 +162,7 @@ def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: in
         return
     try:
         _compact(job, wanted, chunk=chunk, most=most)
-    except OF_MODELS as error:
+    except (*OF_MODELS, TryAgain) as error:
         tell(job.run, error, is_tolerant=job.is_tolerant)
         job.refuse(error.slug)
         if not job.is_tolerant:

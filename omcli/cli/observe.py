@@ -21,7 +21,7 @@ from omcli.cli.model_options import (
     verified,
 )
 from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
-from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
+from omcli.memory.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
 from omcli.memory.record import replace
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ jq -c '.messages[]' chat.json | om observe --format openai -
 _BAD_INPUT: tuple[type[OmError], ...] = (BadInput, NoInput)
 _OF_ONE_INPUT = (*_BAD_INPUT, TryAgain, *OF_MODELS)
 """What does not keep the next input from being kept; after anything else the store would refuse that as well."""
+_TOLERATED = (*OF_MODELS, *ELSEWHERE)
+"""What `--best-effort` makes a warning of: the messages are kept, and wait."""
 
 
 @with_shared()
@@ -148,7 +150,7 @@ def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
     if not run.json and (report.error is None or report.sessions):
         run.talk.report(summary(report))
     if report.error is not None:
-        tell(run, report.error, about=report.path, is_tolerant=is_tolerant and isinstance(report.error, OF_MODELS))
+        tell(run, report.error, about=report.path, is_tolerant=is_tolerant and isinstance(report.error, _TOLERATED))
 
 
 def _finish(
@@ -165,7 +167,7 @@ def _finish(
     """
     failures = [report.error for report in reports if report.error is not None]
     if is_tolerant:
-        failures = [error for error in failures if not isinstance(error, OF_MODELS)]
+        failures = [error for error in failures if not isinstance(error, _TOLERATED)]
     taken = [report for report in reports if report.error is None or report.sessions]
     if run.json and (taken or not reports):
         run.output.document(document)

@@ -59,7 +59,8 @@ def prune(
     counted open tasks and problems as well; --max-tokens drops what reflections tell, then low rows, then medium ones,
     the oldest first, and never what is high, open or in force. Rows across sessions stay unless --cross names them.
 
-    `om undo` brings back what was pruned, until --hard deletes it. Of messages only those go that were observed.
+    `om undo` brings back what was pruned, until --hard deletes it. Of messages only those go that were observed, and
+    never what the agent said last in a session.
     """
     from omcli.memory.retention import Rules
 

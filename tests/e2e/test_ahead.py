@@ -216,6 +216,21 @@ def test_what_was_observed_ahead_is_deleted_for_good_with_its_block(om: Om, *, l
     assert (blocks(om), pending(om)) == ((0, 0), 1)
 
 
+def test_what_is_said_of_a_message_that_was_deleted_while_a_model_thought_is_not_kept(om: Om) -> None:
+    """F28, D6: it was shown the message; nothing of its reply is in the store's files."""
+    env = SMALL | {"OM_OBSERVE_PRECOMPUTE": "10"}
+    keep(om, Talk(session="s").user(f"The harbour opens with {CODE}; the pier is closed at night."), env)
+    model = always(om, {"text": answer(said(f"Told: {CODE}.", "m1")), **UNTIL})
+    ticking = om.start("tick", "--model", model.model, env=env)
+    wait_until(lambda: bool(model.asked))
+    om("forget", "--match", CODE, "--hard", "--yes")
+    model.answers()
+    told = ticking.communicate()[1].decode()
+    assert (ticking.returncode, "were forgotten" in told) == (75, True)
+    assert blocks(om) == (0, 0)
+    assert not [path for path in om.db.parent.glob(f"{om.db.name}*") if CODE.encode() in path.read_bytes()]
+
+
 def test_what_a_block_made_of_a_forgotten_row_is_told_of_and_goes_where_that_is_asked(om: Om) -> None:
     """D6: as a row in sight would."""
     texts = ["The gauge at pier 7 is to be read daily.", "It is to be read weekly instead."]

@@ -15,7 +15,8 @@ import pytest
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from tests.conftest import Om
-from tests.e2e.scripts import always, calls, pending, rows, said_by_model, script
+from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script
+from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 
 SHAPES = ["text", "markdown", "xml", "json", "messages", "anthropic", "pi"]
@@ -323,6 +324,25 @@ class TestModels:
             assert run.document["replace"] is False
             assert run.stderr.startswith("om: warning: ")
             assert om("compact", *where, *options, "--best-effort", stdin=story().text()).stdout == ""
+
+    @pytest.mark.parametrize("to", ["pi", "json", "text"])
+    def test_where_somebody_else_is_at_it_the_host_keeps_what_it_has(self, om: Om, to: str) -> None:
+        """S3.17, D4, T75: 75, and with --best-effort a warning; the worker goes on undisturbed."""
+        kept(om, story())
+        model = always(om, {"text": "echo", **UNTIL})
+        working = om.start("observe", "--model", model.model, om.write("t.jsonl", story().text()))
+        wait_until(lambda: bool(model.asked))
+        compacting = ("compact", "--session", SESSION, "--to", to, "--wait", "0")
+        for options, code, mark in (((), 75, "error"), (("--best-effort",), 0, "warning")):
+            run = om(*compacting, *options, code=code)
+            assert run.stderr.startswith(f"om: {mark}: process {working.pid} is at the observe lane")
+            if to == "text":
+                assert run.stdout == ""
+            else:
+                assert (run.document["replace"], run.document["reason"]) == (False, "lane-taken")
+        model.answers()
+        working.communicate()
+        assert (working.returncode, pending(om)) == (0, 0)
 
     def test_a_key_that_is_refused_is_no_bad_luck(self, om: Om) -> None:
         """S3.17: the endpoint says so when it is asked; nothing is asked twice."""

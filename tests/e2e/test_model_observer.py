@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Om
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script
+from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 from tests.replying import answer, said
 from tests.unit.memory.test_redaction import FAKES
@@ -424,6 +425,21 @@ def test_best_effort_is_a_warning_and_nothing_else(om: Om) -> None:
     assert om("tick", "--model", failing.model, "--best-effort", env={"OM_OBSERVE_TOKENS": "1"}).code == 0
     om("tick", "--model", failing.model, env={"OM_OBSERVE_TOKENS": "1"}, code=69)
     om("reflect", "--model", failing.model, "--best-effort")
+
+
+def test_somebody_else_at_the_session_is_a_warning_for_best_effort(om: Om) -> None:
+    """D4, T75: 75 without it; either way the messages are kept, and the other one goes on."""
+    model = always(om, {"text": "echo", **UNTIL})
+    working = om.start("observe", om.write("t.jsonl", tide_story().text()), "--model", model.model)
+    wait_until(lambda: bool(model.asked))
+    grown = om.write("t.jsonl", tide_story().user("And Husum?").text())
+    run = om("observe", grown, "--wait", "0", "--best-effort")
+    assert f"om: warning: {grown}: process {working.pid} is at the observe lane" in run.stderr
+    om("observe", grown, "--wait", "0", code=75)
+    assert pending(om) == 9
+    model.answers()
+    working.communicate()
+    assert working.returncode == 0
 
 
 def test_the_last_error_is_shown_until_it_works_again(om: Om) -> None:

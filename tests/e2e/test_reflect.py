@@ -494,7 +494,7 @@ def test_rows_that_a_reply_forgets_stay(om: Om) -> None:
 
 
 def test_old_rows_are_hidden_and_not_deleted(om: Om) -> None:
-    """F11, C8: of thirty days; with their messages."""
+    """F11, C8, C23: of thirty days; with their messages."""
     noticed(om, *CRANES)
     later = ("--now", "2026-03-12T09:00:00Z")
     model = reflecting(om, reply(told(FOLDED, "o1"), drop=[{"row": "o2", "reason": "trivial", "by": None}]))
