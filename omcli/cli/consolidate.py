@@ -122,10 +122,9 @@ def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
         if (failure.about, error.message) in told:
             continue
         told.add((failure.about, error.message))
-        if failure.is_of_a_transcript and not run.strict:
-            run.talk.warn(f"{f'{failure.about}: ' if failure.about else ''}{error.message}")
-        else:
-            tell(run, error, about=failure.about, is_tolerant=is_tolerant and isinstance(error, OF_MODELS))
+        is_small = failure.is_of_a_transcript and not run.strict
+        is_warning = is_small or (is_tolerant and isinstance(error, OF_MODELS))
+        tell(run, error, about=failure.about, is_tolerant=is_warning)
 
 
 def _report(run: Run, done: Consolidated, unchanged: int) -> None:

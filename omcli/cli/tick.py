@@ -87,7 +87,7 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
     when = run.wiring.due()
     due = list(tick.due(studio, when, sessions=sessions))
     if run.json:
-        run.output.document({"due": [_as_dict(found, check=True) for found in due]})
+        run.output.document({"due": [_due_as_dict(found) for found in due]})
     for found in due if not run.json else ():
         dues = {"observe": found.observe, "ahead": found.ahead, "reflect": found.reflect}
         lanes = [name for name, is_due in dues.items() if is_due]
@@ -212,27 +212,26 @@ def _document(done: Sequence[Ticked]) -> dict[str, object]:
         "observations": sum(len(ticked.rows) for ticked in done),
         "reflections": sum(len(ticked.reflection.rows) for ticked in done if ticked.reflection),
         "blocks": sum(len(ticked.blocks) for ticked in done),
-        "due": [_as_dict(ticked, check=False) for ticked in done],
+        "due": [as_dict(ticked) for ticked in done],
     }
 
 
-def _as_dict(ticked: Ticked, *, check: bool) -> dict[str, object]:
-    found: dict[str, object] = {
-        "session": ticked.session,
-        "observe": ticked.observe,
-        "ahead": ticked.ahead,
-        "reflect": ticked.reflect,
-    }
-    if check:
-        return found
-    from omcli.cli.reflect import as_dict
+def _due_as_dict(found: Ticked) -> dict[str, object]:
+    return {"session": found.session, "observe": found.observe, "ahead": found.ahead, "reflect": found.reflect}
 
-    if ticked.error is not None:
-        found["error"] = error_as_dict(ticked.error)
-    found["activated"] = ticked.activated
-    found["blocks"] = [{"messages": messages} for messages in ticked.blocks]
-    found["observations"] = [full_row(row) for row in ticked.rows]
-    found["reflections"] = [full_row(row) for row in ticked.reflection.rows] if ticked.reflection else []
-    if ticked.reflection:
-        found["reflection"] = as_dict(ticked.reflection)
-    return found
+
+def as_dict(ticked: Ticked) -> dict[str, object]:
+    """What was due of a session, and what came of it, as JSON output has it."""
+    from omcli.cli.reflect import as_dict as reflection_as_dict
+
+    error = {"error": error_as_dict(ticked.error)} if ticked.error else {}
+    reflection = {"reflection": reflection_as_dict(ticked.reflection)} if ticked.reflection else {}
+    return {
+        **_due_as_dict(ticked),
+        **error,
+        "activated": ticked.activated,
+        "blocks": [{"messages": messages} for messages in ticked.blocks],
+        "observations": [full_row(row) for row in ticked.rows],
+        "reflections": [full_row(row) for row in ticked.reflection.rows] if ticked.reflection else [],
+        **reflection,
+    }

@@ -197,21 +197,20 @@ class _Shown:
             raise Ended(decisive[0].exit_code)
 
     def _file(self, report: FileReport) -> None:
-        from omcli.cli.observe import summary
+        from omcli.cli.observe import file_as_dict, summary
 
         if report.error is not None:
             self._fail(report.error, about=report.path)
         elif self._run.json:
-            found = {"path": report.path, "format": report.format, "sessions": list(report.sessions)}
-            self._files.append({**found, "new_messages": report.new_messages, "pending": report.pending})
+            self._files.append(file_as_dict(report, ()))
         else:
             self._run.talk.report(summary(report))
 
     def _tick(self, ticked: Ticked) -> None:
-        from omcli.cli.tick import report
+        from omcli.cli.tick import as_dict, report
 
         if self._run.json:
-            self._sessions.append({"session": ticked.session, "rows": [full_row(row) for row in ticked.made]})
+            self._sessions.append(as_dict(ticked))
         elif self._jsonl:
             for row in ticked.made:
                 self._run.output.json_line(full_row(row))

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from omcli.formats.table import NAMES, named
 
-_ENDINGS = (".jsonl", ".json")
-"""How the names of transcripts in a folder end; what is named itself may be called anything."""
+TRANSCRIPTS = (".jsonl", ".ndjson")
+"""How names of files end that are transcripts, or should be."""
+_IN_FOLDERS = (*TRANSCRIPTS, ".json")
+"""How the names end that count in a folder; what is named itself may be called anything."""
 
 
 def kept_by_agents(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -32,4 +34,4 @@ def within(place: Path) -> Iterator[Path]:
         return
     for folder, folders, files in os.walk(place):
         folders.sort()
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith(_ENDINGS))
+        yield from (Path(folder, name) for name in sorted(files) if name.endswith(_IN_FOLDERS))

@@ -10,7 +10,7 @@ from omcli.memory.tier import Tier
 
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
 UNLIMITED = 1_000_000_000
-"""The budget of a tier without a limit: more tokens there never are."""
+"""Where there is no limit: more tokens than any tier, session or batch ever has."""
 
 _SMALL = 4096
 # What was observed says more per token than what was said: up to `_SMALL` tokens the session tier comes first, and raw

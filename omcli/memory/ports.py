@@ -213,12 +213,8 @@ class StoreStatus:
     """Of the pending messages, those that were observed ahead."""
 
 
-class Store(Protocol):
-    """Messages and rows, kept for good. Every method is one transaction; none is open between two calls.
-
-    Text comes back as it was given, but for halves of surrogate pairs: they are no Unicode and become U+FFFD. What
-    writes raises StoreLocked and InputOutput.
-    """
+class Intake(Protocol):
+    """Taking in: messages, each once, and how far files were read."""
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
@@ -254,6 +250,10 @@ class Store(Protocol):
 
     def taken_in(self) -> tuple[TakenIn, ...]:
         """Every file that there are bookmarks of, by path."""
+
+
+class Observing(Protocol):
+    """Observing: what waits, in batches, what came of them, and what was observed ahead."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
         """How much of a session no observation covers yet; `ahead`: and no pending block has."""
@@ -331,11 +331,12 @@ class Store(Protocol):
         as good as none.
         """
 
-    def put_aside(self) -> tuple[Observation, ...]:
-        """The rows that were forgotten and are not deleted, in the log's order; without what they are linked to."""
-
     def every_block(self) -> tuple[Block, ...]:
         """The pending blocks of all sessions, also those behind a gap, each as it was put but for its messages."""
+
+
+class Reflecting(Protocol):
+    """Reflecting: rows folded into fewer ones, and what was tried in vain."""
 
     def fold(self, folding: Folding, *, now: str) -> None:
         """Writes a reflection down, with all it makes and hides, or nothing of it.
@@ -351,6 +352,10 @@ class Store(Protocol):
     def support(self, observation: str) -> int:
         """How many rows were made of the row with this id."""
 
+
+class Copies(Protocol):
+    """Copies of the store beside it."""
+
     def snapshot(self, *, now: str) -> str:
         """Copies the whole store to a file of its own and tells its name. Raises CannotCreate, InputOutput."""
 
@@ -362,6 +367,10 @@ class Store(Protocol):
 
     def wants_backup(self, *, now: str) -> bool:
         """Whether `back_up` would make a copy."""
+
+
+class Operations(Protocol):
+    """What is done in one piece, taken back or made final; and what became of rows by it."""
 
     def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
         """Takes rows and messages out of sight, all of it or nothing, and gives the operation as it was written down.
@@ -392,11 +401,18 @@ class Store(Protocol):
         A pending block that has one of the messages goes with them: the others are observed again.
         """
 
+    def put_aside(self) -> tuple[Observation, ...]:
+        """The rows that were forgotten and are not deleted, in the log's order; without what they are linked to."""
+
     def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         """For each row whether what it says was forgotten: the store passes it over when it is to be kept."""
 
     def traces(self, observation: str) -> Traces:
         """What became of the row with this id, and how it came to be."""
+
+
+class Contents(Protocol):
+    """What is kept: messages, rows and sessions, to be read; and rows that come from no batch."""
 
     def outline(self, session: str) -> tuple[Outlined, ...]:
         """The messages of a session without what they say, in order."""
@@ -446,6 +462,10 @@ class Store(Protocol):
     def stored_texts(self) -> Iterator[Message | Observation]:
         """Every message and every visible row, for counting them anew with another counter."""
 
+
+class Leases(Protocol):
+    """Who is at a lane of a session."""
+
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
         """Takes the lease on a lane, or extends it for its owner. Raises LaneTaken while another holds it.
 
@@ -455,6 +475,14 @@ class Store(Protocol):
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
         """Gives the lease back; does nothing where somebody else holds it."""
+
+
+class Store(Intake, Observing, Reflecting, Operations, Contents, Copies, Leases, Protocol):
+    """Messages and rows, kept for good. Every method is one transaction; none is open between two calls.
+
+    Text comes back as it was given, but for halves of surrogate pairs: they are no Unicode and become U+FFFD. What
+    writes raises StoreLocked and InputOutput. Who needs only a part of it asks for one of the roles above.
+    """
 
 
 class TokenCounter(Protocol):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from omcli.memory.blocks import Block, activated
+from omcli.memory.budget import UNLIMITED
 from omcli.memory.counting import message_tokens
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Batch
 from omcli.memory.record import replace
 from omcli.operations.drafts import remembered, rows_of
 from omcli.operations.workshop import Workshop
-
-ALL = 1_000_000_000
-"""More tokens than any session has."""
 
 
 class Waits(NamedTuple):
@@ -34,7 +32,7 @@ def waiting(session_id: str, workshop: Workshop, *, ahead: bool = False) -> Wait
     if set(pending.tokens) <= {counter.name}:
         tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
     else:
-        batch = workshop.store.unobserved(session_id, max_tokens=ALL, ahead=ahead)
+        batch = workshop.store.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
         messages = batch.messages if batch else ()
         offered = batch.deferred_through if batch else 0
         tokens = sum(message_tokens(kept, counter) for kept in messages)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
+from omcli.memory.budget import UNLIMITED
 from omcli.memory.changes import Change, Verb
 from omcli.memory.context_pack import ContextPack
 from omcli.memory.counting import message_tokens, row_tokens
@@ -32,8 +33,6 @@ _TRIES = 2
 """How often a batch is shown to a model that fails."""
 _WORTH_IT = 0.9
 """What a fold may leave of what it read, at most, for another one to be tried."""
-_ALL = 1 << 62
-"""More tokens than any session has."""
 
 
 class Refusal(StrEnum):
@@ -365,4 +364,4 @@ def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
     stored = store.said_tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())
-    return sum(message_tokens(kept, counter) for kept in store.tail(session_id, max_tokens=_ALL))
+    return sum(message_tokens(kept, counter) for kept in store.tail(session_id, max_tokens=UNLIMITED))

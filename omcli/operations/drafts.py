@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch, Replacement, Store
+from omcli.memory.ports import Batch, Operations, Replacement
 from omcli.memory.record import replace
 from omcli.operations.workshop import Workshop
 
@@ -51,7 +51,7 @@ def as_row(
 
 
 def remembered(
-    drafts: Sequence[Draft], rows: Sequence[Observation], store: Store
+    drafts: Sequence[Draft], rows: Sequence[Observation], store: Operations
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
     """Drafts and the rows that they become, without those that say what was forgotten."""
     gone = {row.id for row, is_gone in zip(rows, store.are_forgotten(rows), strict=True) if is_gone}

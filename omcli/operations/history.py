@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omcli.memory.changes import Recorded
-from omcli.memory.ports import Store
+from omcli.memory.ports import Operations
 from omcli.memory.record import record
 from omcli.operations.clock import Clock
 
@@ -17,7 +17,7 @@ class Undone:
     by: Recorded
 
 
-def undo(store: Store, number: int | None, *, clock: Clock) -> Undone:
+def undo(store: Operations, number: int | None, *, clock: Clock) -> Undone:
     """Takes an operation back, the last one that can be where none is named. Raises NotUndoable."""
     before = {done.number: done for done in store.history()}
     by = store.undo(number, now=clock.now())

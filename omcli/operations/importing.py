@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from omcli.memory.budget import UNLIMITED
 from omcli.memory.dates import instant, minute
 from omcli.memory.errors import BadInput, OmError, UnknownId
 from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread
@@ -18,9 +19,6 @@ from omcli.memory.redaction import redact
 from omcli.memory.text import clean
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
-
-_ALL = 1 << 62
-"""More tokens than a session has."""
 
 
 @record
@@ -242,7 +240,7 @@ class _Place:
         self.now = workshop.clock.now()
         found = self._store.session(session) if session is not None else None
         self.project = found.project if found else None
-        self._batch = self._store.unobserved(session, max_tokens=_ALL) if session is not None else None
+        self._batch = self._store.unobserved(session, max_tokens=UNLIMITED) if session is not None else None
         self._keys = {kept.key: kept for kept in self._batch.messages} if self._batch else {}
         covered = self._store.covered(session) if session is not None else ()
         self._begin = covered[-1].end if covered else 0

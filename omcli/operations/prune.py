@@ -9,7 +9,7 @@ from omcli.memory.changes import Change, Erased, Recorded, Verb
 from omcli.memory.counting import row_tokens
 from omcli.memory.folding import Scope
 from omcli.memory.observation import Observation
-from omcli.memory.ports import LogQuery, SessionSummary, Store, TokenCounter
+from omcli.memory.ports import LogQuery, Operations, SessionSummary, Store, TokenCounter
 from omcli.memory.record import field, fields_of, record, replace
 from omcli.memory.retention import Pool, Rules, is_across, messages_to_go, rows_to_go
 from omcli.memory.roles import Dropped
@@ -57,7 +57,7 @@ def prune(
     return replace(found, erased=store.erase((), now=clock.now())) if for_good else found
 
 
-def _change(store: Store, rules: Rules, found: Pruned, *, clock: Clock, for_good: bool) -> Recorded:
+def _change(store: Operations, rules: Rules, found: Pruned, *, clock: Clock, for_good: bool) -> Recorded:
     change = Change(
         verb=Verb.PRUNE,
         scope=Scope(session=rules.session),
@@ -68,12 +68,12 @@ def _change(store: Store, rules: Rules, found: Pruned, *, clock: Clock, for_good
     return store.change(change, now=clock.now(), for_good=for_good)
 
 
-def erase(store: Store, *, clock: Clock) -> Erased:
+def erase(store: Operations, *, clock: Clock) -> Erased:
     """Deletes for good all that prunings and forgettings took out of sight, and gives the room back to the disk."""
     return store.erase([done.number for done in waiting(store)], now=clock.now())
 
 
-def waiting(store: Store) -> tuple[Recorded, ...]:
+def waiting(store: Operations) -> tuple[Recorded, ...]:
     """The prunings and forgettings that can be taken back yet, newest first."""
     return tuple(done for done in store.history() if done.verb in (Verb.PRUNE, Verb.FORGET) and done.can_be_undone)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omcli.memory.budget import UNLIMITED
 from omcli.memory.message import Image, KeptMessage, Role
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Batch, LogQuery, Store, TokenCounter
@@ -18,7 +19,6 @@ _ROWS = 600
 """The newest rows of a session among which some are chosen to be shown."""
 _ROOM = 2_000
 """Tokens of those that are."""
-_ENDLESS = 1 << 62
 _CHARS_PER_TOKEN = 4
 _BESIDE = 30
 """Tokens at most that stand on a line beside what was said: the label, the time, who says it."""
@@ -60,7 +60,7 @@ def showing(
 def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> Shown:
     if batch is None:
         return Shown(content=(), labels={}, new=frozenset(), utc_offset=None, tokens=0, minutes={})
-    room = _ENDLESS if tokens is None else tokens + _BESIDE * (len(batch.messages) + 2)
+    room = UNLIMITED if tokens is None else tokens + _BESIDE * (len(batch.messages) + 2)
     return show(batch, limits=Limits(transcript=room), counter=counter, pictures=_unseen)
 
 

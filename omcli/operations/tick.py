@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from omcli.memory.blocks import Ahead
-from omcli.memory.budget import reaches
+from omcli.memory.budget import UNLIMITED, reaches
 from omcli.memory.errors import OF_ONE_SESSION, OmError
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.memory.record import record, replace
 from omcli.operations import reflect
-from omcli.operations.activation import ALL, Waits, waiting
+from omcli.operations.activation import Waits, waiting
 from omcli.operations.observe_session import Step, activate, observe_ahead, observe_session
 from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.workshop import Workshop
@@ -153,7 +153,7 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
         return False
     if when.trigger is Trigger.TOKENS:
         return _are_enough(waiting(session_id, workshop), when)
-    batch = workshop.store.unobserved(session_id, max_tokens=ALL)
+    batch = workshop.store.unobserved(session_id, max_tokens=UNLIMITED)
     if batch is None or batch.deferred_through >= batch.through:
         return False
     if when.trigger is Trigger.TOOL:
@@ -175,4 +175,4 @@ def _step(session_id: str, workshop: Workshop, when: Due) -> int | None:
         return None
     waits, left = waiting(session_id, workshop), waiting(session_id, workshop, ahead=True)
     is_due = when.ahead.is_due(waiting=waits.tokens, fresh=left.fresh, messages=left.messages, blocks=left.blocks)
-    return (when.ahead.step(waits.tokens) or ALL) if is_due and not _are_enough(waits, when) else None
+    return (when.ahead.step(waits.tokens) or UNLIMITED) if is_due and not _are_enough(waits, when) else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from omcli.schedules import files
 from omcli.schedules.job import Daily, Job, When, mark
-from omcli.schedules.programs import answer, said_yes
+from omcli.schedules.programs import answer, first_complaint
 from omcli.schedules.schedule import Done, Part, Step
 
 
@@ -44,7 +44,7 @@ class Launchd:
         if all(change.step is Step.KEEP for change in done.changes) and _is_loaded(job.name):
             return done
         _unload(job.name)
-        said = said_yes(load)
+        said = first_complaint(load)
         return done if said is None else Done(changes=done.changes, said=said, left=(shlex.join(load),))
 
     def remove(self, name: str, *, dry_run: bool = False) -> Done:

@@ -45,7 +45,7 @@ def answer(*words: str, given: bytes = b"") -> Answer | None:
     return Answer(code=process.returncode, output=process.stdout, complaint=said[0].strip() if said else "")
 
 
-def said_yes(*commands: tuple[str, ...]) -> str | None:
+def first_complaint(*commands: tuple[str, ...]) -> str | None:
     """Runs one command after another up to the first one that fails, and gives what that said; None if none did."""
     for command in commands:
         found = answer(*command)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from omcli.schedules import files
 from omcli.schedules.job import FINE, Daily, Job, When, mark
-from omcli.schedules.programs import said_yes
+from omcli.schedules.programs import first_complaint
 from omcli.schedules.schedule import Done, Part, Step
 
 _HOUR = 60
@@ -42,7 +42,7 @@ class Systemd:
         if dry_run or not ours:
             return Done(changes=ours)
         commands: list[tuple[str, ...]] = [("daemon-reload",)]
-        if said_yes(("systemctl", "--user", "disable", "--now", timer.name)) is not None:
+        if first_complaint(("systemctl", "--user", "disable", "--now", timer.name)) is not None:
             commands.insert(0, ("stop", timer.name))
         files.take((service, timer), mark(name), dry_run=False)
         wanted = self._units / "timers.target.wants" / timer.name
@@ -107,5 +107,5 @@ def _time(when: When) -> str:
 def _told(done: Done, *commands: tuple[str, ...]) -> Done:
     """The same, with what is left to be typed where systemd does not answer."""
     words = [("systemctl", "--user", *command) for command in commands]
-    said = said_yes(*words)
+    said = first_complaint(*words)
     return done if said is None else Done(changes=done.changes, said=said, left=tuple(map(" ".join, words)))

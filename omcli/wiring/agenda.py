@@ -15,7 +15,7 @@ from omcli.notes.folder import NotesFolder
 from omcli.operations.consolidate import Agenda, Source
 from omcli.operations.daily_notes import Archiving
 from omcli.operations.observe import Input
-from omcli.wiring import inputs
+from omcli.wiring import readings
 from omcli.wiring.places import Places, looked_through
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def _rules(rules: Rules, session: str | None) -> Rules:
 def _notebook(folder: Path) -> NotesFolder:
     from omcli.memory.daily_notes import FORMAT
 
-    return NotesFolder(folder, terms=partial(inputs.terms, FORMAT), stamp=inputs.stamp, settled=inputs.settled_stamp)
+    return NotesFolder(
+        folder, terms=partial(readings.terms, FORMAT), stamp=readings.stamp, settled=readings.settled_stamp
+    )
 
 
 def _before(wiring: Wiring, age: float | None) -> str | None:

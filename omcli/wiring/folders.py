@@ -8,12 +8,12 @@ import stat
 from collections.abc import Iterable, Iterator
 from fnmatch import translate
 
+from omcli.formats.places import TRANSCRIPTS
 from omcli.memory.errors import NoInput, OmError
 from omcli.operations.pace import Stamp
 from omcli.operations.watch import Looked
 
-_TRANSCRIPTS = (".jsonl", ".ndjson")
-_USUAL = ("*.jsonl", "*.ndjson", "*.json", "*.txt", "*.md")
+_USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
 """Of these the others may be transcripts: a reader decides, and says nothing where one is none."""
 
 
@@ -40,7 +40,7 @@ class Folders:
 
     def is_guess(self, path: str) -> bool:
         """Whether a file was named by nobody, and may well be no transcript."""
-        return self._is_guessing and not path.endswith(_TRANSCRIPTS) and path not in self._paths
+        return self._is_guessing and not path.endswith(TRANSCRIPTS) and path not in self._paths
 
     def is_there(self, path: str) -> bool:
         """Whether there is something by this name."""

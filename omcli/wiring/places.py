@@ -11,7 +11,7 @@ from omcli.formats.places import kept_by_agents, within
 from omcli.formats.table import NAMES
 from omcli.memory.bookmark import Origin, TakenIn
 from omcli.memory.record import record
-from omcli.wiring.inputs import asked, stamp, terms
+from omcli.wiring.readings import asked, stamp, terms
 
 
 @record

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from omcli.memory.errors import BadConfiguration
 from omcli.schedules.job import Job, When, check
+from omcli.workers.log import state_folder
 
 if TYPE_CHECKING:
     from omcli.settings.resolve import Files
@@ -31,8 +32,6 @@ def job(name: str, when: When, settings: Settings, files: Files) -> Job:
     What flags and variables say is passed on, except where it may be a secret; what files say is read again. Raises
     BadUsage for names of files that no schedule can hold.
     """
-    from platformdirs import user_state_path
-
     from omcli.settings.resolve import user_file
 
     made = Job(
@@ -40,7 +39,7 @@ def job(name: str, when: When, settings: Settings, files: Files) -> Job:
         command=(*this_om(), name, *_flags(settings, files), *(("-q",) if name == "tick" else ())),
         when=when,
         keys=user_file(os.environ).parent.absolute() / "env",
-        logs=user_state_path("om", appauthor=False),
+        logs=state_folder(os.environ),
     )
     check(made)
     return made

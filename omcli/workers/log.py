@@ -39,15 +39,20 @@ class Ran:
     """It is no longer there, and has not said how it ended."""
 
 
-def log_file(environment: Mapping[str, str]) -> Path:
-    """Where workers write what they say: `background.log` in the user's state folder for `om`."""
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """The user's folder for what `om` says while nobody looks."""
     if sys.platform == "linux" and "ANDROID_ROOT" not in environment:
         # What platformdirs comes to as well, but that takes 3 ms of a caller that is not to wait.
         folder = environment.get("XDG_STATE_HOME", "").strip() or os.path.expanduser("~/.local/state")  # noqa: PTH111
-        return Path(folder, "om", "background.log")
+        return Path(folder, "om")
     from platformdirs import user_state_path  # noqa: PLC0415
 
-    return user_state_path("om", appauthor=False) / "background.log"
+    return user_state_path("om", appauthor=False)
+
+
+def log_file(environment: Mapping[str, str]) -> Path:
+    """Where workers write what they say."""
+    return state_folder(environment) / "background.log"
 
 
 def opened(log: Path) -> int:

@@ -130,6 +130,16 @@ def test_a_file_that_has_grown_is_read_on_and_one_that_was_taken_in_elsewhere_is
     assert om("consolidate", "--json", *NOW).document["files"] == []
 
 
+def test_of_a_folder_files_count_that_are_called_like_transcripts(om: Om) -> None:
+    """A file that is named itself may be called anything."""
+    place = om.folder / "place"
+    place.mkdir()
+    for name in ("a.jsonl", "b.ndjson", "c.json", "d.txt", "e"):
+        (place / name).write_text(Talk(session=name).user(f"We decided on {name}.").text(), encoding="utf-8")
+    done = om("consolidate", "--json", "--place", place, "--place", place / "e", *NOW).document
+    assert [Path(file["path"]).name for file in done["files"]] == ["a.jsonl", "b.ndjson", "c.json", "e"]
+
+
 def test_a_file_is_told_from_a_changed_one_by_its_size_and_its_time(om: Om) -> None:
     """Unchanged files cost a look: one whose bytes changed behind the same size, time and place is not read."""
     place = om.folder / "place"

@@ -190,7 +190,7 @@ def test_show_prints_a_row_and_the_messages_it_came_from(told: Om) -> None:
         assert "2026-02-10 09:06 · user" in shown
         assert decision["id"] in shown
     document = told("show", decision["id"][-8:], "--json").document
-    assert document["observation"] == decision | {"coverage": "none"}
+    assert document["observation"] == decision | {"coverage": "none", "state": "in sight"}
     (message,) = document["messages"]
     assert message["role"] == "user"
     assert message["id"] in decision["message_ids"]

@@ -145,7 +145,7 @@ def test_the_document_of_one_look(om: Om) -> None:
     (report,) = run.document["files"]
     assert (report["path"], report["sessions"], report["new_messages"]) == (str(file), ["a"], 8)
     (session,) = run.document["sessions"]
-    assert [row["id"] for row in session["rows"]] == [row["id"] for row in rows(om)]
+    assert [row["id"] for row in session["observations"]] == [row["id"] for row in rows(om)]
     assert om("watch", "--once", "--json", folder).document == {"schema": 1, "followed": 1, "files": [], "sessions": []}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sqlite3
 import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.errors import LaneTaken, StaleBatch
-from omcli.memory.observation import Draft, Type
 from omcli.memory.ports import Batch, Incoming, Lane
 from omcli.memory.roles import Observed
 from omcli.operations.clock import Clock
@@ -27,19 +25,11 @@ from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.integration.sqlite.running import start
-from tests.integration.sqlite.watching import SetClock, Watcher
+from tests.integration.sqlite.watching import SetClock, Watcher, word_for_word
 from tests.material import COUNTER, NOW, said, session
 
 SEEDS, STEPS, DEEPEST = 400, 25, 4
 PARALLEL_SEEDS = 200
-# Hundreds of stores are opened and closed; on a disk each close is synchronised, which takes 20 times as long.
-IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as name:
-        yield Path(name)
 
 
 @dataclass(slots=True)
@@ -50,10 +40,7 @@ class ThinkingObserver:
 
     def observe(self, batch: Batch) -> Observed:
         self.meanwhile()
-        drafts = tuple(
-            Draft(text=kept.message.text, type=Type.FACT, importance=5, sources=(kept.seq,)) for kept in batch.messages
-        )
-        return Observed(drafts=drafts)
+        return word_for_word(batch)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -40,14 +39,7 @@ from tests.material import COUNTER, said, session
 SEEDS, GROUPS, STEPS, DEEPEST = 160, 4, 24, 3
 LONGEST_LIFE = 14
 """Calls of the store after which somebody dies, at most."""
-IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 COUNTS = counter("chars-4")
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as name:
-        yield Path(name)
 
 
 class Died(BaseException):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -27,18 +26,11 @@ from omcli.operations.workshop import Workshop
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
-from tests.integration.sqlite.watching import SetClock, happened_often
+from tests.integration.sqlite.watching import SetClock, happened_often, word_for_word
 from tests.material import COUNTER, row, said, session
 
 SEEDS, GROUPS, STEPS, DEEPEST = 160, 4, 24, 3
-IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 COUNTS = counter("chars-4")
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as name:
-        yield Path(name)
 
 
 @dataclass(slots=True)
@@ -49,10 +41,7 @@ class Thinking:
 
     def observe(self, batch: Batch) -> Observed:
         self.meanwhile()
-        drafts = tuple(
-            Draft(text=kept.message.text, type=Type.FACT, importance=5, sources=(kept.seq,)) for kept in batch.messages
-        )
-        return Observed(drafts=drafts)
+        return word_for_word(batch)
 
     def reflect(self, material: Material) -> Reflected:
         self.meanwhile()

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from omcli.memory.observation import Draft, Type
+from omcli.memory.ports import Batch
+from omcli.memory.roles import Observed
 from omcli.operations.clock import Clock
 
 _BATCHES = """
@@ -34,6 +37,14 @@ class SetClock(Clock):
 
     def _moment(self) -> datetime:
         return self.moment
+
+
+def word_for_word(batch: Batch) -> Observed:
+    """Each message as a row."""
+    facts = (
+        Draft(text=kept.message.text, type=Type.FACT, importance=5, sources=(kept.seq,)) for kept in batch.messages
+    )
+    return Observed(drafts=tuple(facts))
 
 
 class Watcher:
