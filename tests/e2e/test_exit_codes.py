@@ -268,7 +268,7 @@ def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
         time.sleep(0.05)
     time.sleep(0.2)
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (code, b"")
     assert b"Traceback" not in stderr
     run = om("observe", "--json", stdin=talk.text())

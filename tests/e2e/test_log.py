@@ -100,7 +100,7 @@ def test_a_session_or_project_that_is_unknown_is_said_so(told: Om, follow: list[
         assert process.stderr is not None
         assert process.stderr.readline().decode() == note
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def test_a_known_session_or_project_without_matching_rows_is_no_news(told: Om) -> None:
@@ -164,7 +164,7 @@ def test_follow_goes_on_with_rows_as_they_are_written(told: Om) -> None:
         assert json.loads(follower.stdout.readline())["text"] == "the tide turns"
     finally:
         follower.terminate()
-        assert follower.wait(10) == 143
+        assert follower.wait(60) == 143
         follower.communicate()
 
 

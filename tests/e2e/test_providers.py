@@ -451,16 +451,16 @@ def test_a_ctrl_c_while_an_endpoint_hangs_ends_at_once(on_chat: Machine) -> None
     _until(lambda: bool(on_chat.fake.asked))
     begun = time.monotonic()
     process.send_signal(2)
-    _, talk = process.communicate(timeout=30)
+    _, talk = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     assert b"Traceback" not in talk
     assert (rows(on_chat.om), pending(on_chat.om)) == ([], 8)
     on_chat.observe()
     assert pending(on_chat.om) == 0
 
 
-def _until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come"

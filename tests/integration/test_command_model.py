@@ -106,7 +106,7 @@ def test_at_the_deadline_the_program_and_all_it_started_are_killed(tmp_path: Pat
     began = time.monotonic()
     with pytest.raises(Unreachable, match="within 1 s"):
         ask(shell(script.replace("{pid}", str(pid))), seconds=1)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     until(lambda: not is_alive(int(pid.read_text())))
 
 
@@ -131,7 +131,7 @@ def test_a_run_that_is_ended_takes_its_program_with_it(tmp_path: Path, number: s
     with subprocess.Popen([sys.executable, "-c", _ASKS.replace("LINE", repr(line))], cwd=root) as asking:
         until(pid.exists)
         asking.send_signal(number)
-        assert asking.wait(timeout=20) == (0 if number is signal.SIGINT else 143)
+        assert asking.wait(timeout=60) == (0 if number is signal.SIGINT else 143)
     until(lambda: not is_alive(int(pid.read_text())))
 
 
@@ -145,7 +145,7 @@ def is_alive(pid: int) -> bool:
 
 
 def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not happened():
         assert time.monotonic() < deadline, "it never happened"
         time.sleep(0.02)
