@@ -118,9 +118,19 @@ def _with_shared_options() -> Callable[..., None]:
     return call
 
 
+_IN_PLAIN_WORDS = {
+    "is not a valid int range": "is no whole number",
+    "is not a valid int": "is no whole number",
+    "is not a valid float range": "is no number",
+    "is not a valid float": "is no number",
+}
+
+
 def _usage(error: ClickException) -> BadUsage:
     """A usage error of Typer's in our words."""
     message = error.format_message().rstrip(".")
+    for theirs, ours in _IN_PLAIN_WORDS.items():
+        message = message.replace(theirs, ours)
     context = error.ctx if isinstance(error, UsageError) else None
     path = context.command_path if context else "om"
     before_command = context is not None and context.parent is None and "option" in message.lower()

@@ -19,7 +19,7 @@ from omcli.cli.options import (
     named_tokens,
     with_shared,
 )
-from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, TryAgain
+from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
 from omcli.memory.layouts.compacted import Shape
 from omcli.memory.record import record
 
@@ -243,8 +243,11 @@ def _summarised(job: _Job, session_id: str, studio: Studio) -> int:
     from omcli.wiring.inputs import content
 
     assert job.summary is not None
-    text = content(job.summary).decode("utf-8", "replace")
-    earlier = take_in_summary(job.summary, text, session_id, studio.workshop)
+    try:
+        text = content(job.summary).decode("utf-8", "replace")
+        earlier = take_in_summary(job.summary, text, session_id, studio.workshop)
+    except (NoInput, BadInput) as error:
+        raise type(error)(f"{job.summary}: {error.message}", hint=error.hint) from None
     if earlier.rows:
         job.run.talk.note(f"{job.summary}: {counted(earlier.rows, 'row')} of an earlier summary")
     return earlier.tokens

@@ -78,6 +78,16 @@ def handles(ctx: Any) -> list[tuple[str, str]]:
     return []
 
 
+def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
+    """The last operations that can be taken back, with what they were. Nothing where anything goes wrong."""
+    from omcli.memory.dates import minute
+
+    with suppress(OmError, OSError):
+        found = [done for done in _reading(ctx).history() if done.can_be_undone][:_LAST]
+        return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]
+    return []
+
+
 def _reading(ctx: Any) -> Store:
     """The store that the command would read."""
     from omcli.settings.resolve import resolve

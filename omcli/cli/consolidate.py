@@ -36,12 +36,13 @@ def consolidate(
     *,
     session: Annotated[str | None, named_session("Only this session, which has ended.")] = None,
     place: Annotated[
-        list[Path] | None, option("--place", metavar="PATH", help="Take in only what lies there; may be repeated.")
+        list[Path] | None,
+        option("--place", metavar="PATH", help="Take in only what lies there. Repeat it for several."),
     ] = None,
     no_places: Annotated[bool, option("--no-places", help="Take nothing in.")] = False,
     notes: Annotated[str | None, option("--notes", metavar="DIR", help="Daily notes: YYYY-MM-DD.md in DIR.")] = None,
     archive_after: Annotated[
-        str | None, option("--archive-after", metavar="AGE", help="Move older notes to DIR/archive, as 30d.")
+        str | None, option("--archive-after", metavar="AGE", help="Move notes older than that to DIR/archive: 30d.")
     ] = None,
     dry_run: Annotated[bool, option("--dry-run", help="Only say what would be done.")] = False,
     observer: Annotated[str | None, named_provider("observer")] = None,
@@ -61,11 +62,13 @@ def consolidate(
     `MEMORY.md` there. Two at once do no harm: the second ends at once, with 75.
     """
     say(run, "observer", provider=observer, model=model, base_url=base_url)
-    run.say({"consolidate.notes": notes, "consolidate.archive_after": archive_after})
+    run.say({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
     _check(session, place, notes, no_places=no_places)
     if run.is_disabled("nothing is done"):
         return
     agenda, unchanged = _agenda(run, session, place, no_places=no_places, read_only=dry_run)
+    if session is not None and not place and run.wiring.reading.session(session) is None:
+        run.note_unknown(session)
     if dry_run:
         _foresee(run, agenda)
         return
@@ -74,6 +77,13 @@ def consolidate(
     _tell(run, done.failures, is_tolerant=tolerant)
     _report(run, done, unchanged)
     _end(run, done, is_all=bool(place) and not unchanged, is_tolerant=tolerant)
+
+
+def _days(age: str | None) -> str | float | None:
+    """An age, or a number of days as a file of settings says it. Raises BadUsage."""
+    from omcli.operations.period import days
+
+    return age if age is None or age.isdecimal() else days(age)
 
 
 def _check(session: str | None, place: Sequence[Path] | None, notes: str | None, *, no_places: bool) -> None:
@@ -122,9 +132,10 @@ def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
         if (failure.about, error.message) in told:
             continue
         told.add((failure.about, error.message))
+        about = "" if failure.about and error.message.startswith(f"{failure.about}: ") else failure.about
         is_small = failure.is_of_a_transcript and not run.strict
         is_warning = is_small or (is_tolerant and isinstance(error, OF_MODELS))
-        tell(run, error, about=failure.about, is_tolerant=is_warning)
+        tell(run, error, about=about, is_tolerant=is_warning)
 
 
 def _report(run: Run, done: Consolidated, unchanged: int) -> None:

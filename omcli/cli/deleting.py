@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omcli.cli.arguments import Declared, option
-from omcli.cli.diagnostics import Ended, counted
+from omcli.cli.diagnostics import Ended, counted, size
 from omcli.cli.options import Run, is_typed
 from omcli.memory.errors import BadUsage
 
@@ -35,7 +35,8 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
 def tell(run: Run, erased: Erased) -> None:
     """Says how much room was given back, and which copies may hold yet what was deleted."""
     freed = max(0, erased.bytes_before - erased.bytes_after)
-    run.talk.report(f"{freed} bytes freed: the store had {erased.bytes_before}, and has {erased.bytes_after}")
+    was, now = size(erased.bytes_before), size(erased.bytes_after)
+    run.talk.report(f"{size(freed)} freed: the store had {was}, and has {now}")
     if copies := run.wiring.backups:
         names = ", ".join(path.name for path in copies)
         run.talk.note(f"{counted(len(copies), 'backup')} beside the store may still hold it: {names}")

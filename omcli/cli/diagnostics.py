@@ -77,27 +77,35 @@ class Talk:
         """What is answered to a question, without spaces around it; None where nobody sees it."""
         if sys.stderr is None or not sys.stderr.isatty():
             return None
-        sys.stderr.write(f"{self._cleared()}{_printable(question)} ")
+        self.clear()
+        sys.stderr.write(f"{_printable(question)} ")
         sys.stderr.flush()
         return sys.stdin.readline().strip()
 
-    def _cleared(self) -> str:
-        """What takes away a line of progress, where there is one."""
-        cleared = "\r\033[K" if self._progress else ""
-        self._progress = False
-        return cleared
+    def clear(self) -> None:
+        """Takes away what `progress` shows: something else is about to be printed there."""
+        if self._progress and sys.stderr is not None:
+            self._progress = False
+            with suppress(OSError):  # nobody is left to be told
+                sys.stderr.write("\r\033[K")
+                sys.stderr.flush()
 
     def _line(self, text: str) -> None:
         if sys.stderr is None:
             return
-        cleared = self._cleared()
-        with suppress(OSError):  # nobody is left to be told
-            sys.stderr.write(f"{cleared}{_printable(text)}\n")
+        self.clear()
+        with suppress(OSError):
+            sys.stderr.write(f"{_printable(text)}\n")
 
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 row`, `2 rows`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: int) -> str:
+    """Bytes, in a unit that people read."""
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
 
 
 def as_dict(error: OmError) -> dict[str, object]:

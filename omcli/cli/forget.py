@@ -14,6 +14,8 @@ from omcli.memory.observation import handle
 from omcli.memory.rows import full_row, message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from omcli.operations.forget import Forgotten
 
 EXAMPLES = """\b
@@ -23,6 +25,7 @@ om forget --match "the harbour code" --derived --hard --yes
 """
 
 _NOTHING = 1
+_MANY = 12
 
 
 @with_shared(without=["counter"])
@@ -65,11 +68,11 @@ def forget(
     if run.is_disabled("nothing is forgotten"):
         return
     wanted = Wanted(ids=tuple(ids or ()), match=match, session=session, project=resolved(project), with_derived=derived)
-    if hard and not dry_run:
-        would_be = forget(run.wiring.reading, wanted, clock=run.wiring.clock, dry_run=True)
-        deleting.confirm(run, _in_words(would_be), is_sure=yes)
-    store = run.wiring.reading if dry_run else run.wiring.store
-    found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run, for_good=hard)
+    store = run.wiring.reading if dry_run or hard else run.wiring.store
+    found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
+    if hard and not (dry_run or found.is_empty):
+        deleting.confirm(run, _in_words(found), is_sure=yes)
+        found = forget(run.wiring.store, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
     _print(run, found, dry_run=dry_run)
     if found.is_empty:
         raise Ended(_NOTHING)
@@ -87,7 +90,7 @@ def _print(run: Run, found: Forgotten, *, dry_run: bool) -> None:
         for each in found.ahead:
             run.output.line(f"{each.session}: {each.text} (observed ahead)")
     _report(run, found, dry_run=dry_run)
-    if found.erased is not None:
+    if found.erased is not None and not found.is_empty:
         deleting.tell(run, found.erased)
 
 
@@ -102,14 +105,20 @@ def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
     elif found.done is not None:
         run.talk.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` brings that back")
     if found.telling:
-        names = " ".join(handle(row.id) for row in found.telling)
+        names = _some([handle(row.id) for row in found.telling])
         run.talk.note(f"made of it, and may tell it yet (`--derived` takes that along): {names}")
     if found.telling_ahead:
         ahead = counted(len(found.telling_ahead), "row")
         run.talk.note(f"{ahead} observed ahead, made of it, may tell it yet (`--derived` takes that along)")
     if found.sources:
-        names = " ".join(kept.key for kept in found.sources)
+        names = _some([kept.key for kept in found.sources])
         run.talk.note(f"messages that it came from, and may tell it yet: {names}")
+
+
+def _some(ids: Sequence[str]) -> str:
+    """The ids, or the first of many."""
+    more = len(ids) - _MANY
+    return " ".join(ids[:_MANY]) + (f" and {more} more, which `--json` names" if more > 0 else "")
 
 
 def _in_words(found: Forgotten) -> str:

@@ -42,7 +42,7 @@ def history(
         header = ("NUMBER", "WHEN", "WHAT", "WHERE", "CAME TO", "STATE")
         run.output.table(header, [_cells(done) for done in found], cut=("CAME TO",), cut_in_front=("WHERE",))
     else:
-        run.talk.note("nothing was done to memory yet but taking it in")
+        run.talk.note("nothing was reflected on, pruned or forgotten yet")
 
 
 def _cells(done: Recorded) -> tuple[str, ...]:

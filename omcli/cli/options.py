@@ -84,7 +84,7 @@ class Run:
         self.json = json
         self.strict = strict
         self.talk = Talk(quiet=quiet, as_json=json)
-        self.output = Output(colour)
+        self.output = Output(colour, before=self.talk.clear)
         self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter, "wait": _seconds(wait)}
         self._config = config
         self._now = _pinned(now)

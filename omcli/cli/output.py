@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -38,7 +38,9 @@ class Colour(StrEnum):
 class Output:
     """Writes a run's data."""
 
-    def __init__(self, colour: Colour = Colour.AUTO) -> None:
+    def __init__(self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None) -> None:
+        """`before` is called whenever something is about to be written."""
+        self._before = before
         self._coloured = _is_coloured(colour)
         self._is_optional = False
         self._lost: OSError | InputOutput | None = None
@@ -68,6 +70,7 @@ class Output:
 
     def text(self, text: str) -> None:
         """Text as it is, to the byte."""
+        self._before()
         with self._losing():
             if sys.stdout is None:
                 raise InputOutput("standard output is closed")

@@ -119,9 +119,10 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
 
     if rules.session is not None and not _is_known(run, rules.session):
         run.note_unknown(rules.session)
-    if for_good and not dry_run:
-        deleting.confirm(run, _in_words(pruned(dry_run=True)), is_sure=is_sure)
-    found = pruned(dry_run=dry_run)
+    found = pruned(dry_run=dry_run or for_good)
+    if for_good and not (dry_run or found.is_empty):
+        deleting.confirm(run, _in_words(found), is_sure=is_sure)
+        found = pruned(dry_run=False)
     if run.json:
         erased = {} if found.erased is None else deleting.as_dict(run, found.erased)
         run.output.document({**pruned_as_dict(found), **erased, "dry_run": dry_run})
@@ -148,11 +149,10 @@ def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
         run.talk.report(f"would go: {_in_words(found)}")
     elif found.erased is not None:
         run.talk.report(f"{_in_words(found)} deleted")
+        deleting.tell(run, found.erased)
     else:
         number = found.done.number if found.done else ""
         run.talk.report(f"{_in_words(found)} pruned; `om undo {number}` brings that back")
-    if found.erased is not None:
-        deleting.tell(run, found.erased)
 
 
 def _in_words(found: Pruned) -> str:
@@ -191,7 +191,10 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
             run.output.document({**counts, "dry_run": True})
         run.talk.report(f"would be deleted: {what}")
         return
-    deleting.confirm(run, what, is_sure=is_sure)
+    if not found:
+        run.talk.note("nothing was pruned or forgotten that is not deleted yet")
+    else:
+        deleting.confirm(run, what, is_sure=is_sure)
     erased = erase(run.wiring.store, clock=run.wiring.clock)
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:

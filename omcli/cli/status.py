@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from omcli.cli.background import last_worker
 from omcli.cli.diagnostics import counted
+from omcli.cli.diagnostics import size as in_words
 from omcli.cli.options import Run, with_shared
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _pending(numbers: Status) -> str:
 def _size(size: int | None) -> str:
     if size is None:
         return "there is no store yet"
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+    return in_words(size)
 
 
 def _as_dict(run: Run, numbers: Status) -> dict[str, object]:

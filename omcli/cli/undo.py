@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from omcli.cli.arguments import argument
+from omcli.cli.completion import operation_numbers
 from omcli.cli.history import as_dict, came_to
 from omcli.cli.options import Run, with_shared
 
@@ -18,7 +19,13 @@ om history && om undo 12
 def undo(
     run: Run,
     number: Annotated[
-        int | None, argument(metavar="[N]", min=1, help="The number of the operation, as in `om history`.")
+        int | None,
+        argument(
+            metavar="[N]",
+            min=1,
+            help="The number of the operation, as in `om history`.",
+            autocompletion=operation_numbers,
+        ),
     ] = None,
 ) -> None:
     """Take back an operation: a reflection, a compaction, a pruning, a forgetting; the last one if none is named.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omcli.memory.errors import BadInput
 from omcli.memory.exchange.exchange import Exchange
 from omcli.memory.exchange.pi import render
 from omcli.memory.exchange.summary import parse
@@ -29,6 +30,8 @@ def take_in_summary(name: str, text: str, session_id: str, workshop: Workshop) -
 
     Raises BadInput where it says nothing.
     """
+    if not text.strip():
+        raise BadInput("there is no summary in it")
     if next(workshop.store.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
         return Earlier(rows=0, tokens=0)
     session = workshop.store.session(session_id)

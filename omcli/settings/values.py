@@ -148,7 +148,10 @@ def _number(said: object) -> float:
 
 
 def _days(said: object) -> float:
-    return _number(said.strip().removesuffix("d") if isinstance(said, str) else said)
+    try:
+        return _number(said.strip().removesuffix("d") if isinstance(said, str) else said)
+    except Wrong:
+        raise Wrong("no number of days, as 30d,") from None
 
 
 def _switch(said: object) -> bool:

@@ -140,7 +140,7 @@ def test_links_that_lead_nowhere_are_no_notes(om: Om) -> None:
     (notes / "2026-01-05.md").symlink_to(om.folder / "nowhere.md")
     loop = notes / "2026-01-04.md"
     loop.symlink_to(loop)
-    done = consolidated(om, notes, "--archive-after", "30")
+    done = consolidated(om, notes, "--archive-after", "4w")
     assert [note["day"] for note in done["notes"]] == ["2026-01-06"]
     assert loop.is_symlink()
 
@@ -150,7 +150,10 @@ def test_a_folder_that_is_not_there_is_said_and_the_rest_is_done(om: Om) -> None
     run = om("consolidate", "--no-places", "--notes", om.folder / "gone", *NOW, code=66)
     assert "gone" in run.stderr
     assert "backup" in run.stderr
+    assert run.stderr.count(f"{om.folder / 'gone'}: ") == 1, "the folder is named once"
     om("consolidate", "--archive-after", "3d", code=2)
+    wrong = om("consolidate", "--notes", om.folder, "--archive-after", "soon", code=2)
+    assert wrong.stderr.startswith("om: error: `soon` is no age\nhint: ")
     om("consolidate", "--notes", om.folder, "--session", "s", code=2)
 
 

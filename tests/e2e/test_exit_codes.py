@@ -88,6 +88,11 @@ def test_names_and_ids_are_completed(om: Om) -> None:
     assert completed("om show ").split() == completed("om context --session ").split() == []
     assert not om.db.exists()
     handle = om("note", "x").stdout[:8]
+    assert completed("om undo ").split() == []
+    om("forget", handle)
+    assert completed("om undo ").split() == ["1"]
+    om("undo")
+    assert completed("om undo ").split() == [], "what was taken back is not offered"
     om("observe", "-q", stdin=tide_story().text())
     assert handle in completed("om show ").split()
     assert completed("om context --session 5d").split() == [tide_story().session]
@@ -293,6 +298,29 @@ def test_progress_is_shown_on_a_terminal_only(om: Om) -> None:
     assert re.search(rb"\r\x1b\[K[^\n]*: \d+ messages", shown), shown
     assert shown.rstrip().endswith(b"observations") or b"1200 messages (1200 new)" in shown
     assert "\r" not in om("observe", transcript).stderr
+
+
+def test_what_is_printed_takes_the_place_of_progress_on_the_same_terminal(om: Om) -> None:
+    talk = Talk()
+    for at in range(1200):
+        talk.user(f"We decided to build boat {at}.")
+    transcript = om.write("long.jsonl", talk.text())
+    leader, follower = pty.openpty()
+    command = om.command("compact", transcript, "--target-tokens", "500")
+    with subprocess.Popen(command, stdout=follower, stderr=follower, env=om.environment()):
+        os.close(follower)
+        shown = b""
+        while chunk := _read(leader):
+            shown += chunk
+    os.close(leader)
+    assert b" messages\r\x1b[K<om-memory" in shown, "progress is taken away first"
+
+
+@pytest.mark.parametrize("line", [["undo", "x"], ["prune", "--keep-last", "x"], ["watch", "--interval", "x", "."]])
+def test_wrong_use_is_told_in_plain_words(om: Om, line: list[str]) -> None:
+    run = om(*line, code=2)
+    assert re.search(r"is no (whole )?number", run.stderr)
+    assert "valid int" not in run.stderr
 
 
 def _read(descriptor: int) -> bytes:

@@ -204,6 +204,7 @@ class TestForgetting:
         for more in ([], ["--json"]):
             run = om("forget", "--match", "nothing like it", *more, code=1)
             assert run.stderr == "om: there is nothing of it\n"
+            assert om("forget", "--match", "nothing like it", "--hard", code=1).stderr == run.stderr
         for wrong in ([], ["--match", " "], ["abcd", "--match", "x"], ["abcd", "--session", "s"]):
             om("forget", *wrong, code=2)
         om("forget", "00000000", code=65)
@@ -222,7 +223,7 @@ class TestForgetting:
             om("forget", "--match", CODE)
             assert CODE.encode() in files(om)
             run = om("prune", "--hard", "--yes")
-        assert "bytes freed" in run.stderr
+        assert " freed: the store had " in run.stderr
         assert CODE.encode() not in files(om)
         assert CODE.lower().encode() not in files(om)
         om("undo", code=65)
@@ -298,7 +299,7 @@ class TestHistory:
 
     def test_without_any_that_is_said(self, om: Om) -> None:
         run = om("history")
-        assert (run.stdout, run.stderr) == ("", "om: nothing was done to memory yet but taking it in\n")
+        assert (run.stdout, run.stderr) == ("", "om: nothing was reflected on, pruned or forgotten yet\n")
         assert om("history", "--json").document["operations"] == []
         assert not om.db.exists()
 

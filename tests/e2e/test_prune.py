@@ -265,7 +265,15 @@ class TestHard:
         assert told["bytes_after"] == om.db.stat().st_size
         assert om("undo", code=65).stderr.startswith("om: error: there is nothing to undo")
         assert "deleted for good" in om("undo", "1", code=65).stderr
-        assert om("prune", "--hard", "--yes").stderr.startswith("0 rows and 0 messages deleted\n")
+        assert "0 rows and 0 messages deleted\n" in om("prune", "--hard", "--yes").stderr
+
+    def test_nobody_is_asked_about_nothing(self, om: Om) -> None:
+        """Neither is `--yes` missed, where there is nothing to delete."""
+        noted(om, "2026-05-30")
+        for selected in (["--keep-last", "5"], []):
+            run = om("prune", *selected, "--hard", *NOW)
+            assert run.stderr.startswith("om: nothing ")
+        assert len(om("log").stdout.splitlines()) == 1
 
     def test_a_run_that_deletes_what_it_selects_takes_what_is_out_of_sight_with_it(self, om: Om) -> None:
         noted(om, "2026-01-01", "2026-05-30")
