@@ -2,9 +2,10 @@
 
 Run as `python -m tests.benchmarks.compaction [--only ccb,locomo-pack,beam-pack] [--model silent]`. The benches in the
 folder `shared` beside the checkout are run twice through the command line: with rules alone, and with a model that
-repeats what it is shown (or one that finds nothing: `silent`). Printed are a table of each run, one line per budget,
-and what the model's falls short by in the columns that tell what is kept. Ends with 1 where it is below the rules' in
-the column that a bench goes by, or a call failed; with 0, and a line that says so, where there is no such folder.
+repeats what it is shown (or one that finds nothing: `silent`, or one of `made_up`). Printed are a table of each run, a
+line per budget, and what the model's falls short by in the columns that tell what is kept. Ends with 1 where it is
+below the rules' in the column that a bench goes by, or a call failed; with 0, and a line that says so, where there is
+no such folder.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.benchmarks.made_up import MADE_UP
 from tests.shared import SHARED
 
 _ROOT = Path(__file__).parents[2]
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     """Prints both tables, then what is below."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.compaction")
     parser.add_argument("--only", default="ccb", metavar="BENCHES")
-    parser.add_argument("--model", default="echo", choices=_MODELS)
+    parser.add_argument("--model", default="echo", choices=(*_MODELS, *MADE_UP))
     said = parser.parse_args(arguments)
     if not (SHARED / "bench").is_dir():
         print("no shared benches beside this checkout: nothing was measured")
@@ -49,13 +51,17 @@ def main(arguments: Sequence[str]) -> int:
 
 def om(arguments: Sequence[str]) -> int:
     """`om` as the benches call it, with the model that the environment names: a script of its own for every call."""
-    answer = _MODELS.get(os.environ[_SCRIPT])
+    name = os.environ[_SCRIPT]
+    answer = _MODELS.get(name)
     with TemporaryDirectory(prefix="om-bench-") as folder:
         script = Path(folder) / "replies.json"
         script.write_text(json.dumps(answer))
         named = {"OM_OBSERVER_PROVIDER": _RULES, "OM_REFLECTOR_PROVIDER": _RULES}
         if answer is not None:
             named = {"OM_OBSERVER_MODEL": f"scripted/{script}"}
+        elif name in MADE_UP:
+            program = shlex.join([sys.executable, "-m", "tests.benchmarks.made_up", name])
+            named = {"OM_OBSERVER_MODEL": f"command/{program}"}
         environment = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
         ways = {"OM_CONFIG": str(Path(folder) / "none.toml")}
         Path(ways["OM_CONFIG"]).touch()

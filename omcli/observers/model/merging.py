@@ -6,21 +6,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from omcli.memory.message import Role
-from omcli.memory.observation import IN_FORCE, TOOL_EVENTS, Draft, Status, Type
+from omcli.memory.observation import IN_FORCE, TOOL_EVENTS, Draft, Priority, Status, Type
 from omcli.memory.record import record, replace
 from omcli.memory.saying import covers
 from omcli.observers.model.standing import UNVERIFIED
 
-_HELD = IN_FORCE | {Type.BLOCKER}
-"""Types of rows that are never lost, however little they weigh."""
-_MATTERS = 7
-"""The importance from which on a row is not lost either."""
-_MATTERS_UNSAID = 5
-"""The same for a message that no row of the model comes from: it says nothing of it in other words."""
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 """Types of rows that are settled later, as long as they are known to be open."""
+_SURE = IN_FORCE | _ASKED | {Type.BLOCKER}
+"""Types that a row has because of what it says."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
-"""Types that a model gives a row when it tells no more of it; rules know what kind of thing was said."""
+"""Types that a row has where no more is known of it."""
+_MATTERS = 7
+"""The importance from which on a row is high."""
+_HIGH_SHARE = 3
+"""One row in so many may be high; a model that calls more of them so says of none that it matters more."""
+_FEW_HIGH = 5
+"""As many may be in any batch, however short."""
 
 
 @record
@@ -32,7 +34,7 @@ class Merged:
     added_back: int
     """Rows of the rules that the model should have had."""
     recorded_by_rules: int
-    """Rows of the model that only repeat what tools did."""
+    """Rows of the model that say no more than those of the rules."""
 
 
 def merged(
@@ -42,51 +44,89 @@ def merged(
     *,
     unread: Collection[int] = (),
 ) -> Merged:
-    """What tools did as the rules have it, what was said as the model has it, and what it left out of what matters.
+    """What tools did and people said as the rules have it, what agents said in the fewer words, and what a model adds.
 
-    `roles` tells what the messages are; no model was shown those that are `unread`. With a model nothing that matters
-    is lost that rules alone would keep: a row of theirs goes only where the model's rows of the same messages say most
-    of it (`covers`).
+    `roles` tells what the messages are; no model was shown those that are `unread`. With a model nothing is lost that
+    rules alone would keep: a row of theirs goes only where it tells what an agent said, and the model's rows of the
+    same messages say most of it (`covers`) in no more words. What the model says of a row that stays is told that row.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
-    said = [_informed(draft, by_rules) for draft in by_model if not _only_repeats(draft, tools, roles)]
-    verified = [draft for draft in said if UNVERIFIED not in draft.tags]
-    # A model that finds nothing in all of a batch has judged; one that passes over a message may have overlooked it.
-    unsaid = _MATTERS_UNSAID if by_model else _MATTERS
-    others = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
-    alone = [draft for draft in others if draft.sources[-1] in unread]
-    lost = [draft for draft in others if draft.sources[-1] not in unread and _is_lost(draft, verified, unsaid)]
-    kept = {id(draft) for draft in (*tools, *alone, *lost)}
+    ruled = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
+    new = [draft for draft in by_model if not _only_repeats(draft, tools, roles)]
+    unsure = [draft for draft in new if UNVERIFIED in draft.tags]
+    sure = [draft for draft in new if UNVERIFIED not in draft.tags]
+    believed = _weighed(sure) if ruled else sure  # an agent that observes is told nothing by rules
+    read = [draft for draft in ruled if draft.sources[-1] not in unread]
+    gone = [draft for draft in read if _gives_way(draft, believed, roles)]
+    staying = [draft for draft in ruled if draft not in gone]
+    settled = {row for draft in staying for row in draft.replaces}
+    added = [_informed(_besides(draft, settled), ruled) for draft in believed if _adds(draft, staying, gone)]
+    kept = [_told(draft, believed) if draft in staying else draft for draft in by_rules if draft not in gone]
     return Merged(
-        drafts=tuple(_in_order([draft for draft in by_rules if id(draft) in kept], said)),
-        added_back=len(lost),
-        recorded_by_rules=len(by_model) - len(said),
+        drafts=tuple(_in_order(kept, [*added, *unsure])),
+        added_back=sum(draft not in gone and not covers(believed, draft) for draft in read),
+        recorded_by_rules=len(by_model) - len(added) - len(unsure),
     )
 
 
-def _is_lost(draft: Draft, verified: Sequence[Draft], unsaid: int) -> bool:
-    """Whether a row of what was said has to be added back; `unsaid` is the importance from which on one does that is of
-    messages no row of the model comes from."""
+def _weighed(rows: Sequence[Draft]) -> list[Draft]:
+    """Rows of a model, with its priorities as far as they are believed: where many are high, that says nothing."""
+    high = sum(row.importance >= _MATTERS for row in rows)
+    if high <= max(_FEW_HIGH, len(rows) / _HIGH_SHARE):
+        return list(rows)
+    return [replace(row, importance=min(row.importance, Priority.MEDIUM.importance)) for row in rows]
+
+
+def _gives_way(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
+    """Whether rows of the model take the place of a row of the rules: it is an agent's, and they are no longer."""
+    if draft.type is Type.REQUEST or any(roles.get(seq, Role.ASSISTANT) is not Role.ASSISTANT for seq in draft.sources):
+        return False
     if draft.replaces:
-        settled = {row for other in verified for row in other.replaces}
-        return not settled.issuperset(draft.replaces)
-    is_unsaid = not any(set(other.sources) & set(draft.sources) for other in verified)
+        return {row for other in by_model for row in other.replaces}.issuperset(draft.replaces)
+    about = [other for other in by_model if _is_of(other, [draft])]
     if draft.type in _ASKED and draft.status is Status.OPEN:
-        verified = [other for other in verified if other.status is Status.OPEN]
-    return (_matters(draft) or (is_unsaid and draft.importance >= unsaid)) and not covers(verified, draft)
+        about = [other for other in about if other.status is Status.OPEN]
+    return covers(about, draft) and sum(len(other.text) for other in about) <= len(draft.text)
 
 
-def _matters(draft: Draft) -> bool:
-    return draft.type in _HELD or draft.importance >= _MATTERS
+def _adds(draft: Draft, staying: Sequence[Draft], gone: Sequence[Draft]) -> bool:
+    """Whether a row of the model stands for one that went, settles another, or says more than those that stay."""
+    return bool(draft.replaces) or _is_of(draft, gone) or not covers(staying, draft)
+
+
+def _is_of(draft: Draft, others: Sequence[Draft]) -> bool:
+    """Whether a row and one of others are of one message."""
+    return any(set(draft.sources) & set(other.sources) for other in others)
+
+
+def _besides(draft: Draft, settled: Collection[str]) -> Draft:
+    """A row of the model, in the place of what no row of the rules takes the place of."""
+    replaces = tuple(row for row in draft.replaces if row not in settled)
+    return replace(draft, replaces=replaces, reason=draft.reason if replaces else None)
+
+
+def _told(rule: Draft, by_model: Sequence[Draft]) -> Draft:
+    """A row of the rules with what the model knows of what it says: what it is, that it matters, what became of it."""
+    same = [draft for draft in by_model if covers([draft], rule)]
+    sure = [draft for draft in same if draft.type in _SURE]
+    kind = max(sure, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
+    high = [draft.importance for draft in same if draft.importance >= _MATTERS]
+    known = (draft.status for draft in same if draft.status and draft.type is kind)
+    spoken = (draft.refers_to for draft in same if draft.refers_to)
+    return replace(
+        rule,
+        type=kind,
+        importance=max([rule.importance, *high]),
+        status=rule.status or next(known, None),
+        refers_to=rule.refers_to or next(spoken, None),
+    )
 
 
 def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
-    """A row of the model with what rules know of what it says: that it matters, that it is open still or done."""
-    if UNVERIFIED in draft.tags:
-        return draft
-    told = [rule for rule in by_rules if rule.type not in TOOL_EVENTS and covers([draft], rule)]
-    importance = max([draft.importance, *(rule.importance for rule in told if _matters(rule))])
-    sure = [rule for rule in told if rule.type in _ASKED | _HELD]
+    """A row of the model with what rules know of what it says: what it is, that it matters, that it is open or done."""
+    told = [rule for rule in by_rules if covers([draft], rule)]
+    importance = max([draft.importance, *(rule.importance for rule in told if rule.importance >= _MATTERS)])
+    sure = [rule for rule in told if rule.type in _SURE]
     if draft.type in _VAGUE:
         same = [rule for rule in sure if rule.sources == draft.sources]
         draft = replace(draft, type=max(same, key=lambda rule: rule.importance, default=draft).type)

@@ -10,7 +10,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
 from omcli.memory.roles import Observed
 from omcli.memory.saying import covers
-from omcli.observers.model.merging import merged
+from omcli.observers.model.merging import Merged, merged
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk
 from tests.material import row, row_id
@@ -66,18 +66,113 @@ def test_several_rows_of_a_message_cover_it_together() -> None:
 # ---- what is added back
 
 
-@pytest.mark.parametrize(
-    "kind", [Type.BLOCKER, Type.DECISION, Type.INSTRUCTION, Type.PREFERENCE, Type.CORRECTION, Type.REQUEST, Type.FACT]
-)
-@pytest.mark.parametrize("importance", [4, 7])
-def test_what_a_model_leaves_out_comes_back_if_it_matters(kind: Type, importance: int) -> None:
-    """Errors, decisions, standing rules, and whatever weighs 7 and more."""
+@pytest.mark.parametrize("kind", [Type.BLOCKER, Type.DECISION, Type.INSTRUCTION, Type.REQUEST, Type.FACT, Type.EVENT])
+@pytest.mark.parametrize("importance", [1, 4, 7])
+@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
+def test_what_a_model_leaves_out_comes_back_whatever_it_weighs(kind: Type, importance: int, role: Role) -> None:
+    """S0.24: also where the model says something else of the message."""
     rule = _draft("User: I prefer oak for the tables", kind=kind, importance=importance)
-    rows = merged([_model("Something else", 1), _model("Something else", 2)], [rule], {})
-    is_kept = importance >= 7 or kind not in (Type.REQUEST, Type.FACT)
-    assert (rule in rows.drafts, rows.added_back) == (is_kept, int(is_kept))
-    assert rows.drafts[-1].source is Source.MODEL
-    assert rule.source is Source.RULES
+    for rows in ([], [_model("Something else", 1)], [_model("Something else", 2)]):
+        after = merged(rows, [rule], {1: role})
+        assert (rule in after.drafts, after.added_back, len(after.drafts)) == (True, 1, 1 + len(rows))
+
+
+# ---- what people said
+
+
+_SAID = {1: Role.USER}
+
+
+def test_what_people_said_stays_in_their_words() -> None:
+    """A model's row of the same message that says no more is left out."""
+    rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, importance=8)
+    rows = merged([_model("User prefers oak tables", kind=Type.PREFERENCE)], [rule], _SAID)
+    assert rows == Merged(drafts=(rule,), added_back=0, recorded_by_rules=1)
+
+
+def test_a_row_that_says_more_than_people_said_stands_beside_it() -> None:
+    rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, importance=8)
+    more = _model("User prefers oak tables since pine warped in the harbour, and ash costs twice as much", 1, 3)
+    assert [draft.text for draft in merged([more], [rule], _SAID).drafts] == [rule.text, more.text]
+
+
+def test_several_rows_of_people_say_together_what_a_model_says() -> None:
+    rules = [_draft("User: We deploy from `release/2.4`", importance=7), _draft("User: Invoices go to Ada")]
+    assert merged([_model("Deploys from `release/2.4`; invoices go to Ada")], rules, _SAID).drafts == tuple(rules)
+
+
+def test_a_row_that_is_left_out_tells_what_it_knows() -> None:
+    """What kind of thing it is where rules don't know, that it matters, what became of it, which day it speaks of."""
+    rule = _draft("User: oak for the tables by Friday", kind=Type.FACT, importance=4)
+    known = _model("User wants oak for the tables by Friday", kind=Type.REQUEST, importance=8, status=Status.OPEN,
+                   refers_to="2026-03-06")  # fmt: skip
+    (row,) = merged([known], [rule], _SAID).drafts
+    assert row == replace(rule, type=Type.REQUEST, importance=8, status=Status.OPEN, refers_to="2026-03-06")
+
+
+def test_what_rules_know_of_what_people_said_a_model_does_not_change() -> None:
+    """A priority goes up only; a kind, a status and a day are told where there is none."""
+    rule = _draft("User: oak for the tables", kind=Type.REQUEST, importance=9, status=Status.DONE, refers_to="2026-03")
+    known = _model("User wants oak for the tables", kind=Type.DECISION, importance=2, status=Status.OPEN,
+                   refers_to="2025-01-01")  # fmt: skip
+    assert merged([known], [rule], _SAID).drafts == (rule,)
+
+
+def test_a_row_that_settles_another_stays_and_what_was_said_as_well() -> None:
+    rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE)
+    settles = _model("User prefers oak tables", kind=Type.PREFERENCE, replaces=(row_id(1),), reason="replaced")
+    assert merged([settles], [rule], _SAID).drafts == (rule, settles)
+    both = replace(rule, replaces=(row_id(1),))
+    (kept, beside) = merged([settles], [both], _SAID).drafts
+    assert (kept.replaces, beside.replaces, beside.reason) == ((row_id(1),), (), None)
+
+
+# ---- what agents said
+
+
+def test_what_an_agent_said_gives_way_to_no_more_words() -> None:
+    rule = _draft("Agent: the harbour invoices are linted and all of the tests pass by now")
+    short = _model("The harbour invoices are linted, all tests pass")
+    assert merged([short], [rule], {1: Role.ASSISTANT}).drafts == (short,)
+    long = _model("The agent reports at length that the harbour invoices are linted, and adds that all tests do pass")
+    assert rule in merged([long], [rule], {1: Role.ASSISTANT}).drafts
+    assert rule in merged([short], [rule], {1: Role.USER}).drafts
+
+
+def test_several_rows_in_the_place_of_one_are_no_longer_than_it_together() -> None:
+    rule = _draft("Agent: the harbour invoices are linted and all of the tests pass by now")
+    parts = [_model("The harbour invoices are linted"), _model("All tests pass by now")]
+    assert rule not in merged(parts, [rule], {}).drafts
+    assert rule in merged([*parts, _model("Something else about the lock in port.py")], [rule], {}).drafts
+
+
+# ---- what a model calls high
+
+
+@pytest.mark.parametrize(("high", "of", "believed"), [(1, 1, 8), (5, 5, 8), (6, 6, 5), (6, 18, 8), (7, 18, 5)])
+def test_a_model_that_calls_more_than_a_third_high_calls_nothing_high(high: int, of: int, believed: int) -> None:
+    """Five rows of a batch may be, however few it has."""
+    told = [_model(f"Row about thing {n}", n, importance=8 if n <= high else 5) for n in range(1, of + 1)]
+    rule = _draft("User: oak for the tables", 40)
+    rows = merged(told, [rule], {40: Role.USER}).drafts
+    assert [row.importance for row in rows[:high]] == [believed] * high
+    assert {row.importance for row in rows[high:]} == {5}
+
+
+def test_where_everything_is_high_it_is_what_rules_hold_to_be() -> None:
+    said = {n: _draft(f"User: oak for table {n}", n, importance=8 if n == 3 else 4) for n in range(1, 9)}
+    told = [_model(rule.text, n, importance=8) for n, rule in said.items()]
+    rows = merged(told, list(said.values()), dict.fromkeys(said, Role.USER)).drafts
+    assert [row.importance for row in rows] == [4, 4, 8, 4, 4, 4, 4, 4]
+
+
+def test_who_writes_without_rules_is_believed() -> None:
+    """An agent that hands in rows is the observer itself."""
+    told = [_model(f"Row about thing {n}", n, importance=8) for n in range(1, 9)]
+    assert {row.importance for row in merged(told, [], {}).drafts} == {8}
+
+
+# ---- what rules know of a model's rows
 
 
 def test_what_a_model_says_in_its_own_words_does_not_come_back() -> None:
@@ -86,32 +181,25 @@ def test_what_a_model_says_in_its_own_words_does_not_come_back() -> None:
     assert [draft.text for draft in rows.drafts] == ["User prefers oak tables"]
 
 
-@pytest.mark.parametrize(("importance", "is_kept"), [(4, False), (5, True)])
-def test_of_a_message_the_model_passes_over_more_comes_back(importance: int, is_kept: bool) -> None:
-    rule = _draft("User: The harbour opens at eight", importance=importance)
-    assert (rule in merged([_model("Something else", 2)], [rule], {}).drafts) is is_kept
-    assert rule not in merged([_model("Something else", 1)], [rule], {}).drafts
-
-
 @pytest.mark.parametrize(("status", "is_kept"), [(Status.OPEN, False), (None, True), (Status.DONE, True)])
 def test_what_is_open_still_is_covered_by_what_says_so(status: Status | None, is_kept: bool) -> None:
-    """A request that nobody knows to be open is never done."""
-    asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=Status.OPEN)
-    rows = merged([_model("User asked to lint the harbour invoices", kind=Type.DECISION, status=status)], [asked], {})
+    """A question that nobody knows to be open is never answered."""
+    asked = _draft("Agent: shall I lint the harbour invoices?", kind=Type.QUESTION, importance=7, status=Status.OPEN)
+    rows = merged([_model("Shall the agent lint harbour invoices", kind=Type.DECISION, status=status)], [asked], {})
     assert (asked in rows.drafts) is is_kept
 
 
-def test_a_row_that_a_model_calls_an_event_is_the_request_that_rules_know_it_for() -> None:
+def test_a_request_that_a_model_calls_an_event_is_a_request() -> None:
     asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=Status.OPEN)
-    (row,) = merged([_model("User asked to lint the harbour invoices", kind=Type.EVENT)], [asked], {}).drafts
-    assert (row.type, row.status, row.source) == (Type.REQUEST, Status.OPEN, Source.MODEL)
+    assert merged([_model("User asked to lint the harbour invoices", kind=Type.EVENT)], [asked], {}).drafts == (asked,)
 
 
 def test_a_row_that_tells_several_things_is_of_the_kind_that_weighs_most() -> None:
     decided = _draft("User: We lint the harbour invoices", kind=Type.DECISION, importance=8)
     held = _draft("User: From now on lint the harbour invoices", kind=Type.INSTRUCTION, importance=9)
-    (row,) = merged([_model("User: from now on we lint the harbour invoices")], [decided, held], {}).drafts
-    assert (row.type, row.status, row.importance) == (Type.INSTRUCTION, None, 9)
+    told = _model("User: from now on we lint the harbour invoices with Ada, Bea, Carl, Dora and Emil")
+    row = merged([told], [decided, held], {}).drafts[-1]
+    assert (row.source, row.type, row.status, row.importance) == (Source.MODEL, Type.INSTRUCTION, None, 9)
 
 
 def test_a_blocker_in_the_words_of_a_model_is_as_open_as_the_rules_know_it() -> None:
@@ -131,22 +219,11 @@ def test_what_holds_from_now_on_does_so_also_where_a_model_calls_it_a_fact(kind:
     assert told.type is Type.TASK
 
 
-@pytest.mark.parametrize("status", [Status.OPEN, Status.DONE])
-def test_a_request_has_the_status_that_the_rules_know(status: Status) -> None:
-    asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=status)
-    (row,) = merged([_model("User wants the harbour invoices linted", kind=Type.REQUEST)], [asked], {}).drafts
-    assert (row.source, row.status) == (Source.MODEL, status)
-
-
 def test_a_statement_that_rules_take_for_a_request_is_not_told_twice() -> None:
     """Whether something is said of a message does not depend on whether it is open."""
     asked = _draft("User: The gauge stands in harbour 7.", 1, kind=Type.REQUEST, importance=6, status=Status.OPEN)
-    assert _kept([_model("The gauge stands in harbour 7.", 1)], asked) is False
-    assert _kept([_model("Something else", 2)], asked) is True
-
-
-def _kept(by_model: list[Draft], rule: Draft) -> bool:
-    return rule in merged(by_model, [rule], {}).drafts
+    assert merged([_model("The gauge stands in harbour 7.", 1)], [asked], {}).drafts == (asked,)
+    assert asked in merged([_model("Something else", 2)], [asked], {}).drafts
 
 
 def test_an_unverified_row_covers_nothing() -> None:
@@ -162,7 +239,7 @@ def test_what_a_model_belittles_keeps_its_weight() -> None:
 
 
 def test_rows_that_settle_come_back_unless_the_model_settles_the_same() -> None:
-    settled = _draft("User: Lint it", 1, 4, kind=Type.REQUEST, status=Status.DONE, replaces=(row_id(1),), importance=4)
+    settled = _draft("Agent: Lint fails", 1, 4, kind=Type.BLOCKER, status=Status.RESOLVED, replaces=(row_id(1),))
     assert settled in merged([_model("Linted it", 1, 4)], [settled], {}).drafts
     assert settled not in merged([_model("Linted it", 1, 4, replaces=(row_id(1),))], [settled], {}).drafts
 
@@ -208,8 +285,8 @@ def test_what_a_tool_did_with_its_reason_stays() -> None:
 
 def test_rows_come_in_the_order_in_which_they_came_true() -> None:
     rules = [_draft("asked", 1, importance=8), _draft("done", 5, importance=8), _draft("late", 3, 9, importance=8)]
-    rows = merged([_model("c", 7), _model("a", 2), _model("b", 5)], rules, {})
-    assert [draft.text for draft in rows.drafts] == ["asked", "a", "done", "b", "c", "late"]
+    rows = merged([_model("third", 7), _model("first", 2), _model("second", 5)], rules, {})
+    assert [draft.text for draft in rows.drafts] == ["asked", "first", "done", "second", "third", "late"]
     assert merged([], rules, {3: Role.USER}).drafts == tuple(rules)
 
 
@@ -240,7 +317,7 @@ def test_what_was_finished_is_high_and_done() -> None:
     rule = said("Never push to main without asking the user", "m1", priority="high", kind="preference")
     result = _with_rules(_WORK, done, rule)
     (finished,) = [draft for draft in result.drafts if draft.status is Status.DONE and draft.type is Type.OUTCOME]
-    assert (finished.source, finished.importance) == (Source.MODEL, 8)
+    assert finished.importance == 8
     assert sum("push to main" in text for text in _texts(result)) == 1
 
 
