@@ -198,10 +198,10 @@ class ContextCompressor:
 
         It is of what is in the store at this moment: nothing is written, no lock is taken, no model is asked. The three
         tiers are there also where a preset has `om context` print the working-memory block in their place. Raises
-        BadUsage for a budget below zero, and InputOutput, BadConfiguration where the store can't be read.
+        BadUsage for a budget that is no number from 0 up; InputOutput, BadConfiguration where the store can't be read.
         """
-        if budget is not None and budget < 0:
-            raise BadUsage(f"a budget of {budget} tokens is none")
+        if budget is not None and (not isinstance(budget, int) or budget < 0):
+            raise BadUsage(f"{budget!r} is no number of tokens from 0 up")
         from omcli.operations.context import Place, context
 
         with self._wired() as wiring:
@@ -350,7 +350,9 @@ def _listed(messages: object) -> list[Said]:
     listed = list(messages)
     for number, message in enumerate(listed, start=1):
         if not _is_message(message):
-            raise BadInput(f"message {number} is a {type(message).__name__}", hint="messages are dicts, or `Message`s")
+            raise BadInput(
+                f"message {number} is of type {type(message).__name__}", hint="messages are dicts, or `Message`s"
+            )
     return listed
 
 

@@ -269,6 +269,8 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
     else:
         job.refuse(compacted.refusal)
         run.talk.note(f"{job.name}: {_why(compacted)}")
+        if taken is not None and taken.known_messages and not came_to.tokens_before:
+            run.talk.note("its messages are kept in another session; `om sessions` lists them")
     if taken is not None and taken.error is not None:
         run.talk.error(taken.error, about=job.name)
         raise Ended(taken.error.exit_code)

@@ -28,7 +28,7 @@ om watch notes --glob '*.log' --format text --jsonl | jq -r .text
 om watch --once ~/.claude/projects
 """
 
-_LONGEST = 86_400.0
+_SHORTEST, _LONGEST = 0.05, 86_400.0
 """Seconds between two looks."""
 _BAD_INPUT = (BadInput, NoInput)
 
@@ -87,8 +87,9 @@ def watch(
 def _check(run: Run, paths: list[str], *, seconds: dict[str, float], once: bool, jsonl: bool) -> None:
     """Raises BadUsage, and NoInput where none of the paths is there."""
     for name, given in seconds.items():
-        if not 0 <= given <= _LONGEST:
-            raise BadUsage(f"`{name} {given:g}` is no number of seconds between 0 and {_LONGEST:g}")
+        least = _SHORTEST if name == "--interval" else 0
+        if not least <= given <= _LONGEST:
+            raise BadUsage(f"`{name} {given:g}` is no number of seconds between {least:g} and {_LONGEST:g}")
     if run.json and (jsonl or not once):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream, or `--once`")
     if "-" in paths:

@@ -17,6 +17,7 @@ from omcli.memory.worth import folded, terms_of
 
 _NAMES_KEPT, _WORDS_KEPT = 0.75, 0.5
 _COMMON_WEIGHT = 0.25
+_WORDS_REPEATED = 0.75
 _SPEAKERS = frozenset({"user", "agent", "assistant"})
 """Who says it, where rows of the rules begin with that."""
 LEAST_TOUCHED = 0.2
@@ -35,6 +36,19 @@ def covers(rows: Sequence[Draft], draft: Draft) -> bool:
     """
     about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
     return bool(about) and says("\n".join(about), draft.text)
+
+
+def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
+    """Whether a row says no more than rows of the same messages do together.
+
+    They have all of its names and three quarters of its words, common ones as well: what is left out for that is gone.
+    """
+    told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
+    words = _terms(draft.text) - _SPEAKERS
+    lower = told.lower()
+    known = sum(word.lower() in lower for word in words - _terms(told)) + len(words & _terms(told))
+    is_named = all(name.lower() in lower for name in anchors(draft.text))
+    return bool(told) and is_named and known >= _WORDS_REPEATED * len(words)
 
 
 def says(told: str, text: str) -> bool:

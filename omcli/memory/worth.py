@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from heapq import heapify, heappop, heappushpop
-from itertools import chain
+from itertools import accumulate, chain
 from math import fsum, log
 from types import MappingProxyType
 
 from omcli.memory.common_words import COMMON_WORDS, FUNCTION_WORDS
-from omcli.memory.observation import FILE_CHANGES, Kind, Observation, Priority, Status, Type
+from omcli.memory.observation import FILE_CHANGES, Kind, Observation, Priority, Source, Status, Type
 
 PINNED = "pinned"
 """A row with this tag goes before all others."""
@@ -65,8 +65,11 @@ def most_telling(rows: Sequence[Observation]) -> Iterator[int]:
     """
     texts = [row.text for row in rows]
     terms = terms_of(texts)
-    untold = _weights(terms, capitals=capitals_of(texts))
-    merits = [_merit(row, (place + 1) / len(rows)) / (row.tokens + _LINE_TOKENS) for place, row in enumerate(rows)]
+    telling = _telling(rows)
+    untold = _weights(terms, telling=telling, capitals=capitals_of([texts[place] for place in telling]))
+    merits = [
+        _merit(row, age) / (row.tokens + _LINE_TOKENS) for row, age in zip(rows, _ages(rows, telling), strict=True)
+    ]
 
     def worth(place: int) -> float:
         return merits[place] * fsum(map(untold.__getitem__, terms[place]))  # exact, so in any order the same
@@ -124,14 +127,32 @@ def folded(word: str) -> str:
 _COMMON_FOLDED = frozenset(map(folded, COMMON_WORDS))
 
 
-def _weights(terms: Sequence[frozenset[str]], *, capitals: frozenset[str]) -> dict[str, float]:
-    """What each term weighs; one that is a name somewhere is a name everywhere."""
+def _telling(rows: Sequence[Observation]) -> list[int]:
+    """Places of the rows that tell what is a name, how often a term is used and how long a session is: those that no
+    model wrote, where they are a quarter of all.
+
+    What a model says once more, or besides, makes no word commoner, and nothing older, than it was.
+    """
+    others = [place for place, row in enumerate(rows) if row.source is not Source.MODEL]
+    return others if 4 * len(others) >= len(rows) else list(range(len(rows)))
+
+
+def _ages(rows: Sequence[Observation], telling: Collection[int]) -> Iterator[float]:
+    """How far on in the session each row is, as those rows count."""
+    told = set(telling)
+    return (max(1, passed) / len(told) for passed in accumulate(place in told for place in range(len(rows))))
+
+
+def _weights(terms: Sequence[frozenset[str]], *, telling: Sequence[int], capitals: frozenset[str]) -> dict[str, float]:
+    """What each term weighs; one that is a name somewhere is a name everywhere. The rows at these places tell how often
+    a term is used; one that none of them has counts as used once."""
     used: Counter[str] = Counter()
-    for each in terms:
-        used.update(each)
+    for place in telling:
+        used.update(terms[place])
     weights = {}
-    for term, count in used.items():
-        rarity = log(len(terms) / count + 1)
+    for term in frozenset().union(*terms):
+        count = used[term] or 1
+        rarity = log(len(telling) / count + 1)
         if term in capitals or _NAME_LIKE.search(term):
             weights[term] = _NAME * count**_NAME_POWER * rarity
         else:

@@ -48,7 +48,7 @@ MADE_UP: Mapping[str, Callable[[_Rows], _Rows]] = {"high": _high, "terse": _ters
 def reply(name: str, asked: str) -> str:
     """What a model of this name says to a whole prompt."""
     is_observer = "\n<<< transcript " in asked
-    schema = {"properties": {"observations" if is_observer else "reflections": {}}}
+    schema: Mapping[str, object] = {"properties": {"observations" if is_observer else "reflections": {}}}
     said = json.loads(echo(Prompt(system="", content=(asked,), schema=schema, name="reply")))
     if is_observer:
         said["observations"] = MADE_UP[name](said["observations"])

@@ -35,7 +35,7 @@ def noticed(om: Om, *texts: str, session: str = "s", name: str = "noticed", day:
     talk = Talk(session=session, begin=datetime.fromisoformat(f"{day}T09:00:00+00:00"))
     for number in range(len(texts)):
         key = str(uuid5(NAMESPACE_URL, f"{session}/{name}/{number}"))
-        talk.user(f"Hello, {name} {number}, how are you today?", uuid=key)
+        talk.user("Hi.", uuid=key)
     rows = [said(text, f"m{number}") for number, text in enumerate(texts, start=1)]
     model = script(om, answer(*rows), name=f"{session}-{name}.json")
     om("observe", om.write(f"{session}-{name}.jsonl", talk.text()), "--model", model.model)

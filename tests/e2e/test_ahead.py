@@ -154,17 +154,18 @@ def test_a_row_of_a_block_may_take_the_place_of_one_of_the_block_before(om: Om) 
     assert blocks(om) == (2, 2)
     om("tick", "--model", model.model, env=env | {"OM_OBSERVE_TOKENS": "20"})
     first, second = rows(om)
-    assert (texts[0] in first["text"], second["text"]) == (True, texts[1])
+    assert (texts[0] in first["text"], second["text"]) == (True, f"User: {texts[1]}")
     assert first["superseded_by"] == second["id"]
     assert len(model.asked) == 2
 
 
 CODE = "MARIGOLD-4711"
+PIER = "The pier is closed at night, so nobody may walk, fish or swim there."
 
 
 def harbour(om: Om) -> tuple[Talk, Script, dict[str, str]]:
     """A code that a model told ahead from a message that does not have it in one piece, and what is as it was."""
-    told = [said(f"The harbour opens with {CODE}.", "m1"), said("The pier is closed at night.", "m1")]
+    told = [said(f"The harbour opens with {CODE}.", "m1"), said(PIER, "m1")]
     env = SMALL | {"OM_OBSERVE_PRECOMPUTE": "10", "OM_OBSERVE_FLOOR": "0"}
     talk = Talk(session="s").user("The harbour opens with MARIGOLD-47 and then 11; the pier is closed at night.")
     model = script(om, {"text": answer(*told)}, {"text": answer(said("The crane is blue.", "m1"))})
@@ -189,7 +190,7 @@ def test_what_was_observed_ahead_is_forgotten_as_well_until_that_is_undone(om: O
     om("undo")
     om("forget", "--match", CODE)
     om("tick", "--model", model.model, env=env | {"OM_OBSERVE_TOKENS": "10"})
-    assert said_by_model(om) == ["The pier is closed at night.", "The crane is blue."]
+    assert said_by_model(om) == [PIER]
 
 
 def test_an_undone_forgetting_lets_what_was_observed_ahead_be_written_down(om: Om) -> None:
@@ -198,7 +199,7 @@ def test_an_undone_forgetting_lets_what_was_observed_ahead_be_written_down(om: O
     om("forget", "--match", CODE)
     om("undo")
     om("tick", "--model", model.model, env=env | {"OM_OBSERVE_TOKENS": "10"})
-    assert said_by_model(om) == [f"The harbour opens with {CODE}.", "The pier is closed at night."]
+    assert sorted(said_by_model(om)) == [f"The harbour opens with {CODE}.", PIER]
     assert len(model.asked) == 1
 
 
@@ -234,7 +235,12 @@ def test_what_is_said_of_a_message_that_was_deleted_while_a_model_thought_is_not
 def test_what_a_block_made_of_a_forgotten_row_is_told_of_and_goes_where_that_is_asked(om: Om) -> None:
     """D6: as a row in sight would."""
     texts = ["The gauge at pier 7 is to be read daily.", "It is to be read weekly instead."]
-    model = script(om, answer(said(texts[0], "m1", kind="instruction")), answer(said(texts[1], "m1", replaces=["o1"])))
+    told = "Somebody has to climb down to pier 7 every morning, noon and evening and read the gauge daily."
+    model = script(
+        om,
+        answer(said(told, "m1", kind="instruction")),
+        answer(said(f"{texts[1]} Nobody climbs down to it three times.", "m1", replaces=["o2"])),
+    )
     env = SMALL | {"OM_OBSERVE_PRECOMPUTE": "5"}
     talk = Talk(session="s").user(texts[0])
     om("observe", "-q", om.write("s.jsonl", talk.text()), "--model", model.model, env=env)

@@ -394,6 +394,14 @@ class TestRefusals:
         om("compact", "--to", to, *keep, "--best-effort", stdin=said)
 
 
+def test_a_transcript_that_is_kept_in_another_session_is_said_to_be(om: Om) -> None:
+    """F8: there is nothing to replace under the new name, and people are told why."""
+    kept(om, story())
+    run = om("compact", "-", "--session", "standup", stdin=story().text(), code=1)
+    assert not run.stdout
+    assert "its messages are kept in another session; `om sessions` lists them" in run.stderr
+
+
 def turns_of(printed: str) -> list[dict[str, Any]]:
     """A list of messages as printed."""
     found: list[dict[str, Any]] = json.loads(printed)

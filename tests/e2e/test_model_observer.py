@@ -17,6 +17,7 @@ from tests.replying import answer, said
 from tests.unit.memory.test_redaction import FAKES
 
 NOTHING = answer()
+KEPT = "They keep station ids lower case, for laptops and servers differ in how they sort and compare names"
 THOUGHT = {
     "type": "assistant", "uuid": "t1", "parentUuid": None, "sessionId": Talk().session, "cwd": PROJECT,
     "timestamp": "2026-02-10T09:10:00.000Z",
@@ -27,10 +28,10 @@ THOUGHT = {
 }  # fmt: skip
 TAGS = """I read <observations> as it was.
 <observations>
-- 🔴 09:00 Gauge 0 stands [m1]
+- 🔴 09:00 Gauge 0 was painted red [m1]
 </observations>
 <observations>
-- 🟡 Gauge 1 stands [m2]
+- 🟡 Gauge 1 was painted red [m2]
 <current-task>
 Reading gauges
 </current-task>"""
@@ -41,12 +42,12 @@ def small_talk(exchanges: int = 1) -> Talk:
     """Messages in which rules find nothing."""
     talk = Talk()
     for number in range(exchanges):
-        talk.assistant(f"Hello, number {number}, how are you today?").assistant(f"Fine, number {number}. And you?")
+        talk.assistant(f"Hello, number {number}!").assistant(f"Fine, number {number}.")
     return talk
 
 
 def facts(number: int) -> Talk:
-    """Messages that each hold something of their own, which rules don't find."""
+    """Messages that each hold something of their own, which rules write down as it was said."""
     talk = Talk()
     for at in range(number):
         talk.user(f"The tide gauge {at} stands in harbour {at + 100}.")
@@ -58,7 +59,7 @@ def facts(number: int) -> Talk:
 
 def test_a_batch_holds_what_no_observation_covers(om: Om) -> None:
     """T8: nothing observed, some of it, all of it, no messages."""
-    model = script(om, answer(said("Gauges 0 and 1", "m1", "m2")), answer(said("Gauges 2 and 3", "m1", "m2")))
+    model = script(om, answer(said("Sailors painted both", "m1", "m2")), answer(said("A diver broke two", "m1", "m2")))
     transcript = om.write("t.jsonl", facts(2).text())
     om("observe", transcript, "--model", model.model)
     transcript.write_text(facts(4).text())
@@ -66,7 +67,7 @@ def test_a_batch_holds_what_no_observation_covers(om: Om) -> None:
     om("observe", transcript, "--model", model.model)
     om("observe", om.write("empty.jsonl", ""), "--model", model.model)
     assert [re.findall("gauge ([0-9])", shown) for shown in model.transcripts] == [["0", "1"], ["2", "3"]]
-    sources = [row["message_ids"] for row in rows(om)]
+    sources = [row["message_ids"] for row in rows(om) if row["source"] == "model"]
     assert [len(ids) for ids in sources] == [2, 2]
     assert len({key for ids in sources for key in ids}) == 4
 
@@ -186,7 +187,7 @@ def test_a_reply_becomes_rows_with_all_they_say(om: Om) -> None:
     """Priority, type, status, dates, sources, what is being done, a title; and times are as they should be (T26)."""
     reply = answer(
         said(
-            "They keep station ids lower case", "m7", priority="high", kind="decision", at="2026-02-10 09:06",
+            KEPT, "m7", priority="high", kind="decision", at="2026-02-10 09:06",
             refers_to="2026-03-01", refers_to_kind="exact",
         ),
         said("The lookup of Cuxhaven was mended", "m6", "m8", kind="outcome", status="done", at="2026-02-10 09:07"),
@@ -197,7 +198,7 @@ def test_a_reply_becomes_rows_with_all_they_say(om: Om) -> None:
     model = script(om, reply)
     om("observe", om.write("t.jsonl", tide_story().text()), "--model", model.model)
     found = {row["text"]: row for row in rows(om) if row["source"] == "model"}
-    decided = found["They keep station ids lower case"]
+    decided = found[KEPT]
     assert (decided["type"], decided["priority"], len(decided["message_ids"])) == ("decision", "high", 1)
     mended = found["The lookup of Cuxhaven was mended"]
     assert (mended["type"], mended["status"], len(mended["message_ids"])) == ("outcome", "done", 2)
@@ -236,7 +237,7 @@ def test_what_tools_did_and_what_a_model_leaves_out_is_written_by_rules(om: Om) 
     ("row", "count", "kept"),
     [
         (said("Gauge 9 exists", "m9"), {"unknown_labels": 1}, 0),
-        (said("Gauge 0 is there", "m1", "m1"), {}, 1),
+        (said("Gauge 0 was wet and slippery", "m1", "m1"), {}, 1),
         (said("Gauge 0 is in src/made/up.py", "m1"), {"unverified": 1}, 1),
     ],
     ids=["unknown label", "repeated label", "path in no message"],
@@ -280,16 +281,17 @@ def test_a_reply_that_mostly_cites_what_does_not_exist_is_no_reply(om: Om) -> No
 
 def test_sources_are_kept_in_the_order_of_the_transcript(om: Om) -> None:
     """T21."""
-    model = always(om, answer(said("Three gauges", "m3", "m1", "m2")))
+    model = always(om, answer(said("Sailors painted three", "m3", "m1", "m2")))
     transcript = om.write("t.jsonl", facts(3).text())
     om("observe", transcript, "--model", model.model)
-    assert rows(om)[0]["message_ids"] == [json.loads(line)["uuid"] for line in facts(3).lines]
+    (row,) = [row for row in rows(om) if row["source"] == "model"]
+    assert row["message_ids"] == [json.loads(line)["uuid"] for line in facts(3).lines]
 
 
 def test_the_same_observation_is_one_row_however_often_it_comes(om: Om) -> None:
     """T22: in one reply, and in the next run."""
-    twice = answer(said("Gauges stand in harbours", "m1"), said("Gauges stand in harbours", "m2"))
-    model = script(om, twice, answer(said("Gauges stand in harbours", "m1")))
+    twice = answer(said("Sailors painted everything", "m1"), said("Sailors painted everything", "m2"))
+    model = script(om, twice, answer(said("Sailors painted everything", "m1")))
     transcript = om.write("t.jsonl", facts(2).text())
     first = om("observe", transcript, "--model", model.model, "--json").document["files"][0]
     transcript.write_text(facts(3).text())
@@ -318,10 +320,10 @@ def test_forty_times_the_same_is_one_row_with_a_count(om: Om) -> None:
     talk = Talk()
     for number in range(40):
         talk.user(f"Round {number}: I ran pytest over here, all passed.")
-    reply = answer(*(said("Ran pytest over the whole tree, all passed", f"m{at + 1}") for at in range(40)))
+    reply = answer(*(said("Nobody complained about linters", f"m{at + 1}") for at in range(40)))
     model = always(om, reply)
     om("observe", om.write("t.jsonl", talk.text()), "--model", model.model)
-    (row,) = rows(om)
+    (row,) = [row for row in rows(om) if row["source"] == "model"]
     assert "40" in row["text"].rpartition("(")[2]
     assert len(row["message_ids"]) == 40
 
@@ -343,16 +345,16 @@ def test_a_loop_that_was_cut_off_is_recognised_and_asked_smaller(om: Om) -> None
     ("reply", "texts"),
     [
         (
-            "Here you are:\n```json\n" + answer(said("Gauge 0 stands", "m1")) + "\n```\nAnything else?",
-            ["Gauge 0 stands"],
+            "Here you are:\n```json\n" + answer(said("Gauge 0 was painted red", "m1")) + "\n```\nAnything else?",
+            ["Gauge 0 was painted red"],
         ),
         (
             TAGS,
-            ["Gauge 0 stands", "Gauge 1 stands", "Reading gauges"],
+            ["Gauge 0 was painted red", "Gauge 1 was painted red", "Reading gauges"],
         ),
-        ("- Gauge 0 stands in harbour 100\n- Gauge 1 stands in harbour 101\n",
-         ["Gauge 0 stands in harbour 100", "Gauge 1 stands in harbour 101"]),
-        (answer(said("Gauge 0 \ud800 stands\0 \x1b[31mred\x1b[0m", "m1")), None),
+        ("- In harbour 100 sailors painted gauge 0 red\n- In harbour 101 sailors painted gauge 1 red\n",
+         ["In harbour 100 sailors painted gauge 0 red", "In harbour 101 sailors painted gauge 1 red"]),
+        (answer(said("Gauge 0 \ud800 was painted\0 \x1b[31mred\x1b[0m", "m1")), None),
         (answer(said("Gauge 0 stands. " * 200, "m1")), None),
     ],
     ids=["fenced JSON", "tags", "list without tags", "hostile characters", "one sentence 200 times"],
@@ -517,12 +519,13 @@ def test_what_slices_gave_before_one_fails_is_kept(om: Om) -> None:
 
 def test_a_slice_that_fails_is_left_to_the_rules_where_they_may_stand_in(om: Om) -> None:
     """S3.5: the slices around it are the model's."""
-    model = script(om, "echo", {"error": "unreachable"}, *["echo"] * 9)
+    first, *more = [answer(said(f"Sailors painted it blue in round {number}", "m1")) for number in range(9)]
+    model = script(om, first, {"error": "unreachable"}, *more)
     env = {**SLICES, "OM_OBSERVER_FALLBACK": "rules"}
     om("observe", om.write("t.jsonl", facts(8).text()), "--model", model.model, env=env)
     assert pending(om) == 0
-    assert {row["source"] for row in rows(om)} == {"rules", "model"}
-    assert len(rows(om)) == 8
+    assert [text[-1] for text in said_by_model(om)] == ["0", "1", "2"]
+    assert len([row for row in rows(om) if row["source"] == "rules"]) == 8
 
 
 def test_a_slice_shows_what_the_one_before_it_gave_and_may_replace_that(om: Om) -> None:
@@ -551,20 +554,20 @@ def test_a_reply_over_its_limit_is_asked_for_once_more_and_then_cut(om: Om) -> N
     long = " ".join(f"gauge{number}" for number in range(40))
     talk = Talk().user(long)
     transcript = om.write("t.jsonl", talk.text())
-    short = script(om, answer(said(long, "m1")), answer(said("gauge7 stands", "m1")))
+    short = script(om, answer(said(long, "m1")), answer(said("a diver broke gauge7", "m1")))
     env = {"OM_OBSERVE_MAX_OUTPUT": "10", "OM_COUNTER": "chars-4"}
     om("observe", transcript, "--model", short.model, env=env)
     size = -(-len(long) // 4)
     assert f"had {size} tokens of text; at most 10" in short.prompts[1]
-    assert said_by_model(om) == ["gauge7 stands"]
+    assert said_by_model(om) == ["a diver broke gauge7"]
 
-    still = always(om, answer(said(long, "m1")))
+    still = always(om, answer(said(f"broken bent dented lost {long}", "m1")))
     talk.user(f"again {long}")
     transcript.write_text(talk.text())
     om("observe", transcript, "--model", still.model, env=env)
     assert len(still.asked) == 2
-    cut = rows(om)[-1]
-    assert cut["text"].startswith("gauge0 gauge1")
+    cut = [row for row in rows(om) if row["source"] == "model"][-1]
+    assert cut["text"].startswith("broken bent dented lost")
     assert cut["tokens"] <= 10
 
 
@@ -604,7 +607,7 @@ def test_an_empty_list_still_says_what_was_used(om: Om) -> None:
 def test_many_empty_replies_never_make_a_request_larger(om: Om) -> None:
     """F17: full batches with nothing in them are covered, oldest first."""
     model = always(om, NOTHING)
-    transcript = om.write("t.jsonl", small_talk(200).text())
+    transcript = om.write("t.jsonl", small_talk(300).text())
     om("observe", transcript, "--model", model.model, env={"OM_OBSERVE_BATCH_TOKENS": "500"})
     sizes = [len(shown) for shown in model.transcripts]
     assert len(sizes) > 10
@@ -614,7 +617,7 @@ def test_many_empty_replies_never_make_a_request_larger(om: Om) -> None:
         for shown in model.transcripts
         for number in re.findall(r"[0-9] assistant: Hello, number ([0-9]+)", shown)
     ]
-    assert told == list(range(200))
+    assert told == list(range(300))
     assert pending(om) < 30
 
 
@@ -839,16 +842,16 @@ def test_a_script_that_is_not_there_is_said_before_any_work(om: Om) -> None:
 
 def test_a_detail_names_the_row_that_it_is_one_of(om: Om) -> None:
     """S3.7: by its id, as an imported one does, and stands below it in an export."""
-    told = (said("Gauge 0 stands in harbour 100", "m1"), said("It is of brass", "m1", under=0))
+    told = (said("Sailors painted gauge 0 red", "m1"), said("Nobody liked that", "m1", under=0))
     model = script(om, answer(*told))
     talk = Talk().user("The tide gauge 0 stands in harbour 100, and is of brass.")
     om("observe", om.write("t.jsonl", talk.text()), "--model", model.model)
     by_text = {row["text"]: row for row in rows(om)}
-    assert by_text["It is of brass"]["metadata"] == {"under": by_text["Gauge 0 stands in harbour 100"]["id"]}
+    assert by_text["Nobody liked that"]["metadata"] == {"under": by_text["Sailors painted gauge 0 red"]["id"]}
     lines = om("export", "--to", "pi").stdout.splitlines()
-    place = next(at for at, line in enumerate(lines) if "Gauge 0 stands" in line)
+    place = next(at for at, line in enumerate(lines) if "Sailors painted" in line)
     assert lines[place + 1].startswith("  - ")
-    assert lines[place + 1].endswith("It is of brass")
+    assert lines[place + 1].endswith("Nobody liked that")
 
 
 def test_under_duet_a_model_is_shown_the_newest_and_rules_observe_the_rest(om: Om) -> None:

@@ -19,7 +19,7 @@ from tests.fake_provider import KEY, Act, FakeModel
 
 LINES = (
     "The ferry to Spiekeroog leaves at 15:40.",
-    "Noted, 15:40 it is.",
+    "Noted: the harbour office confirms 15:40 for tonight.",
     "My bicycle is in the shed behind the old lighthouse.",
 )
 WIRES = ("anthropic", "openai")

@@ -203,6 +203,7 @@ def test_what_makes_no_sense_is_a_usage_error(om: Om) -> None:
     om("watch", folder, "--json", code=2)
     om("watch", folder, "--once", "--json", "--jsonl", code=2)
     om("watch", folder, "--interval", "-1", code=2)
+    om("watch", folder, "--interval", "0", code=2)
     om("watch", folder, "--at-most-every", "nan", code=2)
     om("watch", folder, "--format", "morse", code=2)
     om("watch", "-", code=2)

@@ -322,9 +322,10 @@ class TestBuildContext:
             writer.execute("ROLLBACK")
         writer.close()
 
-    def test_a_budget_below_zero_is_none(self, make: Make) -> None:
+    @pytest.mark.parametrize("budget", [-1, "a", 3.5])
+    def test_a_budget_is_a_number_of_tokens(self, make: Make, budget: Any) -> None:
         with pytest.raises(BadUsage):
-            make().build_context(-1)
+            make().build_context(budget)
 
 
 class TestWork:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from omcli.memory.message import Role
 from omcli.memory.observation import IN_FORCE, TOOL_EVENTS, Draft, Priority, Status, Type
 from omcli.memory.record import record, replace
-from omcli.memory.saying import covers
+from omcli.memory.saying import covers, repeats
 from omcli.observers.model.standing import UNVERIFIED
 
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
@@ -20,8 +20,8 @@ _VAGUE = frozenset({Type.EVENT, Type.FACT})
 _MATTERS = 7
 """The importance from which on a row is high."""
 _HIGH_SHARE = 3
-"""One row in so many may be high; a model that calls more of them so says of none that it matters more."""
-_FEW_HIGH = 5
+"""One row in so many may be high."""
+_FEW_HIGH = 3
 """As many may be in any batch, however short."""
 
 
@@ -35,6 +35,27 @@ class Merged:
     """Rows of the rules that the model should have had."""
     recorded_by_rules: int
     """Rows of the model that say no more than those of the rules."""
+
+
+def weighed(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
+    """Rows of a model with its priorities as far as they are believed; what rules know of what they say comes on top.
+
+    What is high to a model alone is so by a hair. Where more than a third of its rows are, and more than three, that
+    says nothing of any, and they are medium. What it read off tools alone can be read again: one priority less.
+    """
+    sure = [row for row in rows if UNVERIFIED not in row.tags]
+    is_flood = sum(row.importance >= _MATTERS for row in sure) > max(_FEW_HIGH, len(sure) / _HIGH_SHARE)
+    most = Priority.MEDIUM.importance if is_flood else _MATTERS
+    believed = [replace(row, importance=min(row.importance, most)) for row in rows]
+    return [
+        replace(row, importance=min(row.importance, _one_less(row.importance))) if _is_of_tools(row, roles) else row
+        for row in believed
+    ]
+
+
+def _one_less(importance: int) -> int:
+    """The importance of the priority below that of another one."""
+    return (Priority.MEDIUM if importance >= _MATTERS else Priority.LOW).importance
 
 
 def merged(
@@ -54,27 +75,20 @@ def merged(
     ruled = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
     new = [draft for draft in by_model if not _only_repeats(draft, tools, roles)]
     unsure = [draft for draft in new if UNVERIFIED in draft.tags]
-    sure = [draft for draft in new if UNVERIFIED not in draft.tags]
-    believed = _weighed(sure) if ruled else sure  # an agent that observes is told nothing by rules
+    believed = [draft for draft in new if UNVERIFIED not in draft.tags]
     read = [draft for draft in ruled if draft.sources[-1] not in unread]
     gone = [draft for draft in read if _gives_way(draft, believed, roles)]
     staying = [draft for draft in ruled if draft not in gone]
-    settled = {row for draft in staying for row in draft.replaces}
-    added = [_informed(_besides(draft, settled), ruled) for draft in believed if _adds(draft, staying, gone)]
-    kept = [_told(draft, believed) if draft in staying else draft for draft in by_rules if draft not in gone]
+    adding = [draft for draft in believed if _adds(draft, staying, gone)]
+    told = [_told(draft, believed) if draft in staying else draft for draft in by_rules if draft not in gone]
+    told = _settling(told, [draft for draft in believed if draft not in adding])
+    settled = {row for draft in told for row in draft.replaces}
+    added = [_informed(_besides(draft, settled), ruled, gone) for draft in adding]
     return Merged(
-        drafts=tuple(_in_order(kept, [*added, *unsure])),
+        drafts=tuple(_in_order(told, [*added, *unsure])),
         added_back=sum(draft not in gone and not covers(believed, draft) for draft in read),
         recorded_by_rules=len(by_model) - len(added) - len(unsure),
     )
-
-
-def _weighed(rows: Sequence[Draft]) -> list[Draft]:
-    """Rows of a model, with its priorities as far as they are believed: where many are high, that says nothing."""
-    high = sum(row.importance >= _MATTERS for row in rows)
-    if high <= max(_FEW_HIGH, len(rows) / _HIGH_SHARE):
-        return list(rows)
-    return [replace(row, importance=min(row.importance, Priority.MEDIUM.importance)) for row in rows]
 
 
 def _gives_way(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
@@ -90,8 +104,10 @@ def _gives_way(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role
 
 
 def _adds(draft: Draft, staying: Sequence[Draft], gone: Sequence[Draft]) -> bool:
-    """Whether a row of the model stands for one that went, settles another, or says more than those that stay."""
-    return bool(draft.replaces) or _is_of(draft, gone) or not covers(staying, draft)
+    """Whether a row of the model stands for one that went, or says more than those that stay."""
+    if draft.replaces and not any(covers([draft], rule) for rule in staying):
+        return True  # none of them can settle in its place what it settles
+    return _is_of(draft, gone) or not repeats(draft, staying)
 
 
 def _is_of(draft: Draft, others: Sequence[Draft]) -> bool:
@@ -103,6 +119,19 @@ def _besides(draft: Draft, settled: Collection[str]) -> Draft:
     """A row of the model, in the place of what no row of the rules takes the place of."""
     replaces = tuple(row for row in draft.replaces if row not in settled)
     return replace(draft, replaces=replaces, reason=draft.reason if replaces else None)
+
+
+def _settling(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
+    """Rows of the rules in the place of what those rows of the model that repeat them take the place of, each once."""
+    settled = {row for draft in rows for row in draft.replaces}
+    settling = list(rows)
+    for draft in repeating:
+        left = tuple(row for row in draft.replaces if row not in settled)
+        place = next((at for at, row in enumerate(settling) if left and covers([draft], row)), None)
+        if place is not None:
+            settling[place] = replace(settling[place], replaces=(*settling[place].replaces, *left))
+            settled.update(left)
+    return settling
 
 
 def _told(rule: Draft, by_model: Sequence[Draft]) -> Draft:
@@ -122,10 +151,12 @@ def _told(rule: Draft, by_model: Sequence[Draft]) -> Draft:
     )
 
 
-def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
-    """A row of the model with what rules know of what it says: what it is, that it matters, that it is open or done."""
+def _informed(draft: Draft, by_rules: Sequence[Draft], gone: Sequence[Draft]) -> Draft:
+    """A row of the model with what rules know of what it says: what it is, whether that is open or done, and, of what
+    it stands for, that it matters."""
     told = [rule for rule in by_rules if covers([draft], rule)]
-    importance = max([draft.importance, *(rule.importance for rule in told if rule.importance >= _MATTERS)])
+    matters = [rule.importance for rule in told if rule in gone and rule.importance >= _MATTERS]
+    importance = max([draft.importance, *matters])
     sure = [rule for rule in told if rule.type in _SURE]
     if draft.type in _VAGUE:
         same = [rule for rule in sure if rule.sources == draft.sources]
@@ -137,8 +168,12 @@ def _informed(draft: Draft, by_rules: Sequence[Draft]) -> Draft:
 
 def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
     """Whether a row of a model comes from tools alone, and rules have recorded it."""
-    is_of_tools = all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
-    return is_of_tools and not draft.replaces and covers(tools, draft)
+    return _is_of_tools(draft, roles) and not draft.replaces and covers(tools, draft)
+
+
+def _is_of_tools(draft: Draft, roles: Mapping[int, Role]) -> bool:
+    """Whether a row comes from what tools were asked and answered, and nothing that anybody said."""
+    return all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
 
 
 def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[Draft]:

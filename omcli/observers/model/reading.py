@@ -11,7 +11,7 @@ from omcli.memory.record import field, mutable_record, replace
 from omcli.memory.roles import Observed, Observer
 from omcli.memory.slicing import between
 from omcli.observers.model.believing import Believed
-from omcli.observers.model.merging import merged
+from omcli.observers.model.merging import merged, weighed
 
 Ask = Callable[[Batch], Believed | None]
 """Asks a model about a slice; nothing comes back where nothing in it is for a model to read."""
@@ -93,7 +93,7 @@ class Reading:
         before = (*self.batch.earlier_calls, *([self.batch.last_said] if self.batch.last_said else []))
         roles = {kept.seq: kept.message.role for kept in (*before, *self.batch.messages)}
         ruled = [draft for draft in by_rules if not any(_continues(draft, gone) for gone in self.gone)]
-        rows = merged(self.said, ruled, roles, unread=self.unread)
+        rows = merged(weighed(self.said, roles), ruled, roles, unread=self.unread)
         counts = {"added_back": rows.added_back, "recorded_by_rules": rows.recorded_by_rules}
         return rows.drafts, Counter(counts)
 

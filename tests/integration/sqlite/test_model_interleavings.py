@@ -200,10 +200,8 @@ class Play:
 
     def append(self, actor: Actor, name: str) -> None:
         """New messages, and some that came before."""
-        texts = [
-            f"{name} said number {len(self.said) + number} of what there is to say"
-            for number in range(self.chance.randint(1, 4))
-        ]
+        more = " of what there is to say" if name == "a" else ""
+        texts = [f"{name} said number {len(self.said) + number}{more}" for number in range(self.chance.randint(1, 4))]
         known = [text for text in self.said if text.startswith(name)]
         again = self.chance.sample(known, min(2, len(known)))
         try:
@@ -245,11 +243,11 @@ class Play:
             model=Thinking(self.think, self.mood, shown_in_vain=self.in_vain),
             by_rules=self.chance.random() < 0.3,
             meta=self.meta,
-            batch_tokens=self.chance.choice([40, 80, 120]),
+            batch_tokens=self.chance.choice([20, 40, 80, 120]),
         )
 
     def mood(self) -> str:
-        moods = ["echo"] * 10 + ["nothing", "half", "prose", "refusal", "down"]
+        moods = ["echo"] * 9 + ["nothing"] * 3 + ["half", "prose", "refusal", "down"]
         mood = "echo" if self.is_over else self.chance.choice(moods)
         self.happened[mood] += 1
         return mood

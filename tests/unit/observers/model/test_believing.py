@@ -155,7 +155,7 @@ def test_what_an_agent_means_to_do_is_a_plan() -> None:
     assert draft.type is Type.PLAN
 
 
-@pytest.mark.parametrize(("priority", "importance"), [("high", 8), ("medium", 5), ("low", 2), ("urgent", 5)])
+@pytest.mark.parametrize(("priority", "importance"), [("high", 7), ("medium", 5), ("low", 2), ("urgent", 5)])
 def test_priorities_are_importances(priority: str, importance: int) -> None:
     draft, _ = _one(said("The port is 8443", "m1", priority=priority))
     assert (draft.importance, draft.source) == (importance, Source.MODEL)

@@ -10,7 +10,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
 from omcli.memory.roles import Observed
 from omcli.memory.saying import covers
-from omcli.observers.model.merging import Merged, merged
+from omcli.observers.model.merging import Merged, merged, weighed
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk
 from tests.material import row, row_id
@@ -113,18 +113,22 @@ def test_a_row_that_is_left_out_tells_what_it_knows() -> None:
 def test_what_rules_know_of_what_people_said_a_model_does_not_change() -> None:
     """A priority goes up only; a kind, a status and a day are told where there is none."""
     rule = _draft("User: oak for the tables", kind=Type.REQUEST, importance=9, status=Status.DONE, refers_to="2026-03")
-    known = _model("User wants oak for the tables", kind=Type.DECISION, importance=2, status=Status.OPEN,
+    known = _model("Oak for the tables", kind=Type.DECISION, importance=2, status=Status.OPEN,
                    refers_to="2025-01-01")  # fmt: skip
     assert merged([known], [rule], _SAID).drafts == (rule,)
 
 
-def test_a_row_that_settles_another_stays_and_what_was_said_as_well() -> None:
+def test_what_people_said_settles_what_a_model_says_it_does() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE)
     settles = _model("User prefers oak tables", kind=Type.PREFERENCE, replaces=(row_id(1),), reason="replaced")
-    assert merged([settles], [rule], _SAID).drafts == (rule, settles)
-    both = replace(rule, replaces=(row_id(1),))
-    (kept, beside) = merged([settles], [both], _SAID).drafts
-    assert (kept.replaces, beside.replaces, beside.reason) == ((row_id(1),), (), None)
+    (row,) = merged([settles], [rule], _SAID).drafts
+    assert row == replace(rule, replaces=(row_id(1),))
+
+
+def test_a_row_is_settled_once() -> None:
+    rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, replaces=(row_id(1),), reason="overruled")
+    settles = _model("User wants no pine, Ada says", replaces=(row_id(1), row_id(2)), reason="replaced")
+    assert [row.replaces for row in merged([settles], [rule], _SAID).drafts] == [(row_id(1),), (row_id(2),)]
 
 
 # ---- what agents said
@@ -149,27 +153,23 @@ def test_several_rows_in_the_place_of_one_are_no_longer_than_it_together() -> No
 # ---- what a model calls high
 
 
-@pytest.mark.parametrize(("high", "of", "believed"), [(1, 1, 8), (5, 5, 8), (6, 6, 5), (6, 18, 8), (7, 18, 5)])
+@pytest.mark.parametrize(("high", "of", "believed"), [(1, 1, 7), (3, 3, 7), (4, 4, 5), (6, 18, 7), (7, 18, 5)])
 def test_a_model_that_calls_more_than_a_third_high_calls_nothing_high(high: int, of: int, believed: int) -> None:
-    """Five rows of a batch may be, however few it has."""
-    told = [_model(f"Row about thing {n}", n, importance=8 if n <= high else 5) for n in range(1, of + 1)]
-    rule = _draft("User: oak for the tables", 40)
-    rows = merged(told, [rule], {40: Role.USER}).drafts
-    assert [row.importance for row in rows[:high]] == [believed] * high
-    assert {row.importance for row in rows[high:]} == {5}
+    """Three rows of a batch may be, however few it has; and a model alone makes none more than just high."""
+    rows = weighed([_model(f"Thing {n}", n, importance=8 if n <= high else 5) for n in range(1, of + 1)], {})
+    assert [row.importance for row in rows] == [believed] * high + [5] * (of - high)
+
+
+def test_what_is_unverified_is_no_row_that_others_are_more_than() -> None:
+    unsure = [_model(f"Thing {n}", n, importance=2, tags=("unverified",)) for n in range(1, 40)]
+    assert {row.importance for row in weighed([*unsure, *(_model("It", importance=8) for _ in range(6))], {})} == {2, 5}
 
 
 def test_where_everything_is_high_it_is_what_rules_hold_to_be() -> None:
     said = {n: _draft(f"User: oak for table {n}", n, importance=8 if n == 3 else 4) for n in range(1, 9)}
-    told = [_model(rule.text, n, importance=8) for n, rule in said.items()]
+    told = weighed([_model(rule.text, n, importance=8) for n, rule in said.items()], {})
     rows = merged(told, list(said.values()), dict.fromkeys(said, Role.USER)).drafts
     assert [row.importance for row in rows] == [4, 4, 8, 4, 4, 4, 4, 4]
-
-
-def test_who_writes_without_rules_is_believed() -> None:
-    """An agent that hands in rows is the observer itself."""
-    told = [_model(f"Row about thing {n}", n, importance=8) for n in range(1, 9)]
-    assert {row.importance for row in merged(told, [], {}).drafts} == {8}
 
 
 # ---- what rules know of a model's rows
@@ -195,11 +195,25 @@ def test_a_request_that_a_model_calls_an_event_is_a_request() -> None:
 
 
 def test_a_row_that_tells_several_things_is_of_the_kind_that_weighs_most() -> None:
-    decided = _draft("User: We lint the harbour invoices", kind=Type.DECISION, importance=8)
-    held = _draft("User: From now on lint the harbour invoices", kind=Type.INSTRUCTION, importance=9)
-    told = _model("User: from now on we lint the harbour invoices with Ada, Bea, Carl, Dora and Emil")
-    row = merged([told], [decided, held], {}).drafts[-1]
+    decided = _draft("Agent: We lint all of the harbour invoices", kind=Type.DECISION, importance=8)
+    held = _draft("Agent: From now on we lint all of the harbour invoices", kind=Type.INSTRUCTION, importance=9)
+    (row,) = merged([_model("From now on harbour invoices: lint")], [decided, held], {}).drafts
     assert (row.source, row.type, row.status, row.importance) == (Source.MODEL, Type.INSTRUCTION, None, 9)
+
+
+def test_what_stands_beside_the_words_of_people_has_not_their_weight() -> None:
+    """They say it themselves, and in fewer words."""
+    held = _draft("User: From now on lint the harbour invoices", kind=Type.INSTRUCTION, importance=9)
+    more = _model("From now on lint harbour invoices; Ada, Bea, Carl, Dora, Emil and Fritz were there to hear it")
+    assert [row.importance for row in merged([more], [held], {1: Role.USER}).drafts] == [9, 5]
+
+
+@pytest.mark.parametrize(("importance", "after"), [(7, 5), (5, 2), (2, 2)])
+def test_what_is_read_off_tools_alone_counts_one_priority_less(importance: int, after: int) -> None:
+    """T25: it can be read again."""
+    read = _model("Lines 3 to 9 hold the lock", 2, importance=importance)
+    assert [row.importance for row in weighed([read], {2: Role.RESULT})] == [after]
+    assert [row.importance for row in weighed([read], {2: Role.ASSISTANT})] == [importance]
 
 
 def test_a_blocker_in_the_words_of_a_model_is_as_open_as_the_rules_know_it() -> None:
@@ -317,7 +331,7 @@ def test_what_was_finished_is_high_and_done() -> None:
     rule = said("Never push to main without asking the user", "m1", priority="high", kind="preference")
     result = _with_rules(_WORK, done, rule)
     (finished,) = [draft for draft in result.drafts if draft.status is Status.DONE and draft.type is Type.OUTCOME]
-    assert finished.importance == 8
+    assert finished.importance >= 7
     assert sum("push to main" in text for text in _texts(result)) == 1
 
 
