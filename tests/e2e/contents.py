@@ -36,6 +36,9 @@ def contents(path: Path) -> Contents:
 
 
 def _rows(connection: sqlite3.Connection, table: str, positions: Mapping[object, str]) -> list[tuple[object, ...]]:
+    """The stamp of a file that has just been written is not noted: it says when a run was, not what was taken in."""
+    if table == "bookmarks":
+        connection.execute("UPDATE bookmarks SET found = json_remove(found, '$.stamp')")
     found = connection.execute(f"SELECT * FROM {table}")
     return sorted((tuple(positions.get(value, value) for value in row) for row in found), key=repr)
 

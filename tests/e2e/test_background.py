@@ -174,7 +174,7 @@ def test_what_lies_in_the_directory_is_not_run(om: Om) -> None:
     """A project may hold files by the names of Python's modules, and of om's."""
     for name in ("omcli.py", "json.py", "sqlite3.py"):
         om.write(name, "raise SystemExit('taken for a module')")
-    path = f"{Path(__file__).parents[2]}:{os.environ.get('PYTHONPATH', '')}"
+    path = ":".join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
     ended = subprocess.run(
         [*om.command()[:1], "-P", "-m", "omcli", "observe", "--background", "--observer", "rules", "-"],
         input=tide_story(session="s").text().encode(), cwd=om.folder, check=True, capture_output=True,

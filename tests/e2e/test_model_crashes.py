@@ -62,7 +62,7 @@ class Work:
         """The conversation, with so many messages more."""
         for _ in range(messages):
             number = len(self.talk.lines)
-            self.talk.user(f"Buoy {number} lies where the chart has it, {number} metres from the pier.")
+            self.talk.user(f"The buoy {number} is where the chart has it, and painted as the chart says.")
         return self.om.write("buoys.jsonl", self.talk.text())
 
     def commands(self) -> dict[str, list[str | Path]]:

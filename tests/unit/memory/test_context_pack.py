@@ -378,7 +378,7 @@ def test_no_more_rows_are_shown_than_may_be(memory: dict[str, object], choice: C
     assert list(made.observations[: len(folded)]) == folded
     own = memory["observations"]
     assert isinstance(own, tuple)
-    places = [own.index(row) for row in folded]
+    places = [next(place for place, each in enumerate(own) if each is row) for row in folded]
     assert places == sorted(places, reverse=choice.is_descending)
 
 
