@@ -53,7 +53,8 @@ class _Asked:
         shown = "".join(part for part in prompt.content if isinstance(part, str))
         self.tokens += sum(map(self.counter.text, (prompt.system, shown, json.dumps(prompt.schema))))
         self.calls += 1
-        labels = re.findall(r"^(m[0-9]+) .*?(?:user|assistant): (.*)", shown, re.MULTILINE)
+        # Not those that are marked as said before, which rows may not be about.
+        labels = re.findall(r"^(m[0-9]+) [-0-9: ]*(?:user|assistant): (.*)", shown, re.MULTILINE)
         rows = [
             {"text": f"Said: {text[:160]}", "priority": "medium", "kind": "fact", "sources": [label]}
             for label, text in labels[::4]
