@@ -76,6 +76,10 @@ TOOL_EVENTS = frozenset({
 """Types of rows of what tools did: rules write them, whatever a model says."""
 
 
+HIGH_FROM = 7
+"""The importance from which on a row is of high priority."""
+
+
 class Priority(StrEnum):
     """How bad it would be to lose the row."""
 
@@ -89,7 +93,7 @@ class Priority(StrEnum):
     @classmethod
     def of_importance(cls, importance: int) -> Priority:
         """The priority of an importance from 0 to 10: 7 and up high, 4 to 6 medium, below low."""
-        return cls.HIGH if importance >= 7 else cls.MEDIUM if importance >= 4 else cls.LOW
+        return cls.HIGH if importance >= HIGH_FROM else cls.MEDIUM if importance >= 4 else cls.LOW
 
     @property
     def importance(self) -> int:

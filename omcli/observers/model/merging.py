@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from omcli.memory.message import Role
-from omcli.memory.observation import IN_FORCE, TOOL_EVENTS, Draft, Priority, Status, Type
+from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, Draft, Priority, Status, Type
 from omcli.memory.record import record, replace
 from omcli.memory.saying import covers, repeats
 from omcli.observers.model.standing import UNVERIFIED
@@ -17,8 +17,6 @@ _SURE = IN_FORCE | _ASKED | {Type.BLOCKER}
 """Types that a row has because of what it says."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
 """Types that a row has where no more is known of it."""
-_MATTERS = 7
-"""The importance from which on a row is high."""
 _HIGH_SHARE = 3
 """One row in so many may be high."""
 _FEW_HIGH = 3
@@ -44,8 +42,8 @@ def weighed(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
     says nothing of any, and they are medium. What it read off tools alone can be read again: one priority less.
     """
     sure = [row for row in rows if UNVERIFIED not in row.tags]
-    is_flood = sum(row.importance >= _MATTERS for row in sure) > max(_FEW_HIGH, len(sure) / _HIGH_SHARE)
-    most = Priority.MEDIUM.importance if is_flood else _MATTERS
+    is_flood = sum(row.importance >= HIGH_FROM for row in sure) > max(_FEW_HIGH, len(sure) / _HIGH_SHARE)
+    most = Priority.MEDIUM.importance if is_flood else HIGH_FROM
     believed = [replace(row, importance=min(row.importance, most)) for row in rows]
     return [
         replace(row, importance=min(row.importance, _one_less(row.importance))) if _is_of_tools(row, roles) else row
@@ -55,7 +53,7 @@ def weighed(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
 
 def _one_less(importance: int) -> int:
     """The importance of the priority below that of another one."""
-    return (Priority.MEDIUM if importance >= _MATTERS else Priority.LOW).importance
+    return (Priority.MEDIUM if importance >= HIGH_FROM else Priority.LOW).importance
 
 
 def merged(
@@ -139,7 +137,7 @@ def _told(rule: Draft, by_model: Sequence[Draft]) -> Draft:
     same = [draft for draft in by_model if covers([draft], rule)]
     sure = [draft for draft in same if draft.type in _SURE]
     kind = max(sure, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
-    high = [draft.importance for draft in same if draft.importance >= _MATTERS]
+    high = [draft.importance for draft in same if draft.importance >= HIGH_FROM]
     known = (draft.status for draft in same if draft.status and draft.type is kind)
     spoken = (draft.refers_to for draft in same if draft.refers_to)
     return replace(
@@ -155,7 +153,7 @@ def _informed(draft: Draft, by_rules: Sequence[Draft], gone: Sequence[Draft]) ->
     """A row of the model with what rules know of what it says: what it is, whether that is open or done, and, of what
     it stands for, that it matters."""
     told = [rule for rule in by_rules if covers([draft], rule)]
-    matters = [rule.importance for rule in told if rule in gone and rule.importance >= _MATTERS]
+    matters = [rule.importance for rule in told if rule in gone and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])
     sure = [rule for rule in told if rule.type in _SURE]
     if draft.type in _VAGUE:
