@@ -388,7 +388,7 @@ def test_a_store_that_is_put_back_from_a_copy_is_the_one_that_is_written_to(om: 
     with watching(om, folder, *QUICK) as watcher:
         file.write_text(tide_story(session="a").text(), "utf-8")
         watcher.waits_for(lambda: known(om) == 8)
-        assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+        watcher.waits_for(lambda: [path.name for path in om.db.parent.iterdir()] == [om.db.name])
         om.db.unlink()
         om.db.write_bytes(copy)
         append(file, more("a"))
