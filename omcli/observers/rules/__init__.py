@@ -21,8 +21,9 @@ from omcli.observers.rules.dialogue import (
 )
 from omcli.observers.rules.endings import begins_turn, moments_of
 from omcli.observers.rules.excerpts import Interest
+from omcli.observers.rules.moments import Moment
 from omcli.observers.rules.running import still_running
-from omcli.observers.rules.settling import Moment, opened, settled
+from omcli.observers.rules.settling import opened, settled
 from omcli.observers.rules.tools import ToolEvent, polled, tool_event
 
 Calls = Mapping[str | None, KeptMessage]

@@ -16,8 +16,9 @@ from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.excerpts import Interest, excerpts
 from omcli.observers.rules.files import file_changes
 from omcli.observers.rules.looks import looks
+from omcli.observers.rules.moments import Passed
+from omcli.observers.rules.recurring import failed_run, failed_use
 from omcli.observers.rules.running import started
-from omcli.observers.rules.settling import Passed, failed_run, failed_use
 from omcli.observers.rules.tasks import SINGLE, todos
 from omcli.observers.rules.tools import ToolEvent, ToolKind, subject
 from omcli.observers.rules.wording import cut, first_lines, folded
@@ -228,7 +229,7 @@ def _without_exit_note(output: str) -> str:
 
 
 def _targets(event: ToolEvent) -> tuple[str, ...]:
-    """What an event worked on, as failures name it (`settling`); `a && b` worked only if a worked and b did."""
+    """What an event worked on, as failures name it (`recurring`); `a && b` worked only if a worked and b did."""
     if event.kind is not ToolKind.RUN:
         return (failed_use(event.kind, subject(event)),)
     command = shell.command_of(event.arguments, event.raw)

@@ -9,8 +9,8 @@ from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Type
 from omcli.memory.patterns import lazily
 from omcli.observers.rules import cues
+from omcli.observers.rules.moments import Ended, Moment, Replied, Resumed
 from omcli.observers.rules.sentences import Segment, segments
-from omcli.observers.rules.settling import Ended, Moment, Replied, Resumed
 
 # Words of a report that leave something open. "0 failed" does not, nor does what remains as it was.
 _UNDONE = lazily(

@@ -8,93 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from types import MappingProxyType
 
-from omcli.memory.observation import FAILURES, FILE_CHANGES, Draft, Observation, Priority, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import field, mutable_record, record, replace
+from omcli.memory.observation import FILE_CHANGES, Draft, Observation, Priority, Status, Type
+from omcli.memory.record import field, mutable_record, replace
 from omcli.memory.speakers import AGENT
 from omcli.memory.text import one_line
 from omcli.observers.rules import overruling
+from omcli.observers.rules.moments import Ended, Moment, Passed, Replied, Resumed
+from omcli.observers.rules.recurring import added_up, directory_of, goes_on, line_of, todos_of, what_failed
 from omcli.observers.rules.shell import same_place
-from omcli.observers.rules.tools import ToolKind, tool_kind
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 _MATTERS = 7
 """Importance of a failure from which on it speaks against a job being done: others are detours."""
-_TIMES = lazily(r" \(× (\d{1,9})\)$")
 _QUOTED_QUESTION = 200
 """Characters up to which a question is repeated in the row of a long answer."""
 _FEW_WORDS = 3
 """Words of which no more tell whether the same is asked."""
 _SHARED_LETTERS = 5
 """Letters in which the words of a question and of its answer agree: report, reports, reporting."""
-
-
-@record
-class Passed:
-    """Something worked that may have failed before."""
-
-    targets: tuple[str, ...]
-    """As `failed_run` and `failed_use` name them."""
-    directory: str | None = None
-    """Where a command ran, where that was said."""
-    sources: tuple[int, ...]
-    at: str | None
-
-    @property
-    def seq(self) -> int:
-        """When it did."""
-        return self.sources[-1]
-
-
-@record
-class Replied:
-    """A person spoke next after a text of the agent, which may have asked something."""
-
-    seq: int
-    asked: int
-    """`seq` of the agent's text."""
-
-
-@record
-class Ended:
-    """An agent's turn ended with a text that says something, and the person did not object."""
-
-    seq: int
-    """Of the text."""
-    at: str | None
-    since: int | None
-    """`seq` of the prompt that began the turn; None where that was in an earlier batch."""
-    closes: bool
-    """Whether it leaves nothing open: no question, and nothing that is missing or still fails."""
-    reports: bool
-    """Whether it reports a result."""
-    accepted: bool
-    """Whether the person went on to something else."""
-
-
-@record
-class Resumed:
-    """What seemed to be the end of a turn was not: the agent went on, or the person was not content."""
-
-    seq: int
-    """Of the text that seemed to end it."""
-
-
-Moment = Passed | Replied | Ended | Resumed
 _RANKS = {Draft: 0, Passed: 1, Replied: 2, Ended: 3, Resumed: 4}
-
-
-def failed_run(command: str) -> str:
-    """What a command is known by, failed or not; as rows show it."""
-    return f"run {command}"
-
-
-def failed_use(kind: ToolKind, target: str) -> str:
-    """What the use of a tool on something is known by. A patch that was handed to a shell is an edit."""
-    return f"{ToolKind.EDIT if kind is ToolKind.RUN else kind} {target}"
 
 
 def opened(draft: Draft) -> Draft:
@@ -188,14 +122,14 @@ class _Ledger:
         number = self._next
         self._next += 1
         self.rows[number] = draft
-        self._lines[_line(draft)] = number
-        if (target := _target(draft)) and draft.status is Status.OPEN:
+        self._lines[line_of(draft)] = number
+        if (target := what_failed(draft)) and draft.status is Status.OPEN:
             self._failed.setdefault(target, []).append(number)
-        if _goes_on(draft):
+        if goes_on(draft):
             self._running |= dict.fromkeys(draft.sources, number)
         if draft.type in _ASKED and draft.sources:
             self._asked.add(number)
-        if _todos(draft):
+        if todos_of(draft):
             self._listed = number
         self._latest = max(self._latest, *draft.sources[-1:], 0)
 
@@ -203,7 +137,7 @@ class _Ledger:
         """Takes a new row down in the place of those that it continues, repeats or overrules."""
         for number in {self._running[seq] for seq in draft.sources if seq in self._running}:
             draft = self._over(number, draft, reason="ended")
-        if _todos(draft) & _todos(self.rows.get(self._listed)):
+        if todos_of(draft) & todos_of(self.rows.get(self._listed)):
             draft = self._over(self._listed, draft, reason="updated")
         if (asked_before := self._restated(draft)) is not None:
             draft = self._over(asked_before, draft, reason="said again")
@@ -222,10 +156,10 @@ class _Ledger:
 
     def _repeated(self, draft: Draft) -> Draft:
         """The draft in the place of open failures of the same thing, and of a row that says the same."""
-        for number in self._failures(_target(draft), _directory(draft)):
-            draft = self._over(number, _counted(self.rows[number], draft), reason="failed again")
-        if (same := self._lines.get(_line(draft))) is not None:
-            draft = self._over(same, _counted(self.rows[same], draft), reason="said again")
+        for number in self._failures(what_failed(draft), directory_of(draft)):
+            draft = self._over(number, added_up(self.rows[number], draft), reason="failed again")
+        if (same := self._lines.get(line_of(draft))) is not None:
+            draft = self._over(same, added_up(self.rows[same], draft), reason="said again")
         return draft
 
     def mend(self, passed: Passed) -> None:
@@ -237,7 +171,7 @@ class _Ledger:
     def _failures(self, target: str, directory: str | None) -> list[int]:
         """Open failures of what ran there, or may have: the same command in another place is another thing."""
         failed = self._failed.get(target, ())
-        return [number for number in failed if same_place(_directory(self.rows[number]), directory)]
+        return [number for number in failed if same_place(directory_of(self.rows[number]), directory)]
 
     def _resolve(self, number: int, by: Passed) -> None:
         row = self.rows[number]
@@ -310,7 +244,7 @@ class _Ledger:
             (
                 row.sources[-1]
                 for row in later
-                if _target(row) and row.status is Status.OPEN and row.importance >= _MATTERS
+                if what_failed(row) and row.status is Status.OPEN and row.importance >= _MATTERS
             ),
             default=0,
         )
@@ -374,9 +308,9 @@ class _Ledger:
     def _take(self, number: int) -> Draft:
         draft = self.rows.pop(number)
         self._asked.discard(number)
-        if self._lines.get(_line(draft)) == number:
-            del self._lines[_line(draft)]
-        if number in (failed := self._failed.get(_target(draft), [])):
+        if self._lines.get(line_of(draft)) == number:
+            del self._lines[line_of(draft)]
+        if number in (failed := self._failed.get(what_failed(draft), [])):
             failed.remove(number)
         self._running = {seq: running for seq, running in self._running.items() if running != number}
         return draft
@@ -384,62 +318,6 @@ class _Ledger:
 
 def _union(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({*old, *new}))
-
-
-def _line(draft: Draft) -> tuple[Type, str, str | None]:
-    """What makes two rows the same: commands and failures whatever their count, failures in one place."""
-    return draft.type, _TIMES.sub("", draft.text) if _is_counted(draft) else draft.text, _directory(draft)
-
-
-def _is_counted(draft: Draft) -> bool:
-    return draft.type in FAILURES or (draft.type is Type.COMMAND_RUN and "command" in draft.metadata)
-
-
-def _counted(old: Draft, new: Draft) -> Draft:
-    """The new row with how often it happened in all, where that is counted."""
-    if new.type in FILE_CHANGES:
-        edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it was there already
-        return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
-    if not _is_counted(new) or _goes_on(new):
-        return new
-    times = sum(int(found[1]) if (found := _TIMES.search(row.text)) else 1 for row in (old, new))
-    metadata = MappingProxyType({**new.metadata, "times": times})
-    return replace(new, text=f"{_TIMES.sub('', new.text)} (× {times})", metadata=metadata)
-
-
-def _edits(draft: Draft) -> int:
-    """How often a row says that a file was edited."""
-    edits = draft.metadata.get("edits")
-    return edits if isinstance(edits, int) else 1
-
-
-def _target(draft: Draft) -> str:
-    """What a failure's row says failed; empty for any other row."""
-    if draft.type not in FAILURES:
-        return ""
-    command, tool, target = (draft.metadata.get(name) for name in ("command", "tool", "target"))
-    if isinstance(command, str):
-        return failed_run(command)
-    kind = tool_kind(tool) if isinstance(tool, str) else None
-    return failed_use(kind, target) if kind and isinstance(target, str) else ""
-
-
-def _directory(draft: Draft) -> str | None:
-    """Where the command of a failure's row ran, where that was said."""
-    directory = draft.metadata.get("directory") if draft.type in FAILURES else None
-    return directory if isinstance(directory, str) else None
-
-
-def _goes_on(draft: Draft) -> bool:
-    return draft.status is Status.OPEN and isinstance(draft.metadata.get("process"), str)
-
-
-def _todos(row: Draft | None) -> frozenset[str]:
-    """The entries of a row that holds a whole list of todos."""
-    entries = row.metadata.get("todos") if row and row.type is Type.TODO_UPDATED else None
-    if row is None or not isinstance(entries, list | tuple) or row.metadata.get("partial"):
-        return frozenset()
-    return frozenset(str(entry.get("text")) for entry in entries if isinstance(entry, dict))
 
 
 def _asks(row: Draft) -> bool:
