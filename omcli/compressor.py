@@ -7,13 +7,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
-from math import inf
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
 
-from omcli.memory.dates import instant
+from omcli.memory.dates import pinned, seconds
 from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, StaleBatch
 from omcli.memory.message import Message
 from omcli.memory.observation import Observation
@@ -149,12 +148,12 @@ class ContextCompressor:
             raise BadUsage("the id of the session is empty")
         self.session = session
         place = None if db is None else _absolute(db)
-        given = {"db": place, "preset": preset, "counter": counter, "wait": None if wait is None else _seconds(wait)}
+        given = {"db": place, "preset": preset, "counter": counter, "wait": seconds(wait)}
         flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
         found = resolve(flags, os.environ, config=None if config is None else _absolute(config))
         self.settings = replace(found, db=_absolute(found.db))
         self._project = str(_absolute(project or ""))
-        self._now = _pinned(now)
+        self._now = pinned(now)
         self._worker = f"{next(_OBJECTS)}"
         self._working = Lock()
         self._keeps_pictures: bool | None = None
@@ -322,19 +321,6 @@ def _absolute(path: str | Path) -> Path:
         return Path(path).expanduser().absolute()
     except FileNotFoundError:
         raise NoInput("the current directory does not exist any more") from None
-
-
-def _seconds(wait: float) -> float:
-    if not 0 <= wait < inf:
-        raise BadUsage(f"`{wait:g}` is no number of seconds to wait")
-    return wait
-
-
-def _pinned(now: str | None) -> str | None:
-    moment = None if now is None else instant(now)
-    if now is not None and moment is None:
-        raise BadUsage(f"`{now}` is no time", hint="an instant like 2026-01-28T09:30:00Z")
-    return moment
 
 
 def _is_message(said: object) -> TypeGuard[Said]:

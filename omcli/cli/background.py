@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from omcli.cli.arguments import Declared, option
 from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.model_options import tell
 from omcli.memory.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
 from omcli.memory.record import record, replace
 from omcli.memory.text import printable
@@ -114,12 +113,12 @@ def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop, when: Due) -
     try:
         studio = run.wiring.studio(run.wiring.observing(workshop))
     except OF_MODELS as error:
-        tell(run, error, is_tolerant=True)
+        run.talk.warn_of(error)
         return set(sessions)
     for ticked in tick(studio, when, sessions=sessions):
         report(run, ticked)
         if ticked.error is not None:
-            tell(run, ticked.error, about=ticked.session, is_tolerant=True)
+            run.talk.warn_of(ticked.error, about=ticked.session)
             if not isinstance(ticked.error, OF_ONE_SESSION):
                 return set(sessions)
             failed |= {ticked.session} if isinstance(ticked.error, OF_MODELS) else set()

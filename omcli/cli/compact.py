@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say
 from omcli.cli.options import (
     LARGEST,
     Run,
@@ -163,7 +163,8 @@ def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: in
     try:
         _compact(job, wanted, chunk=chunk, most=most)
     except (*OF_MODELS, TryAgain) as error:
-        tell(job.run, error, is_tolerant=job.is_tolerant)
+        tell = job.run.talk.warn_of if job.is_tolerant else job.run.talk.error
+        tell(error)
         job.refuse(error.slug)
         if not job.is_tolerant:
             raise Ended(error.exit_code) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.cli.arguments import option
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.diagnostics import as_dict as error_as_dict
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say
 from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
 
@@ -135,7 +135,8 @@ def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
         about = "" if failure.about and error.message.startswith(f"{failure.about}: ") else failure.about
         is_small = failure.is_of_a_transcript and not run.strict
         is_warning = is_small or (is_tolerant and isinstance(error, OF_MODELS))
-        tell(run, error, about=about, is_tolerant=is_warning)
+        tell = run.talk.warn_of if is_warning else run.talk.error
+        tell(error, about=about)
 
 
 def _report(run: Run, done: Consolidated, unchanged: int) -> None:

@@ -66,6 +66,10 @@ class Talk:
         if error.hint:
             self._line(f"hint: {error.hint}")
 
+    def warn_of(self, error: OmError, *, about: str = "") -> None:
+        """Says what went wrong as a warning: the run goes on all the same, or never was about that."""
+        self.warn(f"{f'{about}: ' if about else ''}{error.message}")
+
     def progress(self, text: str) -> None:
         """Shows how far a long run is, on a terminal; the next line takes its place."""
         if not self._quiet and sys.stderr is not None and sys.stderr.isatty():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from omcli.cli.arguments import Declared, option
 from omcli.cli.completion import provider_names
 from omcli.cli.diagnostics import Ended
-from omcli.memory.errors import OF_MODELS, OmError
+from omcli.memory.errors import OF_MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,14 +69,7 @@ def failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
     try:
         yield
     except OF_MODELS as error:
-        tell(run, error, is_tolerant=is_tolerant)
         if not is_tolerant:
+            run.talk.error(error)
             raise Ended(error.exit_code) from None
-
-
-def tell(run: Run, error: OmError, *, about: str = "", is_tolerant: bool) -> None:
-    """Says that a model failed: as an error, or as a warning."""
-    if is_tolerant:
-        run.talk.warn(f"{f'{about}: ' if about else ''}{error.message}")
-    else:
-        run.talk.error(error, about=about)
+        run.talk.warn_of(error)

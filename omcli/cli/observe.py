@@ -17,7 +17,6 @@ from omcli.cli.model_options import (
     named_provider,
     named_url,
     say,
-    tell,
     verified,
 )
 from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
@@ -117,7 +116,8 @@ def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, Om
     try:
         return run.wiring.observing(workshop), None
     except OF_MODELS as error:
-        tell(run, error, is_tolerant=is_tolerant)
+        tell = run.talk.warn_of if is_tolerant else run.talk.error
+        tell(error)
         return replace(workshop, observer=None), error
 
 
@@ -150,7 +150,9 @@ def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
     if not run.json and (report.error is None or report.sessions):
         run.talk.report(summary(report))
     if report.error is not None:
-        tell(run, report.error, about=report.path, is_tolerant=is_tolerant and isinstance(report.error, _TOLERATED))
+        is_warning = is_tolerant and isinstance(report.error, _TOLERATED)
+        tell = run.talk.warn_of if is_warning else run.talk.error
+        tell(report.error, about=report.path)
 
 
 def _finish(

@@ -16,7 +16,7 @@ from omcli.cli.commands import COMMANDS
 from omcli.cli.completion import counter_names, format_names, notation_names, preset_names, session_ids
 from omcli.cli.diagnostics import Talk
 from omcli.cli.output import Colour, Output
-from omcli.memory.dates import instant
+from omcli.memory.dates import pinned, seconds
 from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
 
 if TYPE_CHECKING:
@@ -85,9 +85,10 @@ class Run:
         self.strict = strict
         self.talk = Talk(quiet=quiet, as_json=json)
         self.output = Output(colour, before=self.talk.clear)
-        self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter, "wait": _seconds(wait)}
+        self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
+        self._flags["wait"] = seconds(wait, option="--wait ", most=_LONGEST_WAIT)
         self._config = config
-        self._now = _pinned(now)
+        self._now = pinned(now, option="--now ")
         if directory is not None:
             _enter(directory)
 
@@ -319,21 +320,6 @@ def resolved(project: str | None) -> str | None:
 def is_typed() -> bool:
     """Whether standard input is a terminal, where nothing waits to be read."""
     return sys.stdin is not None and sys.stdin.isatty()
-
-
-def _pinned(now: str | None) -> str | None:
-    if now is None:
-        return None
-    moment = instant(now)
-    if moment is None:
-        raise BadUsage(f"`--now {now}` is no time", hint="an instant like 2026-01-28T09:30:00Z")
-    return moment
-
-
-def _seconds(wait: float | None) -> float | None:
-    if wait is not None and not 0 <= wait <= _LONGEST_WAIT:
-        raise BadUsage(f"`--wait {wait:g}` is no number of seconds between 0 and {_LONGEST_WAIT}")
-    return wait
 
 
 def _enter(directory: Path) -> None:

@@ -16,7 +16,6 @@ from omcli.cli.model_options import (
     named_provider,
     named_url,
     say,
-    tell,
     verified,
 )
 from omcli.cli.options import Run, named_session, with_shared
@@ -101,7 +100,7 @@ def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> No
     try:
         run.wiring.observing(workshop)
     except OF_MODELS as error:
-        tell(run, error, is_tolerant=True)
+        run.talk.warn_of(error)
         unable = error
     left = leave(run, workshop, sessions, words, unable=unable)
     if run.json:
@@ -128,7 +127,8 @@ def _work(
                 is_warning = isinstance(ticked.error, ELSEWHERE) or (
                     is_tolerant and isinstance(ticked.error, OF_MODELS)
                 )
-                tell(run, ticked.error, about=ticked.session, is_tolerant=is_warning)
+                tell = run.talk.warn_of if is_warning else run.talk.error
+                tell(ticked.error, about=ticked.session)
             if slot is None and not run.json:
                 _print(run, ticked)
             if not run.json:
@@ -136,9 +136,10 @@ def _work(
             done.append(ticked)
     except OF_MODELS as error:
         note(error)
-        tell(run, error, is_tolerant=is_tolerant)
         if not is_tolerant:
+            run.talk.error(error)
             raise Ended(error.exit_code) from None
+        run.talk.warn_of(error)
         code = 0
     else:
         code = _code(done, is_tolerant=is_tolerant)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, tell, verified
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, verified
 from omcli.cli.options import Run, named_format, with_shared
+from omcli.memory.dates import seconds
 from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
 from omcli.memory.rows import full_row
 
@@ -65,7 +66,7 @@ def watch(
     What goes wrong with a file is said once, and it is tried again when it changes. A store that is locked or full
     is tried again. Several may watch the same files: nothing is done twice. What is kept stays kept, whenever it ends.
     """
-    _check(run, paths, seconds={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)
+    _check(run, paths, spans={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)
     if format_:
         from omcli.wiring import check_format
 
@@ -74,7 +75,7 @@ def watch(
     if run.is_disabled("nothing is taken in"):
         return
     shown = _Shown(run, jsonl=jsonl, is_tolerant=tolerant)
-    watching = _watching(run, paths, glob, format_, at_most_every, is_tolerant=tolerant)
+    watching = _watching(run, paths, glob, format_, at_most_every=at_most_every, is_tolerant=tolerant)
     with run.output.optional():  # a round is finished, though nobody reads what it prints
         for event in watching.round() if once else watching.rounds(interval):
             shown.show(event)
@@ -84,12 +85,11 @@ def watch(
         shown.finish()
 
 
-def _check(run: Run, paths: list[str], *, seconds: dict[str, float], once: bool, jsonl: bool) -> None:
+def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, jsonl: bool) -> None:
     """Raises BadUsage, and NoInput where none of the paths is there."""
-    for name, given in seconds.items():
+    for name, given in spans.items():
         least = _SHORTEST if name == "--interval" else 0
-        if not least <= given <= _LONGEST:
-            raise BadUsage(f"`{name} {given:g}` is no number of seconds between {least:g} and {_LONGEST:g}")
+        seconds(given, option=f"{name} ", least=least, most=_LONGEST)
     if run.json and (jsonl or not once):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream, or `--once`")
     if "-" in paths:
@@ -102,7 +102,13 @@ def _check(run: Run, paths: list[str], *, seconds: dict[str, float], once: bool,
 
 
 def _watching(
-    run: Run, paths: list[str], glob: list[str] | None, format_name: str | None, seconds: float, *, is_tolerant: bool
+    run: Run,
+    paths: list[str],
+    glob: list[str] | None,
+    format_name: str | None,
+    *,
+    at_most_every: float,
+    is_tolerant: bool,
 ) -> Watch:
     """What follows the files. A model that cannot be had is said at once, before any work. Raises Ended."""
     from omcli.operations.watch import Watch
@@ -113,16 +119,17 @@ def _watching(
         with _opened(run, format_name, is_able=True)():
             pass
     except OF_MODELS as error:
-        tell(run, error, is_tolerant=is_tolerant)
         if not is_tolerant:
+            run.talk.error(error)
             raise Ended(error.exit_code) from None
+        run.talk.warn_of(error)
         is_able = False  # messages are kept, and wait
     return Watch(
         Folders(paths, glob or ()),
         _opened(run, format_name, is_able=is_able),
         when=run.wiring.due(),
         clock=run.wiring.clock,
-        at_most_every=seconds,
+        at_most_every=at_most_every,
     )
 
 
@@ -225,7 +232,8 @@ class _Shown:
             report(self._run, ticked)
 
     def _fail(self, error: OmError, *, about: str) -> None:
-        is_tolerant = self._is_tolerant and isinstance(error, OF_MODELS)
-        tell(self._run, error, about=about, is_tolerant=is_tolerant)
-        if not is_tolerant:
+        if self._is_tolerant and isinstance(error, OF_MODELS):
+            self._run.talk.warn_of(error, about=about)
+        else:
+            self._run.talk.error(error, about=about)
             self._failed[about] = error

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from math import inf
+
+from omcli.memory.errors import BadUsage
 
 # A number is in the unit in which it lies between these two (1973 and 2286), and no number lies there in two units.
 _FIRST, _LAST = 1e8, 1e10
@@ -41,6 +44,22 @@ def instant(value: object) -> str | None:
     if _CANONICAL.fullmatch(text) and moment.year >= 1970:
         return text
     return spell(moment)
+
+
+def pinned(now: str | None, *, option: str = "") -> str | None:
+    """The instant that somebody names to be taken for now, if any; `option` is where. Raises BadUsage."""
+    moment = None if now is None else instant(now)
+    if now is not None and moment is None:
+        raise BadUsage(f"`{option}{now}` is no time", hint="an instant like 2026-01-28T09:30:00Z")
+    return moment
+
+
+def seconds(given: float | None, *, option: str = "", least: float = 0, most: float = inf) -> float | None:
+    """The seconds that somebody names, if any: finite, and neither less nor more than that. Raises BadUsage."""
+    if given is not None and not (least <= given <= most and given < inf):
+        bounds = f"between {least:g} and {most:g}" if most < inf else f"from {least:g} up"
+        raise BadUsage(f"`{option}{given:g}` is no number of seconds {bounds}")
+    return given
 
 
 def utc_offset(value: object) -> int | None:
