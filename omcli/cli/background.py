@@ -18,7 +18,7 @@ from omcli.memory.text import printable
 if TYPE_CHECKING:
     from omcli.cli.options import Run
     from omcli.operations.drain import Slot
-    from omcli.operations.reflect import Studio
+    from omcli.operations.studio import Studio
     from omcli.operations.tick import Due
     from omcli.operations.workshop import Workshop
     from omcli.workers.log import Ran

@@ -26,8 +26,8 @@ from omcli.memory.record import record
 if TYPE_CHECKING:
     from omcli.operations.compact import Compacted
     from omcli.operations.observe import FileReport
-    from omcli.operations.reflect import Studio
     from omcli.operations.remains import Wanted
+    from omcli.operations.studio import Studio
     from omcli.wiring import Wiring
 
 EXAMPLES = """\b

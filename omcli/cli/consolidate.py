@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omcli.operations.consolidate import Agenda, Consolidated, Failure, LookedAfter
     from omcli.operations.daily_notes import NoteReport
     from omcli.operations.foreseeing import Foreseen
-    from omcli.operations.reflect import Reflection
+    from omcli.operations.reflected import Reflection
     from omcli.operations.workshop import Workshop
 
 EXAMPLES = """\b

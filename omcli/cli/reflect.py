@@ -13,7 +13,8 @@ from omcli.memory.errors import BadUsage
 from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
-    from omcli.operations.reflect import Reflection, Studio
+    from omcli.operations.reflected import Reflection
+    from omcli.operations.studio import Studio
     from omcli.reflectors.globally import GlobalPlan
 
 EXAMPLES = """\b
@@ -73,7 +74,8 @@ def reflect(
 def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
     from omcli.memory.folding import Scope
     from omcli.operations.context import Place, chosen
-    from omcli.operations.reflect import Reflection, reflect_session
+    from omcli.operations.reflect import reflect_session
+    from omcli.operations.reflected import Reflection
 
     place = Place(project=run.project, session=session, current=run.current_session)
     found, note = chosen(run.wiring.store, place)

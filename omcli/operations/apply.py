@@ -19,7 +19,7 @@ from omcli.observers.model.evidence import Evidence
 from omcli.operations.apply_rows import read_by, reflected
 from omcli.operations.drafts import remembered, replacements, rows_of
 from omcli.operations.observe_session import STANDING_ROWS
-from omcli.operations.reflect import as_folding, made
+from omcli.operations.reflected import as_folding, made
 from omcli.operations.showing import Showing, belongs, showing
 from omcli.operations.workshop import Workshop
 

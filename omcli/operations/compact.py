@@ -25,8 +25,10 @@ from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.record import fields_of, mutable_record, record, replace
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect import Reflection, Studio, reflect_rows, rows_to_fold
+from omcli.operations.reflect import reflect_rows, rows_to_fold
+from omcli.operations.reflected import Reflection
 from omcli.operations.remains import Ending, Wanted, ending, remains
+from omcli.operations.studio import Studio
 from omcli.operations.workshop import Workshop
 
 _TRIES = 2

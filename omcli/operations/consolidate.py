@@ -18,8 +18,9 @@ from omcli.operations.lanes import held
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.prune import Pruned, prune
-from omcli.operations.reflect import Reflection, Studio
 from omcli.operations.reflect_globally import GlobalReflection, reflect_globally
+from omcli.operations.reflected import Reflection
+from omcli.operations.studio import Studio
 from omcli.operations.tally import Tally
 from omcli.operations.workshop import Workshop
 

@@ -16,7 +16,9 @@ from omcli.memory.saying import wording
 from omcli.memory.worth import most_telling
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect import Reflection, Studio, reflect_session
+from omcli.operations.reflect import reflect_session
+from omcli.operations.reflected import Reflection
+from omcli.operations.studio import Studio
 
 MOST_FACTS = 6
 """Lines about a day in `MEMORY.md`, which its readers read every time."""

@@ -9,7 +9,7 @@ from omcli.memory.errors import OF_ONE_SESSION, LaneTaken, StaleBatch
 from omcli.memory.ports import Store
 from omcli.memory.record import replace
 from omcli.operations.lanes import LEASE_SECONDS
-from omcli.operations.reflect import Studio
+from omcli.operations.studio import Studio
 from omcli.operations.tick import Due, Ticked, due, tick
 
 Slot = Callable[[str], AbstractContextManager[bool]]

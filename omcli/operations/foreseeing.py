@@ -10,8 +10,8 @@ from omcli.memory.record import record
 from omcli.operations import daily_notes, reflect
 from omcli.operations.consolidate import Agenda, is_going_on
 from omcli.operations.prune import Pruned, prune
-from omcli.operations.reflect import Studio
 from omcli.operations.reflect_globally import reflect_globally
+from omcli.operations.studio import Studio
 from omcli.reflectors.globally import GlobalPlan
 
 

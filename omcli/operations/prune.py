@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from omcli.memory.changes import Change, Erased, Recorded, Verb
-from omcli.memory.counting import row_tokens
+from omcli.memory.counting import row_tokens, rows_tokens
 from omcli.memory.folding import Scope
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Operations, SessionSummary, Store, TokenCounter
@@ -90,7 +90,7 @@ def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: boo
         rows=rows,
         messages=messages,
         sessions=len({row.session for row in rows if row.session} | messages.keys()),
-        tokens=sum(row_tokens(row, counter) for row in rows if row.is_visible),
+        tokens=rows_tokens((row for row in rows if row.is_visible), counter),
     )
 
 

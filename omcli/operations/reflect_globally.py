@@ -7,7 +7,9 @@ from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Replacement
 from omcli.memory.record import record, replace
 from omcli.memory.roles import Dropped, Reflected
-from omcli.operations.reflect import Reflection, Studio, as_folding, made, material, reflected_or_noted, tried
+from omcli.operations.reflect import material, reflected_or_noted, tried
+from omcli.operations.reflected import Reflection, as_folding, made
+from omcli.operations.studio import Studio
 from omcli.reflectors.globally import GlobalBatch, GlobalPlan, planned, within
 
 _SCOPE = Scope()

@@ -14,7 +14,8 @@ from omcli.memory.record import record, replace
 from omcli.operations import reflect
 from omcli.operations.activation import Waits, waiting
 from omcli.operations.observe_session import Step, activate, observe_ahead, observe_session
-from omcli.operations.reflect import Reflection, Studio
+from omcli.operations.reflected import Reflection
+from omcli.operations.studio import Studio
 from omcli.operations.workshop import Workshop
 
 

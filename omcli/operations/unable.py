@@ -9,7 +9,7 @@ from omcli.memory.errors import InputOutput, OmError, TryAgain
 from omcli.memory.folding import Ending, Folding, Scope
 from omcli.memory.ports import Outcome
 from omcli.operations import reflect
-from omcli.operations.reflect import Studio
+from omcli.operations.studio import Studio
 from omcli.operations.tick import Due, due
 from omcli.operations.workshop import Workshop
 

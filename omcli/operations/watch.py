@@ -22,7 +22,7 @@ from omcli.operations import tick
 from omcli.operations.clock import Clock
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.pace import Pace, Stamp
-from omcli.operations.reflect import Studio
+from omcli.operations.studio import Studio
 from omcli.operations.tick import Due, Ticked
 from omcli.operations.workshop import Workshop
 

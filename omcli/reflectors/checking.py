@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from omcli.memory.anchors import searchable, unsupported
-from omcli.memory.counting import row_tokens
+from omcli.memory.counting import rows_tokens
 from omcli.memory.dates import minute
 from omcli.memory.observation import (
     FAILURES,
@@ -203,7 +203,7 @@ class _Checked:
     def tokens(self) -> int:
         """Of what would be in sight."""
         left = (row for row in self.material.rows if row.id not in self.gone)
-        return sum(row_tokens(row, self.counter) for row in left) + self.written
+        return rows_tokens(left, self.counter) + self.written
 
     @property
     def written(self) -> int:

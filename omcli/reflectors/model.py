@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.memory.counting import row_tokens
+from omcli.memory.counting import rows_tokens
 from omcli.memory.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
 from omcli.memory.model import Provider, Reply
 from omcli.memory.observation import Observation
@@ -55,7 +55,7 @@ class ModelReflector:
 
     def _share(self, material: Material, rows: Sequence[Observation]) -> int:
         """What should remain of some of the rows."""
-        some, whole = (sum(row_tokens(row, self._counter) for row in each) for each in (rows, material.rows))
+        some, whole = (rows_tokens(each, self._counter) for each in (rows, material.rows))
         return material.target * some // max(1, whole)
 
     def _reflected(self, material: Material) -> Reflected:
@@ -82,7 +82,7 @@ class _Climb:
         self._counter = counter
         self._ladder = ladder
         self._material = material
-        self._before = sum(row_tokens(row, counter) for row in material.rows)
+        self._before = rows_tokens(material.rows, counter)
         self.asked = 0
         """How often the model was asked."""
         self.fault: ProviderFailed = Unusable("no reply")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from omcli.memory.transcript import Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.limits import Limit
-    from omcli.operations.reflect import Studio
+    from omcli.operations.studio import Studio
     from omcli.operations.tally import Tally
     from omcli.operations.tick import Due
     from omcli.operations.workshop import Workshop
@@ -296,7 +296,7 @@ class Wiring:
 
     def studio_of_rules(self, workshop: Workshop) -> Studio:
         """What reflecting by rules works with."""
-        from omcli.operations.reflect import Studio
+        from omcli.operations.studio import Studio
         from omcli.reflectors.rules import RuleReflector
         from omcli.wiring.policies import folding
 

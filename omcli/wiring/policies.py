@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from omcli.memory.context_pack import Choice
     from omcli.memory.retention import Rules
     from omcli.operations.clock import Clock
-    from omcli.operations.reflect import Policy
+    from omcli.operations.studio import Policy
     from omcli.operations.tick import Due
     from omcli.settings.settings import ObserveSettings, Settings
 
@@ -102,7 +102,7 @@ def _days_ago(days: float | None, clock: Clock) -> str | None:
 
 def folding(settings: Settings) -> Policy:
     """When rows are folded, and into how much."""
-    from omcli.operations.reflect import Meta, Policy, Verbatim
+    from omcli.operations.studio import Meta, Policy, Verbatim
 
     said = settings.reflect
     return Policy(

@@ -18,7 +18,8 @@ from omcli.memory.record import replace
 from omcli.memory.roles import Observed, Reflected
 from omcli.operations.clock import Clock
 from omcli.operations.observe_session import activate, observe_session
-from omcli.operations.reflect import Policy, Studio, reflect_session
+from omcli.operations.reflect import reflect_session
+from omcli.operations.studio import Policy, Studio
 from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
 from omcli.operations.workshop import Workshop
 from omcli.wiring import uuid7

@@ -18,8 +18,8 @@ from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.compact import Asked, Compacted, Refusal, compact
-from omcli.operations.reflect import Policy, Studio
 from omcli.operations.remains import Wanted
+from omcli.operations.studio import Policy, Studio
 from omcli.operations.workshop import Workshop
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore

@@ -15,7 +15,7 @@ from omcli.memory.record import replace
 from omcli.memory.roles import Observed, Observer
 from omcli.operations.drain import drain
 from omcli.operations.lanes import LEASE_SECONDS
-from omcli.operations.reflect import Policy, Studio
+from omcli.operations.studio import Policy, Studio
 from omcli.operations.tick import Due, Ticked, Trigger, due, overdue
 from omcli.operations.unable import note_unable
 from omcli.reflectors.rules import RuleReflector

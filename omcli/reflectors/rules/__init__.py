@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omcli.memory.counting import row_tokens
+from omcli.memory.counting import rows_tokens
 from omcli.memory.observation import Kind
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import replace
@@ -49,7 +49,8 @@ class RuleReflector:
             sight.drop(loss)
         if material.most_rows:
             drafts = joining.joined(material, sight)
-            whole = sum(row_tokens(row, self._counter) for row in material.rows if row.kind is not Kind.REFLECTION)
+            fresh = (row for row in material.rows if row.kind is not Kind.REFLECTION)
+            whole = rows_tokens(fresh, self._counter)
             if not drafts and whole >= _WORTH_JOINING and material.target > _JOINED * whole:
                 # Joining alone saves nothing, and a text as long as the rows it is made of counts for nothing.
                 return self.reflect(replace(material, target=int(_JOINED * whole)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omcli.memory.counting import row_tokens
+from omcli.memory.counting import row_tokens, rows_tokens
 from omcli.memory.observation import Draft, Kind, Observation, Status
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import field, mutable_record
@@ -35,7 +35,7 @@ class Sight:
         return cls(
             counter=counter,
             target=material.target,
-            tokens=sum(row_tokens(row, counter) for row in material.rows),
+            tokens=rows_tokens(material.rows, counter),
             rows={row.id: row for row in material.rows},
             protected=material.protected,
             fixed=material.protected | fixed,
@@ -68,7 +68,7 @@ class Sight:
         """Puts a row in the place of those it replaces, where that is no longer and they are all still there."""
         if not all(row in self.rows for row in draft.replaces):
             return
-        before = sum(row_tokens(self.rows[row], self.counter) for row in draft.replaces)
+        before = rows_tokens((self.rows[row] for row in draft.replaces), self.counter)
         after = self.counter.text(draft.text)
         if after <= before:
             for row in draft.replaces:

@@ -23,7 +23,8 @@ from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
 from omcli.operations.model_calls import Metered
 from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect import Meta, Policy, Studio, reflect_session
+from omcli.operations.reflect import reflect_session
+from omcli.operations.studio import Meta, Policy, Studio
 from omcli.operations.tick import Due, Ticked, tick
 from omcli.operations.workshop import Workshop
 from omcli.providers.scripted_echo import echo

@@ -21,7 +21,8 @@ from omcli.memory.roles import Material, Observed, Reflected
 from omcli.operations.forget import Wanted, forget
 from omcli.operations.observe_session import observe_session
 from omcli.operations.prune import prune
-from omcli.operations.reflect import Policy, Studio, reflect_session
+from omcli.operations.reflect import reflect_session
+from omcli.operations.studio import Policy, Studio
 from omcli.operations.workshop import Workshop
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter

@@ -1,0 +1,83 @@
+"""What reflecting works with: who reflects, and the policy that says when, and what is to come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from omcli.memory.budget import reaches
+from omcli.memory.folding import fingerprint
+from omcli.memory.observation import Observation, Priority, Status
+from omcli.memory.record import record
+from omcli.memory.roles import Reflector
+from omcli.operations.workshop import Workshop
+
+
+class Verbatim(StrEnum):
+    """Which rows of high priority stay word for word."""
+
+    NONE = "none"
+    OPEN = "open"
+    """Those that are open, or hold until somebody says otherwise."""
+    HIGH = "high"
+
+
+class Meta(StrEnum):
+    """What becomes of reflections when there is more to reflect on."""
+
+    NEVER = "never"
+    """They stay as they are."""
+    GENERATIONS = "generations"
+    """Several of one generation are folded into one of the next."""
+    WHOLE = "whole"
+    """They are folded again, together with what is new."""
+
+
+@record
+class Policy:
+    """When a session is reflected on, and what is to come of it."""
+
+    tokens: int | None = 20_000
+    """As many of its rows are due; None: they never are."""
+    inclusive: bool = True
+    target: float = 0.5
+    """What should remain: a share of what is read (up to 1), or tokens."""
+    rows: int = 0
+    """The most reflections that may come of it; 0: as many as it takes."""
+    verbatim: Verbatim = Verbatim.OPEN
+    meta: Meta = Meta.NEVER
+    meta_at: int = 5
+    """How many reflections of a generation are folded by themselves."""
+
+    def is_due(self, tokens: int) -> bool:
+        """Whether so many tokens of rows are to be folded."""
+        return self.tokens is not None and reaches(tokens, self.tokens, inclusive=self.inclusive)
+
+    def target_of(self, tokens: int) -> int:
+        """What should remain of so many tokens."""
+        return int(self.target * tokens) if self.target <= 1 else int(self.target)
+
+    def protects(self, row: Observation) -> bool:
+        """Whether a row has to stay word for word."""
+        if row.priority is not Priority.HIGH or self.verbatim is Verbatim.NONE:
+            return False
+        return self.verbatim is Verbatim.HIGH or row.status is Status.OPEN or row.may_change
+
+
+@record
+class Studio:
+    """What reflecting works with, beside what observing does."""
+
+    workshop: Workshop
+    reflector: Reflector
+    policy: Policy
+    name: str = "rules"
+    """Who reflects, for the ledger of what was tried: another one may do better."""
+    is_model: bool = False
+    stand_in: Reflector | None = None
+    """Who reflects where the reflector fails; None: nobody does."""
+
+    def mark(self, rows: Sequence[Observation]) -> str:
+        """The fingerprint of rows, and of how they are folded here: told otherwise, more may come of them."""
+        policy = self.policy
+        return fingerprint(rows, self.name, str(policy.target), str(policy.rows), policy.verbatim, policy.meta)
