@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from omcli.compressor import Context, ContextCompressor, Stats, Worked
+    from omcli.compressor import ContextCompressor
+    from omcli.compressor.results import Context, Stats, Worked
     from omcli.memory.errors import (
         BadConfiguration,
         BadInput,
@@ -31,8 +32,8 @@ __all__ = [
 if not TYPE_CHECKING:  # who checks types is to know what is there
     _ELSEWHERE = {
         "Message": "memory.message", "Role": "memory.message", "Observation": "memory.observation",
-        "Context": "compressor", "ContextCompressor": "compressor", "Ingested": "compressor", "Stats": "compressor",
-        "Worked": "compressor",
+        "ContextCompressor": "compressor", "Context": "compressor.results", "Stats": "compressor.results",
+        "Worked": "compressor.results", "Ingested": "operations.ingest",
     }  # fmt: skip
 
     def __getattr__(name: str) -> object:

@@ -2,106 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
+from typing import TYPE_CHECKING, Self
 
+from omcli.compressor.handed_in import Said, is_message, listed, transcript_of
+from omcli.compressor.results import Context, Worked, context_of
 from omcli.memory.dates import pinned, seconds
-from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, StaleBatch
-from omcli.memory.message import Message
+from omcli.memory.errors import OF_MODELS, BadUsage, NoInput, OmError, StaleBatch
 from omcli.memory.observation import Observation
-from omcli.memory.record import record, replace
+from omcli.memory.record import replace
 from omcli.operations.ingest import Ingested
 from omcli.settings.resolve import resolve
 from omcli.wiring import Wiring
 
 if TYPE_CHECKING:
-    from omcli.memory.context_pack import ContextPack
-    from omcli.memory.notation import Notation
-    from omcli.memory.transcript import Transcript
-    from omcli.operations.reflect import Reflection, Studio
+    from omcli.operations.reflected import Reflection
+    from omcli.operations.studio import Studio
 
 _OBJECTS = count(1)
 """Tells apart the compressors of a process."""
-
-
-@record
-class Stats:
-    """What a context comes to. All tokens are counted by `counter`."""
-
-    working: int
-    """Tokens of the last messages as printed."""
-    session: int
-    """Of what was observed in the session."""
-    cross: int
-    """Of what other sessions left behind, and of lasting items."""
-    total: int
-    """Of the three together."""
-    pending: int
-    """Messages of the session that no observation covers yet."""
-    counter: str
-    """The token counter, by name."""
-    budget: int
-    """The most tokens that `Context.text` may have."""
-
-
-@record
-class Context:
-    """What an agent should know, at one moment."""
-
-    text: str
-    """All of it as `om context` prints it, at most `stats.budget` tokens; empty where there is nothing."""
-    memory: str
-    """The same without the last messages: for the system prompt of an agent that is given `messages` as well."""
-    cross: str
-    """The tier of other sessions, as it stands in `text`."""
-    session: str
-    """The tier of this session."""
-    working: str
-    """The last messages."""
-    messages: tuple[Mapping[str, object], ...]
-    """The last messages in OpenAI's chat shape, oldest first, each call with its result: an agent can go on from them.
-
-    Long results and arguments are excerpts. `ingest` knows them again.
-    """
-    anthropic_messages: tuple[Mapping[str, object], ...]
-    """The same in the shape of Anthropic's Messages."""
-    stats: Stats
-
-
-@record
-class Worked:
-    """What observing and reflecting have come to."""
-
-    observations: tuple[Observation, ...] = ()
-    """Rows written, oldest first."""
-    reflections: tuple[Observation, ...] = ()
-    """Rows that took the place of others."""
-    items: tuple[Observation, ...] = ()
-    """Lasting facts for later sessions."""
-    pending: int = 0
-    """Messages that no observation covers yet."""
-    error: OmError | None = None
-    """What kept the rest from being done; what had been done by then stays done."""
-    warnings: tuple[str, ...] = ()
-    """What people should know."""
-
-
-class Dumped(Protocol):
-    """An object of a model's SDK that is a message: `response.choices[0].message`, or what Anthropic's answers with."""
-
-    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
-        """It as JSON has it."""
-
-
-Said = Mapping[str, object] | Message | Dumped
-"""A message in any of the shapes that agents have it in."""
 
 
 class ContextCompressor:
@@ -182,9 +107,9 @@ class ContextCompressor:
         Raises BadInput for what is no message, StoreLocked where another process writes for longer than `wait`, and
         CannotCreate, InputOutput, BadConfiguration where the store can't be had.
         """
-        listed, is_next = ([messages], True) if _is_message(messages) else (_listed(messages), False)
+        said, is_next = ([messages], True) if is_message(messages) else (listed(messages), False)
         with self._wired() as wiring:
-            transcript = _transcript(listed)
+            transcript = transcript_of(said)
             if wiring.settings.disabled:
                 return Ingested()
             from omcli.operations.ingest import ingest
@@ -215,7 +140,7 @@ class ContextCompressor:
                 notation=self._notation,
                 choice=wiring.choice,
             )
-            return _context(contexted.pack, self._notation, wiring)
+            return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 
     def tick(self) -> Worked:
         """Does what is due by the settings: observes what waits, then reflects. Usually that is nothing.
@@ -323,55 +248,6 @@ def _absolute(path: str | Path) -> Path:
         raise NoInput("the current directory does not exist any more") from None
 
 
-def _is_message(said: object) -> TypeGuard[Said]:
-    return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
-
-
-def _listed(messages: object) -> list[Said]:
-    """Messages that were given one by one. Raises BadInput for what is none."""
-    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
-        raise BadInput(
-            f"a {type(messages).__name__} is no message", hint="a message is a dict with `role` and `content`"
-        )
-    listed = list(messages)
-    for number, message in enumerate(listed, start=1):
-        if not _is_message(message):
-            raise BadInput(
-                f"message {number} is of type {type(message).__name__}", hint="messages are dicts, or `Message`s"
-            )
-    return listed
-
-
-def _transcript(messages: Sequence[Said]) -> Transcript:
-    """Messages as a transcript. Raises BadInput."""
-    from omcli.memory.transcript import Transcript
-
-    own = [message for message in messages if isinstance(message, Message)]
-    if len(own) == len(messages):
-        return Transcript(format="openai", items=own)
-    if own:
-        raise BadInput("dicts and `Message`s in one list", hint="all of a list are dicts, or all are `Message`s")
-    from omcli.wiring.inputs import messages_in
-
-    return messages_in(map(_as_json, messages))
-
-
-def _as_json(message: object) -> str:
-    try:
-        return json.dumps(message, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"a message cannot be written as JSON: {error}") from None
-
-
-def _plain(value: object) -> object:
-    """What stands in JSON for an object of an SDK, or for another kind of mapping. Raises TypeError."""
-    if callable(dump := getattr(value, "model_dump", None)):
-        return dump(mode="json", exclude_none=True)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"it holds a {type(value).__name__}")
-
-
 def _observed(session: str, studio: Studio) -> Iterator[Observation]:
     """Observes until nothing waits; where somebody else was quicker with a batch, what is left."""
     from omcli.operations.observe_session import observe_session
@@ -387,41 +263,3 @@ def _observed(session: str, studio: Studio) -> Iterator[Observation]:
 
 def _reflected(reflection: Reflection | None) -> Worked:
     return Worked(reflections=reflection.rows, items=reflection.items) if reflection else Worked()
-
-
-def _context(pack: ContextPack, notation: Notation, wiring: Wiring) -> Context:
-    """A pack as a value of the API."""
-    from omcli.memory.layouts.dialects import ANTHROPIC, OPENAI
-    from omcli.memory.layouts.layout import Head, Shown
-    from omcli.memory.layouts.text import Text
-    from omcli.memory.tier import Tier
-
-    head = Head(
-        session=pack.session,
-        counter=pack.counter,
-        budgets=pack.budgets,
-        pending=pack.pending,
-        notation=notation,
-        order=wiring.choice.order,
-    )
-    layout = Text(head=head)
-    shown = Shown(cross=pack.cross, session=pack.observations, tail=pack.turns)
-    parts = {tier: layout.part(tier, shown) for tier in Tier}
-    return Context(
-        text=pack.printed,
-        memory=layout.block(parts[tier] for tier in head.order if tier is not Tier.TAIL),
-        cross=parts[Tier.CROSS],
-        session=parts[Tier.SESSION],
-        working=parts[Tier.TAIL],
-        messages=tuple(OPENAI.messages(pack.turns)),
-        anthropic_messages=tuple(ANTHROPIC.messages(pack.turns)),
-        stats=Stats(
-            working=pack.tokens[Tier.TAIL],
-            session=pack.tokens[Tier.SESSION],
-            cross=pack.tokens[Tier.CROSS],
-            total=sum(pack.tokens.values()),
-            pending=pack.pending,
-            counter=pack.counter,
-            budget=pack.budgets.total,
-        ),
-    )
