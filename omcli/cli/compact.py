@@ -35,6 +35,7 @@ om compact < long.jsonl > short.md
 om compact session.jsonl --target-tokens 2000 --to markdown
 om compact --session ID --keep-recent 1500 --to messages
 om compact - --session ID --to pi --best-effort < session.jsonl
+om compact grown.json --summary grown.json --to messages
 om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 """
 
@@ -44,7 +45,7 @@ _MOST = named_tokens("--target-tokens", "The most to print.")
 _KEPT = named_tokens("--keep-recent", "Last messages as they are. A share of the target.")
 _CHUNK = named_tokens("--chunk", "The most messages to observe at once.", least=1)
 _ITERATIONS = option("--max-iterations", metavar="NUMBER", min=0, help="Batches and folds; 0 is as many as it takes.")
-_SUMMARY = option("--summary", metavar="FILE", help="An earlier summary, for a session without memory.")
+_SUMMARY = option("--summary", metavar="FILE", help="An earlier summary, or pack, for a session without memory.")
 
 
 @with_shared()
@@ -70,12 +71,15 @@ def compact(
     """Bring a session down to what an agent needs to go on from it.
 
     A FILE, or what comes from a pipe, is compacted apart from your store: nothing of it is kept but what a model cost,
-    and nothing of yours is read. With --session the session is one of your store: what waits is observed, and its
-    rows are folded until they fit. That is one operation, and `om undo` takes it back. Messages are never changed.
+    and nothing of yours is read. A model observes it where one is named; rules fold, since no fold of it is kept.
+    With --session the session is one of your store: what waits is observed, and its rows are folded until they fit.
+    That is one operation, and `om undo` takes it back. Messages are never changed.
 
     Printed is what was asked, decided, changed and found, and the last messages as they were said; never more than
     the target. `messages` (OpenAI's shape) and `anthropic` are lists that an agent can go on from: what is remembered
-    as one message, then the last ones, calls with their results. `pi` is what its compaction hook gives back.
+    as one message, then the last ones, calls with their results; such a list that has grown is the --summary of
+    itself, for a pack in a transcript is not observed again. `pi` is what its compaction hook gives back: what stays
+    is of the branch that FILE ends on.
 
     --json says as well whether the target was `reached`: whether all rows that are in sight now fit into it, together
     with the last messages, and no message is lost. Where a model fails twice, the rest is done, and a warning says how
@@ -189,13 +193,18 @@ def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None
         if session_id is None or (taken is None and wiring.reading.session(session_id) is None):
             _nothing(job, taken)
             return
+        if taken is not None and job.shape.is_gone_on_from:
+            asked = replace(asked, wanted=replace(wanted, abandoned=taken.abandoned))
         if job.summary is not None and not job.is_dry:
             asked = replace(asked, earlier_tokens=_summarised(job, session_id, studio))
         _show(job, compact(session_id, studio, asked), taken)
 
 
 def _studio(job: _Job, wiring: Wiring, chunk: int | None) -> Studio:
-    """What it is done with: the models that are named; rules where nothing may be written down, as a call has to be."""
+    """What it is done with: the models that are named; rules where nothing may be written down, as a call has to be.
+
+    Rules fold what is compacted apart: of a fold nothing but how far it comes is told, and no row of it is kept.
+    """
     from omcli.memory.record import replace
 
     run = job.run
@@ -208,7 +217,8 @@ def _studio(job: _Job, wiring: Wiring, chunk: int | None) -> Studio:
     if chunk is not None:
         most = min(chunk, workshop.batch_tokens) if workshop.is_model else chunk
         workshop = replace(workshop, batch_tokens=most)
-    return wiring.studio_of_rules(workshop) if is_by_rules else wiring.studio(workshop)
+    is_kept = job.session is not None
+    return wiring.studio(workshop) if is_kept and not is_by_rules else wiring.studio_of_rules(workshop)
 
 
 def _taken_in(job: _Job, wiring: Wiring, studio: Studio) -> FileReport | None:
@@ -218,7 +228,8 @@ def _taken_in(job: _Job, wiring: Wiring, studio: Studio) -> FileReport | None:
     from omcli.operations.compact import take_in
     from omcli.operations.observe import Input
 
-    opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session)
+    is_whole = job.shape.is_gone_on_from  # which branch that is shows only from the beginning
+    opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
     taken = take_in(Input(name=job.file, open=opened), studio.workshop, session=job.session)
     if taken.error is not None and not taken.sessions:
         job.run.talk.error(taken.error, about=job.file)
@@ -231,7 +242,7 @@ def _nothing(job: _Job, taken: FileReport | None) -> None:
     """Ends where there is nothing to compact."""
     job.refuse("empty")
     if taken is not None:
-        job.run.talk.report(f"{job.name}: no messages")
+        job.run.talk.report(", ".join([f"{job.name}: no messages", *_missing(taken)]))
     else:
         job.run.note_unknown(job.session or "")
     if not job.is_tolerant:
@@ -262,14 +273,14 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
         run.talk.warn(compacted.error.message)
     if came_to.uncovered:
         run.talk.warn(f"{counted(came_to.uncovered, 'message')} not covered by any observation")
-    if taken is not None and (others := len(taken.sessions) - 1):
+    if taken is not None and (others := len(taken.sessions[1:])):
         run.talk.note(f"only `{compacted.session}` was shortened, {counted(others, 'other session')} of it left out")
     if compacted.refusal is None:
         run.output.text(compacted.pack.printed)
         run.talk.report(_summary(job, compacted, taken))
     else:
         job.refuse(compacted.refusal)
-        run.talk.note(f"{job.name}: {_why(compacted)}")
+        run.talk.note(", ".join([f"{job.name}: {_why(compacted)}", *_missing(taken)]))
         if taken is not None and taken.known_messages and not came_to.tokens_before:
             run.talk.note("its messages are kept in another session; `om sessions` lists them")
     if taken is not None and taken.error is not None:
@@ -298,4 +309,11 @@ def _summary(job: _Job, compacted: Compacted, taken: FileReport | None) -> str:
     reached = "reached" if came_to.reached else "not reached: what says least is left out"
     tokens = f"{came_to.tokens_before} → {came_to.tokens_after} tokens by {compacted.pack.counter}"
     steps = f"{counted(came_to.iterations, 'iteration')}; target of {compacted.contract.target_tokens} {reached}"
-    return f"{job.name}: {messages}{tokens}, {steps}"
+    return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing(taken)])
+
+
+def _missing(taken: FileReport | None) -> list[str]:
+    """What of a transcript was taken out, or could not be read."""
+    from omcli.cli.observe import missing
+
+    return [] if taken is None else list(missing(taken))

@@ -24,7 +24,7 @@ from omcli.memory.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInpu
 from omcli.memory.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from omcli.memory.observation import Observation
     from omcli.operations.observe import FileReport, Input
@@ -200,11 +200,15 @@ def summary(report: FileReport) -> str:
         parts.append(f"{counted(report.pending, 'message')} waiting to be observed")
     if report.findings.get("unverified"):
         parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
+    return f"{report.path}: {', '.join([*parts, *missing(report)])}"
+
+
+def missing(report: FileReport) -> Iterator[str]:
+    """What of an input was taken out, or could not be read."""
     if secrets := sum(report.redactions.values()):
-        parts.append(f"{counted(secrets, 'secret')} redacted")
+        yield f"{counted(secrets, 'secret')} redacted"
     if report.faults:
-        parts.append(f"{counted(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}")
-    return f"{report.path}: {', '.join(parts)}"
+        yield f"{counted(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}"
 
 
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:

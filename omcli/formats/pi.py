@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from omcli.formats.blocks import image_of_base64, placeholder
 from omcli.formats.format import Format, Place, by_record
@@ -11,7 +12,7 @@ from omcli.formats.values import compact_json, exit_code, objects, record, strin
 from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
 from omcli.memory.patterns import lazily
-from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Abandoned, Carried, Facts, Item, Reason, Skipped
 
 # Settings, bookmarks, the state of extensions.
 _NOISE = frozenset({"thinking_level_change", "label", "custom"})
@@ -25,11 +26,14 @@ class _Entries:
 
     def __init__(self, carried: Carried | None) -> None:
         self._session: str | None = carried["session"] if carried else None
+        self._tree = _Tree()
 
     def items(self, entry: Record) -> Iterator[Item]:
         """What one entry says."""
         if entry.get("type") != "session":
-            yield from _items(entry)
+            said = tuple(_items(entry))
+            self._tree.add(entry, said)
+            yield from said
         elif self._session is None and (session := string(entry.get("id"))):
             self._session = session
             yield _header(entry, session)
@@ -38,12 +42,42 @@ class _Entries:
             yield Skipped(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
 
     def end(self) -> Iterator[Item]:
-        """Nothing is held back."""
-        return iter(())
+        """Which messages are not on the branch that the last entry is on."""
+        if abandoned := self._tree.abandoned():
+            yield Abandoned(ids=abandoned)
 
     def carried(self) -> Carried:
         """Whether the header came."""
         return {"session": self._session}
+
+
+class _Tree:
+    """Entries and where they follow; in the first version they have no ids, and each follows the one before."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._follows: list[int | None] = []
+        self._said: list[tuple[str, ...]] = []
+
+    def add(self, entry: Record, items: Iterable[Item]) -> None:
+        """An entry, and what it says. One whose parent is not there follows the one before: a line was lost."""
+        before = len(self._follows) - 1 if self._follows else None
+        parent = string(entry.get("parentId"))
+        is_root = "parentId" in entry and entry["parentId"] is None
+        self._follows.append(None if is_root else self._places.get(parent or "", before))
+        self._said.append(tuple(item.id for item in items if isinstance(item, Message) and item.id))
+        if own := string(entry.get("id")):
+            self._places[own] = len(self._follows) - 1
+
+    def abandoned(self) -> frozenset[str]:
+        """Ids of the messages that are on no way from the last entry to its root."""
+        live: set[int] = set()
+        place = len(self._follows) - 1 if self._follows else None
+        while place is not None:
+            live.add(place)
+            place = self._follows[place]
+        said = frozenset(chain.from_iterable(self._said[at] for at in live))
+        return frozenset(chain.from_iterable(self._said)) - said
 
 
 def _header(entry: Record, session: str) -> Facts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
@@ -111,10 +112,12 @@ def turns(units: Sequence[Unit]) -> tuple[Turn, ...]:
 def answers(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     """For the place of every call, the places of its results, ascending; none for a call nobody answered.
 
-    Producers repeat ids, so a result belongs to the nearest call before it; without an id, to the nearest that has
-    none either and no result yet.
+    Producers repeat ids, so a result belongs to the nearest call before it; of calls that were made together under one
+    id each has the next result, and the last one those that are left. Without an id it belongs to the nearest that
+    has none either and no result yet.
     """
     found: dict[int, tuple[int, ...]] = {}
+    twins = _twins(messages)
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(messages))):
         message = messages[place]
@@ -122,9 +125,21 @@ def answers(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
             waiting.setdefault(message.call_id, []).append(place)
         elif message.role is Role.CALL:
             results = waiting.get(message.call_id, [])
-            taken = len(results) if message.call_id is not None else 1
+            taken = 1 if message.call_id is None else max(1, len(results) - twins[place])
             found[place] = tuple(sorted(results[:taken]))
             del results[:taken]
+    return found
+
+
+def _twins(messages: Sequence[Message]) -> list[int]:
+    """For every place how many calls of its id were made right before it, with nothing but calls between."""
+    together: Counter[str | None] = Counter()
+    found: list[int] = []
+    for message in messages:
+        if message.role is not Role.CALL:
+            together.clear()
+        found.append(together[message.call_id])
+        together[message.call_id] += message.role is Role.CALL
     return found
 
 

@@ -62,6 +62,13 @@ class NewConversation:
     """The input holds several conversations, and here the next one begins. What was known of the session is void."""
 
 
+@record
+class Abandoned:
+    """Messages that were said on branches which the conversation did not go on from, by the producer's ids."""
+
+    ids: frozenset[str]
+
+
 Carried = Notes
 """What a reader knows at some place of an input and needs to go on from there."""
 
@@ -78,7 +85,7 @@ class Pause:
     """What the reader needs to go on from here; None for the end of the input."""
 
 
-Item = Message | Facts | Skipped | NewConversation | Pause
+Item = Message | Facts | Skipped | NewConversation | Abandoned | Pause
 
 
 @record

@@ -25,7 +25,7 @@ from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.record import fields_of, mutable_record, record, replace
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect import reflect_rows, rows_to_fold
+from omcli.operations.reflect import reflect_rows, rows_to_fold, tried
 from omcli.operations.reflected import Reflection
 from omcli.operations.remains import Ending, Wanted, ending, remains
 from omcli.operations.studio import Studio
@@ -255,6 +255,8 @@ def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
         for chunk, studio in _chunks(rows_to_fold(room.session_id, room.studio), room):
             if steps.left == 0:
                 break
+            if tried(Scope(session=room.session_id), studio.mark(chunk), studio.workshop):
+                continue  # what comes to nothing is no operation
             operation = operation or _operation(room)
             try:
                 folded = reflect_rows(chunk, room.session_id, studio, part_of=operation)

@@ -12,7 +12,7 @@ from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
 from omcli.memory.record import fields_of, replace
 from omcli.memory.session import Session
-from omcli.memory.transcript import Facts, NewConversation, Pause, Transcript
+from omcli.memory.transcript import Abandoned, Facts, NewConversation, Pause, Transcript
 from omcli.operations.tally import Tally
 
 _OPENING_WITHIN = 20
@@ -35,6 +35,8 @@ class Conversations:
         """The first session the transcript itself names."""
         self.cwd: str | None = None
         """The first working directory it names."""
+        self.abandoned: frozenset[str] = frozenset()
+        """Ids of messages on branches that it did not go on from, as far as this reading tells."""
         self._items = transcript.items
         self.format = transcript.format or ""
         self.earlier = transcript.earlier
@@ -91,6 +93,8 @@ class Conversations:
             elif isinstance(item, NewConversation):
                 yield from self._release()
                 self._current, self._known = None, self._said(Facts())
+            elif isinstance(item, Abandoned):
+                self.abandoned |= item.ids
             elif isinstance(item, Pause):
                 if item.carried is None:  # nothing follows
                     yield from self._release()

@@ -38,6 +38,8 @@ class FileReport:
     sessions: tuple[str, ...] = ()
     """All of them, in order of appearance."""
     cwd: str | None = None
+    abandoned: frozenset[str] = frozenset()
+    """Ids of messages on branches that the conversation did not go on from, where all of the input was read."""
     counts: Counts = field(default_factory=Counts)
     new_messages: int = 0
     known_messages: int = 0
@@ -160,6 +162,7 @@ def _report(
         session_id=intake.sessions[0] if intake.sessions else reading.named,
         sessions=tuple(intake.sessions),
         cwd=reading.cwd,
+        abandoned=reading.abandoned if reading.earlier is None else frozenset(),
         counts=tally.counts,
         new_messages=new.messages,
         known_messages=known.messages,

@@ -48,6 +48,8 @@ class Wanted:
     is_kept: bool = True
     """Whether the session is in a store, where what is left out can be looked up."""
     notation: Notation = WORDS
+    abandoned: frozenset[str] = frozenset()
+    """Ids of messages on branches that the conversation did not go on from: none of the last ones is of those."""
 
 
 @record
@@ -79,12 +81,11 @@ def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter)
     share = int(wanted.target * _TAIL_SHARE)
     keep = share if wanted.keep is None else wanted.keep
     messages = store.tail(session_id, max_tokens=max(_REACH * wanted.target, 2 * keep))
+    live = tuple(kept for kept in messages if kept.message.id not in wanted.abandoned)
     budgets = Budgets(total=wanted.target, cross=0, session=wanted.target, tail=share)
     if not wanted.shape.has_tail:
-        place = tail.beginning(
-            messages, room=keep, tokens=partial(message_tokens, counter=counter), may_begin=_is_entry
-        )
-        staying = messages[place:]
+        place = tail.beginning(live, room=keep, tokens=partial(message_tokens, counter=counter), may_begin=_is_entry)
+        staying = live[place:]
         return Ending(
             messages=messages,
             shown=(),
@@ -92,7 +93,7 @@ def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter)
             unquoted=frozenset(kept.seq for kept in staying),
             staying=staying,
         )
-    shown = tuple(kept for kept in messages if wanted.shape.has_tools or kept.message.role in _SAID)
+    shown = tuple(kept for kept in live if wanted.shape.has_tools or kept.message.role in _SAID)
     if wanted.keep is None:
         return Ending(messages=messages, shown=shown, budgets=budgets, unquoted=_fitting(shown, share))
     units, cost = _kept(shown, keep, wanted, counter)

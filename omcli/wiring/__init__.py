@@ -42,6 +42,11 @@ def _silent(name: str, tally: Tally) -> None:
     """Nobody is shown any progress."""
 
 
+def _no_bookmarks(_origin: Origin) -> tuple[Bookmark, ...]:
+    """Nothing of a file was taken in before."""
+    return ()
+
+
 def _unheard(said: str) -> None:
     """Nobody is told."""
 
@@ -185,16 +190,18 @@ class Wiring:
             self._opened.pop().close()
 
     def transcript(
-        self, name: str, *, format_name: str | None = None, session: str | None = None
+        self, name: str, *, format_name: str | None = None, session: str | None = None, is_whole: bool = False
     ) -> AbstractContextManager[Transcript]:
         """Opens a file, or standard input, as a transcript of the format named, or recognised.
 
-        A file that was taken in before, on the same terms, is read from where it goes on. Raises NoInput, also while it
-        is read, BadInput for a directory and for what no reader recognises, and what opening the store raises.
+        A file that was taken in before, on the same terms, is read from where it goes on; all of it where it
+        `is_whole`. Raises NoInput, also while it is read, BadInput for a directory and for what no reader recognises,
+        and what opening the store raises.
         """
         from omcli.wiring.inputs import transcript
 
-        return transcript(name, self._bookmarks, format_name=format_name, session=session)
+        bookmarks = _no_bookmarks if is_whole else self._bookmarks
+        return transcript(name, bookmarks, format_name=format_name, session=session)
 
     def _bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
         return self.store.bookmarks(origin) if self._has_store else ()

@@ -107,6 +107,21 @@ class TestApart:
         status = om("status", "--json").document
         assert (status["sessions"], status["messages"], status["observations"]) == (0, 0, 0)
 
+    def test_no_model_is_paid_for_folds_that_nobody_sees(self, om: Om) -> None:
+        """S0.6: it observes; rules fold what is gone with the process, and what is reached is the same."""
+        talk = om.write("long.jsonl", long_talk("one", 200).text())
+        reflecting = always(om, "echo", name="reflector.json")
+        observing = always(om, "echo", name="observer.json")
+        asking = {"OM_OBSERVER_MODEL": observing.model, "OM_REFLECTOR_MODEL": reflecting.model}
+        compacting = ("compact", talk, "--json", "--target-tokens", "900")
+        document = om(*compacting, env=asking).document
+        assert observing.asked
+        assert reflecting.asked == []
+        assert document["iterations"] > len(observing.asked), "rows were folded"
+        assert calls(om)["calls"] == len(observing.asked)
+        om(*compacting, "--session", "kept", env=asking)
+        assert reflecting.asked, "folds of a session that is kept are"
+
     def test_of_several_sessions_the_first_is_shortened_and_the_others_are_told_of(self, om: Om) -> None:
         """Nothing is left out in silence."""
         moon = Talk(session="moon").user("We decided to draw the moon in grey.")
@@ -116,6 +131,21 @@ class TestApart:
         assert "1 other session of it left out" in told
         assert told.startswith("om: only `")
         assert report.startswith("-: 13 messages, ")
+
+    def test_lines_that_cannot_be_read_and_secrets_are_told_of(self, om: Om) -> None:
+        """F56: with --strict that is what the exit code is for."""
+        said = story().raw('{"type": "user", ').raw("[1]").user("My key is ghp_" + "a1B2c3D4e5F6" * 3 + ".").text()
+        for options, code in (((), 0), (("--strict",), 65)):
+            run = om("compact", *options, stdin=said, code=code)
+            assert run.stderr.endswith(", 1 secret redacted, 2 lines skipped: not-json 1, not-an-object 1\n")
+            assert "ghp_" not in run.stdout
+
+    def test_a_session_without_messages_leaves_no_others_out(self, om: Om) -> None:
+        """F56: a header, and nothing behind it."""
+        header = {"type": "session", "version": 3, "id": "x", "timestamp": "2026-04-02T07:00:00.000Z", "cwd": "/b"}
+        run = om("compact", "--to", "pi", stdin=json.dumps(header) + "\n", code=1)
+        assert run.document == {"replace": False, "reason": "empty"}
+        assert "other session" not in run.stderr
 
     def test_messages_without_times_are_compacted_as_well(self, om: Om) -> None:
         """F70."""
@@ -210,6 +240,20 @@ class TestSession:
             store.undo(now="2026-03-02T12:00:00.000Z")
         assert om("log", "--jsonl").stdout == sight
         assert om(*block).stdout == memory
+
+    def test_doing_it_again_is_no_operation_where_nothing_comes_of_it(self, om: Om) -> None:
+        """C8: rows that were left, or whose folding was undone, are not tried again; the history tells what was."""
+        om("observe", "-q", om.write("t.jsonl", long_talk(SESSION, 400).text()))
+        compacting = ("compact", "--session", SESSION, "--target-tokens", "600")
+        om(*compacting)
+        [done] = om("history", "--json").document["operations"]
+        assert done["verb"] == "compact"
+        again = om(*compacting).stdout
+        assert om(*compacting).stdout == again
+        assert len(om("history", "--json").document["operations"]) == 1
+        om("undo")
+        om(*compacting)
+        assert [each["verb"] for each in om("history", "--json").document["operations"]] == ["undo", "compact"]
 
     def test_a_memory_that_fits_is_not_folded(self, om: Om) -> None:
         om("observe", "-q", om.write("t.jsonl", story().text()))
@@ -408,6 +452,24 @@ def turns_of(printed: str) -> list[dict[str, Any]]:
     return found
 
 
+def used(its_id: str, name: str) -> dict[str, Any]:
+    """A call of a tool that reads a table, as OpenAI's lists have it."""
+    return {"id": its_id, "type": "function", "function": {"name": "my.read", "arguments": json.dumps({"table": name})}}
+
+
+def called(found: list[dict[str, Any]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """The tables by the ids of the calls in a list of either shape, and the results with the ids they name."""
+    blocks = [block for turn in found for block in turn.get("content") or () if isinstance(block, dict)]
+    asked = [
+        (call["id"], json.loads(call["function"]["arguments"])) for turn in found for call in turn.get("tool_calls", ())
+    ]
+    asked += [(block["id"], block["input"]) for block in blocks if block["type"] == "tool_use"]
+    assert len(dict(asked)) == len(asked)
+    answered = [(turn["tool_call_id"], turn["content"]) for turn in found if turn["role"] == "tool"]
+    answered += [(block["tool_use_id"], block["content"]) for block in blocks if block["type"] == "tool_result"]
+    return {its_id: given["table"] for its_id, given in asked}, answered
+
+
 class TestMessages:
     def test_openai_s_list_begins_with_the_memory_and_pairs_calls_with_results(self, om: Om) -> None:
         """T57: the block, then the tail; it ends as the transcript does."""
@@ -451,6 +513,31 @@ class TestMessages:
         assert tail[-1]["content"][-1]["name"] == "Bash"
 
     @pytest.mark.parametrize("to", ["messages", "anthropic"])
+    def test_an_id_that_comes_again_is_another_one_and_so_is_that_of_its_result(self, om: Om, to: str) -> None:
+        """T57: endpoints refuse a list that has an id twice; calls made together are answered in turn."""
+        turns: list[dict[str, Any]] = [{"role": "user", "content": "List the tables." + " Hm." * 900}]
+        long = "call." * 30
+        for its_id, names in (
+            ("call.0", ["moon"]),
+            ("call.0", ["mast", "tide"]),
+            (long, ["pier"]),
+            (f"{long}2", ["buoy"]),
+        ):
+            turns.append({"role": "assistant", "content": None, "tool_calls": [used(its_id, name) for name in names]})
+            turns += [{"role": "tool", "tool_call_id": its_id, "content": f"{name}.csv"} for name in names]
+        turns.append({"role": "assistant", "content": None, "tool_calls": [used("2-call.0", "sand")]})
+        path = om.write("t.json", json.dumps(turns))
+        printed = om("compact", path, "--to", to, "--keep-recent", "1000").stdout
+        assert om("compact", path, "--to", to, "--keep-recent", "1000").stdout == printed
+        tables, answered = called(turns_of(printed))
+        assert sorted(tables.values()) == ["buoy", "mast", "moon", "pier", "sand", "tide"]
+        assert [(tables[its_id], text) for its_id, text in answered] == [
+            (name, f"{name}.csv") for name in ("moon", "mast", "tide", "pier", "buoy")
+        ]
+        most = 40 if to == "messages" else 128
+        assert all(len(its_id) <= most for its_id in tables)
+
+    @pytest.mark.parametrize("to", ["messages", "anthropic"])
     def test_it_can_be_read_back_as_a_transcript_without_its_memory(self, om: Om, to: str) -> None:
         """F20: what om wrote is not observed again; what was said last, and goes on, is."""
         printed = om("compact", "--to", to, "--keep-recent", "2000", stdin=story().text()).stdout
@@ -477,6 +564,29 @@ class TestMessages:
         assert "Last messages:" not in om(*small, "--keep-recent", "0").stdout
 
 
+def tree() -> list[dict[str, Any]]:
+    """A session of pi in which somebody went back, tried something, went back again, and stayed there."""
+    entries: list[dict[str, Any]] = [
+        {"type": "session", "version": 3, "id": "boat", "timestamp": "2026-04-02T07:00:00.000Z", "cwd": "/home/bo/boat"}
+    ]
+
+    def said(follows: str | None, role: str, text: str) -> str:
+        own, at = f"{len(entries):08x}", f"2026-04-02T07:{len(entries):02}:00.000Z"
+        message = {"role": role, "content": [{"type": "text", "text": text}]}
+        entries.append({"type": "message", "id": own, "parentId": follows, "timestamp": at, "message": message})
+        return own
+
+    at = None
+    for number in range(6):
+        at = said(at, "user", f"Plank {number} of the deck is {number + 3} metres long." + " Hm, hm, and hm." * 100)
+        at = said(at, "assistant", f"Plank {number} is noted.")
+    fork = at
+    for colour in ("red", "blue", "green"):
+        at = said(fork, "user", f"Please paint the mast {colour}." + (" So." * 60 if colour == "blue" else ""))
+        at = said(at, "assistant", f"The mast is {colour} now.")
+    return entries
+
+
 class TestPi:
     def test_the_object_is_exactly_what_its_hook_gives_back(self, om: Om) -> None:
         """S3.15, S3.11: with the id of an entry of the session file, which is no result of a tool."""
@@ -492,6 +602,27 @@ class TestPi:
             assert first["type"] == "message"
             assert first["message"]["role"] in ("user", "assistant", "bashExecution")
             assert "[!]" in found["summary"], "by its preset's marks"
+
+    @pytest.mark.parametrize("keep", ["1", "60", "200", "1200"])
+    def test_messages_stay_of_the_branch_that_is_live_at_the_end_alone(self, om: Om, keep: str) -> None:
+        """S3.15: what was said on another branch is remembered, but nothing there can be kept from."""
+        entries = tree()
+        text = "".join(json.dumps(entry) + "\n" for entry in entries)
+        parents = {entry["id"]: entry.get("parentId") for entry in entries}
+        live = [entries[-1]["id"]]
+        while parents[live[-1]]:
+            live.append(parents[live[-1]])
+        path = om.write("tree.jsonl", text)
+        compacting = ("--to", "pi", "--keep-recent", keep)
+        found = om("compact", *compacting, stdin=text).document
+        assert found["firstKeptEntryId"] in live
+        assert "paint the mast red" in found["summary"]
+        for _ in range(2):  # also where the store has all of it already
+            assert om("compact", path, "--session", "boat", *compacting).document["firstKeptEntryId"] in live
+        for to in ("messages", "anthropic"):
+            tail = turns_of(om("compact", path, "--to", to, "--keep-recent", keep).stdout)[1:]
+            assert "green" in json.dumps(tail[-1])
+            assert "red" not in json.dumps(tail)
 
     def test_its_own_summary_is_not_observed_when_it_comes_back(self, om: Om) -> None:
         """F20."""
@@ -524,7 +655,7 @@ class TestEarlierSummary:
 
     def test_what_was_compacted_before_goes_on_into_the_next_summary(self, om: Om) -> None:
         """S3.12, S3.13: the transcript holds only what is new; rows keep their dates and marks."""
-        for to in ("text", "markdown", "pi"):
+        for to in ("text", "markdown", "pi", "json", "messages", "anthropic"):
             first = om("compact", "--to", to, stdin=story().text()).stdout
             later = Talk(session="later").user("Also plot the tides.").assistant("I will.")
             later.call("Bash", {"command": "make"}).result("compiling\n" * 2000)
@@ -534,6 +665,7 @@ class TestEarlierSummary:
             assert "Also plot the tides." in second
             assert second.count("Dated notes") == 1
             assert "CRITICAL" in second
+            assert "{" not in second.partition("Last messages:")[0], "nothing but what is in it"
 
     def test_a_session_with_rows_needs_no_summary(self, om: Om) -> None:
         """S3.12: what it says stands in those."""

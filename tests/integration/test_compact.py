@@ -106,7 +106,7 @@ def test_no_shape_ever_exceeds_the_target(
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(said=st.lists(messages(), max_size=14), target=st.integers(100, 4000), keep=st.none() | st.integers(1, 2000))
 def test_calls_and_results_come_in_pairs(shape: Shape, said: list[Message], target: int, keep: int | None) -> None:
-    """T57: no result without its call, no call without a result, but for those that the list ends with."""
+    """T57: no result without its call, no call without a result, but for those that the list ends with; ids differ."""
     done = compacted(said, shape, target, keep, "o200k-approx")
     found = json.loads(done.pack.printed or "[]")
     if not found:
@@ -114,6 +114,7 @@ def test_calls_and_results_come_in_pairs(shape: Shape, said: list[Message], targ
     assert "om-memory" in json.dumps(found[0])
     assert len(found) == 1 or found[1]["role"] != "tool"
     calls, results = call_ids(found, shape)
+    assert len(set(map(str, calls))) == len(calls), "an endpoint takes an id once"
     assert Counter(map(str, results)) <= Counter(map(str, calls))
     if len(results) < len(calls):
         last_calls = max(place for place, turn in enumerate(found) if call_ids([turn], shape)[0])

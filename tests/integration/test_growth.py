@@ -189,8 +189,8 @@ def stores() -> Iterator[tuple[Store, Store]]:
 
 def told(report: FileReport) -> tuple[FileReport, str]:
     """What a report says of the file; of an error its words."""
-    # Messages are observed once: a second reading has nothing to observe.
-    return replace(report, unread_bytes=0, message_tokens=0, error=None), str(report.error)
+    # Messages are observed once: a second reading has nothing to observe. Branches show only from the beginning.
+    return replace(report, unread_bytes=0, message_tokens=0, abandoned=frozenset(), error=None), str(report.error)
 
 
 STEPS = st.lists(

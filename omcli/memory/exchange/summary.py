@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from omcli.memory.dates import instant, minute
 from omcli.memory.exchange import pi
 from omcli.memory.exchange.exchange import Entry, Group, Unread, lines_of
 from omcli.memory.layouts.layout import PREAMBLE
 from omcli.memory.notation import BRACKETS, EMOJI, TAG, WORDS, Line
+from omcli.memory.observation import Priority, Status
 from omcli.memory.patterns import lazily
 from omcli.memory.record import replace
 
@@ -41,15 +43,39 @@ def parse(text: str) -> Iterator[Group | Unread]:
 
 
 def _summary_of(text: str) -> str:
-    """The summary in what `om compact --to pi` printed, or else the text as it is."""
-    if not text.lstrip().startswith("{"):
+    """The summary in what `om compact` printed as JSON, or else the text as it is."""
+    if not text.lstrip().startswith(("{", "[")):
         return text
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    said = found.get("summary") if isinstance(found, dict) else None
+    if isinstance(found, list):
+        return next((said for turn in found for said in _texts(turn) if said.startswith(f"<{TAG}")), text)
+    if not isinstance(found, dict):
+        return text
+    said, listed = found.get("summary"), found.get("observations")
+    if isinstance(listed, list):
+        return "\n".join(_written(row) for row in listed if isinstance(row, dict)) or text
     return said if isinstance(said, str) else text
+
+
+def _texts(turn: object) -> Iterator[str]:
+    """What a message says, in either shape of lists."""
+    content = turn.get("content") if isinstance(turn, dict) else None
+    for part in content if isinstance(content, list) else [content]:
+        said = part.get("text") if isinstance(part, dict) else part
+        if isinstance(said, str):
+            yield said
+
+
+def _written(row: Mapping[str, object]) -> str:
+    """A row of a document below its minute, as a pack in text has it."""
+    at, said = instant(row.get("event_at") or row.get("observed_at")) or "", str(row.get("text") or "")
+    priority = next((each for each in Priority if each == row.get("priority")), Priority.MEDIUM)
+    status = next((each for each in Status if each == row.get("status")), None)
+    line = Line(dated=minute(at), priority=priority, status=status, text=said)
+    return f"{line.dated}\n{WORDS.render_under(line)}"
 
 
 class _Outline:

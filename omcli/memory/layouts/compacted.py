@@ -25,8 +25,13 @@ class Shape(StrEnum):
 
     @property
     def has_tools(self) -> bool:
-        """Whether an agent goes on from it: calls and results are among the last messages then."""
+        """Whether calls and results are among the last messages."""
         return self in (Shape.MESSAGES, Shape.ANTHROPIC)
+
+    @property
+    def is_gone_on_from(self) -> bool:
+        """Whether an agent goes on from it, and so from one branch of a conversation alone."""
+        return self.has_tools or self is Shape.PI
 
     @property
     def has_tail(self) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from omcli.memory.layouts.layout import spoken
-from omcli.memory.layouts.steps import arguments, call_id, steps
+from omcli.memory.layouts.steps import Call, arguments, call_id, steps
 from omcli.memory.message import Role
 from omcli.memory.record import record
 from omcli.memory.tail import Turn
@@ -17,7 +17,8 @@ Entry = Mapping[str, object]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_NAME = 128
+_LONGEST_NAME, _LONGEST_OPENAI_NAME = 128, 64
+_LONGEST_OPENAI_ID = 40
 _NOTHING = "(nothing)"
 """What stands for words that are blank: Anthropic takes none of those."""
 
@@ -40,10 +41,10 @@ class Dialect:
 
 def _openai_messages(turns: Sequence[Turn]) -> list[Entry]:
     entries: list[Entry] = []
-    for step in steps(turns):
+    for step in steps(turns, spelled=_openai_id):
         said: Entry = {"role": "assistant"} if step.spoken is None else _openai_words(step.spoken)
         entries.append({**said, "tool_calls": list(map(_openai_call, step.calls))} if step.calls else said)
-        entries += [_openai_answer(call, text) for call, _, text in step.answered]
+        entries += [_openai_answer(call.id, call.answer) for call in step.answered]
     return entries
 
 
@@ -55,27 +56,33 @@ def _openai_words(turn: Turn) -> Entry:
     return {"role": str(said.role), **name, "content": turn.text}
 
 
-def _openai_call(turn: Turn) -> Entry:
+def _openai_call(call: Call) -> Entry:
+    turn = call.turn
     given = arguments(turn)
     written = json.dumps(given, ensure_ascii=False) if given == {"input": turn.text} else turn.text
-    name = turn.message.tool or "tool"
-    return {"id": call_id(turn), "type": "function", "function": {"name": name, "arguments": written}}
+    name = _plain(turn.message.tool or "tool")[:_LONGEST_OPENAI_NAME]
+    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": written}}
 
 
-def _openai_answer(turn: Turn, text: str) -> Entry:
-    return {"role": "tool", "tool_call_id": call_id(turn), "content": text}
+def _openai_answer(to: str, text: str) -> Entry:
+    return {"role": "tool", "tool_call_id": to, "content": text}
+
+
+def _openai_id(written: str) -> str:
+    """An id with as many characters as OpenAI takes in one."""
+    return written[:_LONGEST_OPENAI_ID]
 
 
 def _anthropic_messages(turns: Sequence[Turn]) -> list[Entry]:
     entries: list[Entry] = []
-    for step in steps(turns):
+    for step in steps(turns, spelled=_plain):
         said = [] if step.spoken is None else [_text(_anthropic_words(step.spoken))]
         is_agent = bool(step.calls) or (step.spoken is not None and step.spoken.message.role is Role.ASSISTANT)
         blocks = [*said, *map(_anthropic_call, step.calls)]
         entries.append({"role": "assistant" if is_agent else "user", "content": blocks})
         if answered := [
-            _anthropic_answer(call, text, failed=any(result.message.failed for result in results))
-            for call, results, text in step.answered
+            _anthropic_answer(call.id, call.answer, failed=any(result.message.failed for result in call.results))
+            for call in step.answered
         ]:
             entries.append({"role": "user", "content": answered})
     return entries
@@ -88,14 +95,14 @@ def _anthropic_words(turn: Turn) -> str:
     return turn.text
 
 
-def _anthropic_call(turn: Turn) -> Entry:
-    name = _plain(turn.message.tool or "tool")
-    return {"type": "tool_use", "id": _plain(call_id(turn)), "name": name, "input": arguments(turn)}
+def _anthropic_call(call: Call) -> Entry:
+    name = _plain(call.turn.message.tool or "tool")
+    return {"type": "tool_use", "id": call.id, "name": name, "input": arguments(call.turn)}
 
 
-def _anthropic_answer(turn: Turn, text: str, *, failed: bool) -> Entry:
+def _anthropic_answer(to: str, text: str, *, failed: bool) -> Entry:
     is_error = {"is_error": True} if failed else {}
-    return {"type": "tool_result", "tool_use_id": _plain(call_id(turn)), "content": text, **is_error}
+    return {"type": "tool_result", "tool_use_id": to, "content": text, **is_error}
 
 
 def _text(text: str) -> Entry:
@@ -110,7 +117,7 @@ def _plain(name: str) -> str:
 OPENAI = Dialect(
     opening=lambda block: {"role": "system", "content": block},
     messages=_openai_messages,
-    result=lambda turn: _openai_answer(turn, turn.text),
+    result=lambda turn: _openai_answer(_openai_id(call_id(turn)), turn.text),
 )
 OPENAI_FROM_USER = Dialect(
     opening=lambda block: {"role": "user", "content": block}, messages=OPENAI.messages, result=OPENAI.result
@@ -122,6 +129,6 @@ ANTHROPIC = Dialect(
     messages=_anthropic_messages,
     result=lambda turn: {
         "role": "user",
-        "content": [_anthropic_answer(turn, turn.text, failed=bool(turn.message.failed))],
+        "content": [_anthropic_answer(_plain(call_id(turn)), turn.text, failed=bool(turn.message.failed))],
     },
 )

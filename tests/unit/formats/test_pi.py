@@ -16,7 +16,7 @@ from omcli.formats.pi import FORMAT
 from omcli.formats.source import Source
 from omcli.memory.identity import Identities
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.transcript import Facts, Reason, Skipped
+from omcli.memory.transcript import Abandoned, Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
     facts_of_file,
@@ -207,6 +207,33 @@ def test_the_end_of_a_file_is_recognised_without_its_header() -> None:
 def test_every_branch_counts() -> None:
     branches = (user("One way", 1), {**user("Another", 2), "parentId": "e0"}, {**user("Back", 3), "parentId": "e1"})
     assert [m.text for m in messages_of(FORMAT, HEADER, *branches)] == ["One way", "Another", "Back"]
+
+
+def test_what_the_last_entry_does_not_follow_is_abandoned() -> None:
+    """S3.15: by the ids of messages, those of calls and results included; a lost line breaks no branch."""
+
+    def follows(parent: str | None, line: Line) -> Line:
+        return {**line, "parentId": parent}
+
+    begun = follows(None, user("One", 1))
+    tried = follows("e1", agent(text("Two"), {"type": "toolCall", "id": "c1", "name": "ls"}, second=2))
+    seen = follows("e2", said("toolResult", 3, toolCallId="c1", content=[text("file")]))
+    back = follows("e1", user("Three", 4))
+    assert abandoned(begun, tried, seen) == set()
+    assert abandoned(begun, tried, seen, back) == {"e2", "c1", "c1:result"}
+    assert abandoned(begun, tried, seen, back, follows("e3", user("Four", 5))) == {"e4"}
+    assert abandoned(begun, tried, seen, follows(None, user("Anew", 6))) == {"e1", "e2", "c1", "c1:result"}
+    assert abandoned(begun, seen, follows("e3", user("Four", 5))) == set()
+    first = [
+        {key: value for key, value in line.items() if key not in ("id", "parentId")} for line in (begun, seen, back)
+    ]
+    assert abandoned(*first) == set()
+
+
+def abandoned(*lines: Line) -> set[str]:
+    """Ids of what the conversation did not go on from."""
+    items = items_of(FORMAT, json_lines(HEADER, *lines))
+    return {its_id for item in items if isinstance(item, Abandoned) for its_id in item.ids}
 
 
 def test_the_first_version_has_no_entry_ids() -> None:

@@ -124,6 +124,15 @@ def test_repeated_ids_pair_a_result_with_the_call_before_it() -> None:
     assert answers(messages) == {0: (1,), 2: (3,), 4: (6,), 5: (7,)}
 
 
+def test_calls_made_together_under_one_id_have_the_results_in_turn() -> None:
+    """What is left over goes to the last of them; one too few, and it is the first that has none."""
+    together = [call("a"), call("a"), result("a"), result("a")]
+    assert answers(together) == {0: (2,), 1: (3,)}
+    assert answers([*together, result("a")]) == {0: (2,), 1: (3, 4)}
+    assert answers([call("a"), *together]) == {0: (), 1: (3,), 2: (4,)}
+    assert answers([call("a"), user("Stop."), call("a"), result("a"), result("a")]) == {0: (), 2: (3, 4)}
+
+
 @given(messages=kept_messages(), room=st.integers(-5, 500))
 def test_the_tail_fits_and_no_result_is_without_its_call(messages: tuple[KeptMessage, ...], room: int) -> None:
     """T57 S1.14: the budget holds, order is kept, every result shown has its call before it."""
