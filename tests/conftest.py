@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.fake_provider import FakeModel
 
-# How long an example takes says more about the machine, where programs are killed and raced beside it.
-settings.register_profile("om", deadline=None)
+# How long an example takes says more about the machine, where programs are killed and raced beside it. A run tells of
+# what was changed, so it has the same examples every time; `--hypothesis-profile=search` looks for others.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("om", settings.get_profile("search"), derandomize=True)
 settings.load_profile("om")
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored from birth, by the programs they start as well.
@@ -86,7 +88,7 @@ class Om:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         code: int | None = 0,
-        seconds: float = 120,
+        seconds: float = 300,
     ) -> Ended:
         """Runs a command to its end; `code` is what it has to end with, None for whatever it likes.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def open_writable(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.
     Raises CannotCreate, NewerStore, MigrationFailed, BadConfiguration, and SQLite's own errors.
     """
     _create(path)
+    _permit_beside(path)
     connection = _connect(path, "rw", wait=wait)
     try:
         # Before anything is set: a store that is not for us stays as it is.
@@ -162,6 +164,18 @@ def _create(path: Path) -> None:
         raise CannotCreate(
             f"cannot create {path}: {error.strerror}", hint="name a place you can write to with --db"
         ) from error
+
+
+def _permit_beside(path: Path) -> None:
+    """Lets the files beside a store be written that may be written itself.
+
+    SQLite makes them with the permissions of the store, and leaves them: who has read one that was write-protected
+    leaves files that nobody could write to once it no longer is.
+    """
+    for file in _beside(path):
+        with suppress(OSError):  # it may go at any moment, or be somebody else's
+            if ~file.stat().st_mode & (mode := path.stat().st_mode) & stat.S_IWUSR:
+                file.chmod(stat.S_IMODE(mode))
 
 
 def copy_beside(path: Path, name: str, *, wait: float) -> Path:

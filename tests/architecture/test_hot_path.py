@@ -34,7 +34,7 @@ def imported(om: Om, *arguments: str) -> set[str]:
         env=om.environment(),
         cwd=om.folder,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

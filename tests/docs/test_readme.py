@@ -67,7 +67,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> dict[s
     (commands / "agent.py").write_text(AGENT, "utf-8")
     _script(commands / "my-agent", f'exec "{sys.executable}" "{commands / "agent.py"}"')
     _script(commands / "some-agent", f'cat "{STORIES / "chat_openai.jsonl"}"')
-    others = ("OM_", "CLAUDE", "ANTHROPIC_", "OPENAI_")
+    others = ("OM_", "CLAUDE", "ANTHROPIC_", "OPENAI_", "XDG_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     return environment | {
         "HOME": str(home),
@@ -103,7 +103,7 @@ def test_the_programs_work_as_printed(reader: dict[str, str]) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("1 This session:\n"), "what was said when it was built, and what is known later"
@@ -148,7 +148,7 @@ def _run(command: str, environment: dict[str, str]) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
         stdin=subprocess.DEVNULL,
     )
 

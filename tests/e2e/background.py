@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ def log_of(om: Om) -> Path:
 
 def told(om: Om) -> list[dict[str, Any]]:
     """What the log tells of workers that began or ended."""
-    text = log_of(om).read_text() if log_of(om).exists() else ""
+    text = ""
+    with suppress(FileNotFoundError):
+        text = log_of(om).read_text()
     return [json.loads(line) for line in text.split("\n")[:-1] if line.startswith('{"at"')]
 
 
@@ -41,6 +44,16 @@ def at_work(om: Om) -> list[int]:
     return [int(worker.split(":")[1]) for worker in begun(om) if not is_gone(worker)]
 
 
+def running(om: Om) -> list[int]:
+    """All programs that see this store in their environment, also those that have not come to say anything yet."""
+    found, seen = list[int](), f"OM_DB={om.db}".encode()
+    for process in Path("/proc").glob("[0-9]*"):  # none where the system has no such folder
+        with suppress(OSError):
+            if seen in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
 def wait_until(is_so: Callable[[], object], *, seconds: float = 60) -> None:
     """Waits until something is so."""
     deadline = time.monotonic() + seconds
@@ -50,5 +63,5 @@ def wait_until(is_so: Callable[[], object], *, seconds: float = 60) -> None:
 
 
 def wait_for_workers(om: Om, number: int) -> None:
-    """Waits until so many workers have begun, and none is left."""
-    wait_until(lambda: len(begun(om)) >= number and not at_work(om))
+    """Waits until so many workers have begun, and no program is left that runs on this store or is about to."""
+    wait_until(lambda: len(begun(om)) >= number and not at_work(om) and not running(om))

@@ -45,7 +45,7 @@ def _rows(connection: sqlite3.Connection, table: str, positions: Mapping[object,
 
 def number_of(path: Path, table: str) -> int:
     """How many rows a table has, for a start none; of a store that is in use."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as connection:
         if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (table,)).fetchone()[0]:
             return 0
         (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()

@@ -29,7 +29,7 @@ class Killing:
         self.seconds = time.monotonic() - began
 
     def killed(self, om: Om, *command: str | Path) -> bool:
-        """Starts a run and kills it; False where it was quicker, and then the next one is killed earlier."""
+        """Starts a run and kills it; False where it was quicker, and then the next one is killed much earlier."""
         process = om.start(*command)
         self._opened(om, process.poll)
         time.sleep(self.seconds * self.chance.random())
@@ -37,7 +37,7 @@ class Killing:
         process.communicate()
         if process.returncode == -signal.SIGKILL:
             return True
-        self.seconds *= 0.8
+        self.seconds /= 2
         return False
 
     @staticmethod

@@ -147,7 +147,7 @@ def test_of_every_key_it_can_be_told_who_says_so(om: Om) -> None:
     assert any(line.split() == ["context.tail", "=", "2", "#", str(project)] for line in lines)
     user_line, project_line, defaults_line = om("config", "path").stdout.splitlines()
     assert (user_line.split(), project_line.split()) == (["user", str(user)], ["project", str(project)])
-    assert "tokens = 10_000 " in Path(defaults_line.split()[1]).read_text(encoding="utf-8")
+    assert "tokens = 10_000 " in Path(defaults_line.split(maxsplit=1)[1]).read_text(encoding="utf-8")
 
 
 def test_the_nearest_file_above_is_the_projects(om: Om) -> None:

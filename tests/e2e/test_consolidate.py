@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -165,7 +166,7 @@ def test_one_bad_file_costs_that_file(om: Om) -> None:
     for number in range(9):
         talk = short_talk(session=f"5d0c6e0a-0000-4000-8000-00000000001{number}")
         (place / "deep" / f"{number}.jsonl").write_text(talk.text(), encoding="utf-8")
-    (place / "0-garbage.jsonl").write_bytes(os.urandom(3_000))
+    (place / "0-garbage.jsonl").write_bytes(random.Random(66).randbytes(3_000))
     (place / "settings.toml").write_text("[a]\nb = 1\n", encoding="utf-8")
     run = om("consolidate", "--json", "--place", place, *NOW)
     assert [each["slug"] for each in run.document["failures"]] == ["unknown-format"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,15 +67,25 @@ def size(om: Om) -> int:
     return total
 
 
-def killed(om: Om, command: list[str], *, size_is: float = 0, after: float) -> bool:
-    """Kills a run some seconds after its store has become so large. Whether it was still there to be killed."""
+def killed(om: Om, command: list[str], *, when: Callable[[Om], bool] = lambda _: True, after: float) -> bool:
+    """Kills a run some seconds after its store has come so far. Whether it was still there to be killed."""
     process = om.start(*command)
-    while size(om) < size_is and process.poll() is None:
+    while not when(om) and process.poll() is None:
         time.sleep(0.0002)
     time.sleep(after)
     process.kill()
     process.communicate()
     return process.returncode == -signal.SIGKILL
+
+
+def is_of(om: Om, *, least: float) -> bool:
+    """Whether the store is that large."""
+    return size(om) >= least
+
+
+def has_any(om: Om, *, table: str) -> bool:
+    """Whether there is a row in a table."""
+    return om.db.exists() and number_of(om.db, table) > 0
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -82,30 +94,29 @@ def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
 ) -> None:
     """F22: kill -9 at random points; nothing lost, nothing doubled, no file left behind, no lane held."""
     chance, phases = random.Random(f"kill {group}"), list[str]()
-    for _ in range(5 * KILLS):
-        if len(phases) == KILLS:
-            break
+    while len(phases) < KILLS or not {"starting", "appending", "observing"} <= set(phases):
         om = new_om()
         # By what is in the store, not by the time: then it is spread over all that a run does, however slow it is.
-        starting, so_far = len(phases) < 2, (len(phases) + chance.random() - 2) / (KILLS - 2)
-        point = {
-            "size_is": 0 if starting else so_far * undisturbed.size,
-            "after": len(phases) * chance.uniform(0, 0.15) if starting else chance.choice([0, 0.01]) * chance.random(),
-        }
-        if not killed(om, undisturbed.command, **point):
+        if len(phases) < 2:
+            when, after = partial(is_of, least=0), len(phases) * chance.uniform(0, 0.15)
+        elif len(phases) < KILLS:
+            so_far = (len(phases) + chance.random() - 2) / (KILLS - 2)
+            when = partial(is_of, least=so_far * undisturbed.size)
+            after = chance.choice([0, 0.01]) * chance.random()
+        else:  # where all were killed too late, or too early, as on a busy machine
+            when, after = partial(has_any, table=chance.choice(["messages", "cursors"])), 0
+        if not killed(om, undisturbed.command, when=when, after=after):
             continue  # it was quicker
         phases.append(phase(om.db))
         if chance.random() < 0.3:
             killed(om, undisturbed.command, after=chance.random())
         om(*undisturbed.command)
-        assert contents(om.db) == undisturbed.left, f"killed at {point}, {phases[-1]}"
+        assert contents(om.db) == undisturbed.left, f"killed at {when}, {phases[-1]}"
         assert_covered_once(om.db)
         assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
         with SqliteStore.open(om.db, wait=0) as store:
             for session in "ab":
                 store.claim(session, Lane.OBSERVE, owner="somebody:1:1", now=LATER, expires_at=LATER)
-    assert len(phases) == KILLS
-    assert {"starting", "appending", "observing"} <= set(phases)
 
 
 def test_eight_runs_on_one_session_lose_and_double_nothing(new_om: Callable[[], Om]) -> None:
@@ -116,7 +127,7 @@ def test_eight_runs_on_one_session_lose_and_double_nothing(new_om: Callable[[], 
     half = alone.write("half.jsonl", "".join(f"{line}\n" for line in talk.lines[:600]))
     alone("observe", "-q", "--now", NOW, whole)
 
-    command = ("observe", "--json", "--now", NOW, "--wait", "30")
+    command = ("observe", "--json", "--now", NOW, "--wait", "60")
     processes = [together.start(*command, path) for path in (whole, half, whole, half) * 2]
     ended = [(process.communicate(timeout=120), process.returncode) for process in processes]
 
@@ -289,12 +300,15 @@ def has_open(process: subprocess.Popen[bytes], path: Path) -> bool:
 
 def stopped_at_work(om: Om, transcript: Path) -> subprocess.Popen[bytes]:
     """A run that takes the transcript in, stopped while it holds the lane and no transaction is open."""
-    process = om.start("observe", "-q", "--now", NOW, transcript)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if om.db.exists() and number_of(om.db, "leases"):
-            process.send_signal(signal.SIGSTOP)
-            if is_writable(om.db):
-                return process
-            process.send_signal(signal.SIGCONT)
-    raise AssertionError(f"was never seen at work: {process.communicate()}")
+    for _ in range(20):
+        process = om.start("observe", "-q", "--now", NOW, transcript)
+        while process.poll() is None:
+            if om.db.exists() and number_of(om.db, "leases"):
+                process.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+                if is_writable(om.db) and number_of(om.db, "leases"):
+                    return process
+                process.send_signal(signal.SIGCONT)
+        process.communicate()
+        om.db.unlink()  # it was done before anybody looked
+    raise AssertionError("was never seen at work")

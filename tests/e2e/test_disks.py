@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable
 
@@ -72,7 +73,7 @@ def test_a_store_on_a_full_disk_is_whole_and_is_completed_when_there_is_room(
     run = run_in(
         om,
         mount + "{om} {command} >/dev/null 2>told || echo $?; {om} log >/dev/null; "
-        "mount -o remount,size=20m {folder}; {om} {command} >/dev/null; cp {folder}/* {copy}",
+        "mount -o remount,size=20m tmpfs {folder}; {om} {command} >/dev/null; cp {folder}/* {copy}",
         apart=True,
         kilobytes=kilobytes,
         command=" ".join(command),
@@ -108,7 +109,7 @@ def test_a_disk_that_is_read_only_is_read_and_not_written(om: Om, mount: str) ->
     more = om.write("more.jsonl", Talk(session="more").user("Please rename the flag.").text())
     run = run_in(
         om,
-        mount + "{om} observe -q {tide} >log; mount -o remount,ro {folder}; {om} log | cmp - log; "
+        mount + "{om} observe -q {tide} >log; mount -o remount,ro tmpfs {folder}; {om} log | cmp - log; "
         "{om} context -q >/dev/null; "
         "for db in {db} {folder}/new.db; do {om} observe -q --db $db {more} || echo $?; done",
         kilobytes=600,
@@ -161,7 +162,8 @@ class TestPermissions:
         om.db.parent.chmod(0o700)
         om.db.chmod(0o600)
         assert om.db.read_bytes() == content
-        assert om("observe", stdin=tide_story().user("We decided to use PNG.").text()).stdout.count("\n") == 1
+        run = denied("observe")
+        assert run.stdout.count("\n") == 1, run.stderr
 
     def test_a_folder_in_which_no_store_may_be_made_is_exit_73(
         self, om: Om, denied: Callable[..., subprocess.CompletedProcess[str]]
@@ -179,7 +181,7 @@ def run_in(om: Om, script: str, *, apart: bool = False, **names: object) -> subp
     """Runs a shell script in which `{om}` stands for the command; `apart` in a space of its own, to mount disks in."""
     shell = ["unshare", "-rm", "bash", "-euo", "pipefail", "-c"] if apart else ["bash", "-c"]
     return subprocess.run(
-        [*shell, script.format(om=" ".join(om.command()), **names)],
+        [*shell, script.format(om=shlex.join(om.command()), **names)],
         capture_output=True,
         text=True,
         env=om.environment(),

@@ -267,10 +267,11 @@ def test_runs_that_find_an_old_store_at_once_all_work_on_the_new_one(om: Om) -> 
     with closing(sqlite3.connect(om.db)) as connection:
         connection.executescript(f"{steps()[0].read_text('utf-8')}\nPRAGMA user_version = 1;")
     runs = [
-        om.start("observe", "-q", om.write(f"{name}.jsonl", Talk(session=name).user(f"We decided on {name}.").text()))
+        om.start("observe", "-q", "--wait", "60", om.write(f"{name}.jsonl", talk.text()))
         for name in "abcd"
+        for talk in [Talk(session=name).user(f"We decided on {name}.")]
     ]
-    ended = [run.communicate(timeout=60)[1] for run in runs]
+    ended = [run.communicate(timeout=120)[1] for run in runs]
     assert ([run.returncode for run in runs], ended) == ([0] * 4, [b""] * 4)
     assert sorted(rows(om)) == [f"User: We decided on {name}." for name in "abcd"]
     assert_covered_once(om.db)

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -23,14 +24,14 @@ from tests.e2e.transcripts import Talk, tide_story
 
 def shell(om: Om, script: str) -> subprocess.CompletedProcess[str]:
     """Runs a shell script in which `om` stands for the command."""
-    script = script.replace("om ", f"{' '.join(om.command())} ")
+    script = script.replace("om ", f"{shlex.join(om.command())} ")
     return subprocess.run(
         ["bash", "-c", script],
         capture_output=True,
         text=True,
         env=om.environment(),
         cwd=om.folder,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -188,9 +189,8 @@ def test_a_file_that_is_no_store_is_exit_78_and_stays_as_it_is(om: Om) -> None:
 def test_a_store_of_a_later_version_is_exit_78_and_stays_as_it_is(om: Om) -> None:
     """F30."""
     om("note", "x")
-    with sqlite3.connect(om.db) as connection:
+    with closing(sqlite3.connect(om.db)) as connection, connection:
         connection.execute("PRAGMA user_version = 9999")
-    connection.close()
     for command in (["log"], ["note", "y"]):
         assert "9999" in om(*command, code=78).stderr
 
@@ -228,7 +228,7 @@ def test_a_lock_met_at_one_of_several_files_is_exit_75(om: Om) -> None:
 def test_a_lane_held_by_somebody_else_is_exit_75_with_the_messages_kept(om: Om) -> None:
     """T75, F21, F24: the next run, after the lease has ended, covers them."""
     om("observe", stdin=tide_story().text())
-    with sqlite3.connect(om.db) as connection:
+    with closing(sqlite3.connect(om.db)) as connection, connection:
         number = connection.execute("SELECT number FROM sessions").fetchone()[0]
         columns = {row[1] for row in connection.execute("PRAGMA table_info(leases)")}
         assert {"session", "lane", "owner", "expires_at"} <= columns, columns
@@ -242,7 +242,6 @@ def test_a_lane_held_by_somebody_else_is_exit_75_with_the_messages_kept(om: Om) 
         connection.execute(
             f"INSERT INTO leases ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", [*values.values()]
         )
-    connection.close()
     grown = tide_story().user("We decided to use PNG.").text()
 
     run = om("observe", "--json", "--wait", "0.2", stdin=grown, code=75)

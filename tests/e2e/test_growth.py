@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import signal
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +18,7 @@ from omcli.formats.table import named
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message
 from tests.conftest import Om
+from tests.e2e.killing import Killing
 from tests.e2e.transcripts import Talk, long_talk
 from tests.shared import TRANSCRIPTS, needs_shared
 from tests.unit.formats.readings import items_of
@@ -152,19 +151,13 @@ def test_runs_killed_while_a_file_grows_leave_what_one_run_over_the_whole_file_d
     """F22, F59: kill -9 at random points, and the file is cut anywhere, also in the middle of lines."""
     undisturbed, killed = new_om(), new_om()
     whole = long_talk("one", 2400).text().encode()
-    begun = time.monotonic()
-    undisturbed("observe", "-q", undisturbed.write("one.jsonl", whole))
-    duration = time.monotonic() - begun
     chance = random.Random(20260211)
-    died = 0
+    killing, died = Killing(chance=chance), 0
+    killing.undisturbed(undisturbed, "observe", "-q", undisturbed.write("one.jsonl", whole))
     cuts = sorted(chance.randrange(len(whole)) for _ in range(10))
     for cut in [*cuts, len(whole)]:
         path = killed.write("one.jsonl", whole[:cut])
-        process = killed.start("observe", "-q", str(path))
-        time.sleep(chance.uniform(0.05, duration / 2))
-        process.kill()
-        process.communicate()
-        died += process.returncode == -signal.SIGKILL
+        died += killing.killed(killed, "observe", "-q", path)
         if chance.random() < 0.3:
             killed("observe", "-q", path)
     killed("observe", "-q", path)
@@ -186,7 +179,7 @@ def test_runs_at_the_same_time_on_a_file_that_grows_lose_and_double_nothing(om: 
         path.write_text("".join(f"{line}\n" for line in talk.lines[:end]))
         processes = [om.start("observe", "-q", "--wait", "30", str(path)) for _ in range(3)]
         for process in processes:
-            _, stderr = process.communicate(timeout=60)
+            _, stderr = process.communicate(timeout=120)
             assert process.returncode == 0, stderr
     report = observe(om, path)
     assert (report["unread_bytes"], report["new_messages"], report["messages"]) == (path.stat().st_size, 0, 800)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import time
 
@@ -239,9 +240,9 @@ def test_the_log_can_be_cut_short_by_its_reader(told: Om) -> None:
     for prompt in range(600):
         talk.user(f"We decided on number {prompt}: {'very ' * 60}sure.")
     told("observe", "-q", stdin=talk.text())
-    script = f"{' '.join(told.command('log'))} | head -1; echo ${{PIPESTATUS[0]}}"
+    script = f"{shlex.join(told.command('log'))} | head -1; echo ${{PIPESTATUS[0]}}"
     run = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, env=told.environment(), timeout=60, check=False
+        ["bash", "-c", script], capture_output=True, text=True, env=told.environment(), timeout=300, check=False
     )
     assert run.stderr == ""
     assert run.stdout.splitlines()[-1] == "141"

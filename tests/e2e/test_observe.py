@@ -144,7 +144,7 @@ def test_a_terminal_as_stdin_without_a_file_is_a_usage_error(om: Om) -> None:
     leader, follower = pty.openpty()
     try:
         run = subprocess.run(
-            om.command("observe"), stdin=follower, capture_output=True, env=om.environment(), timeout=30, check=False
+            om.command("observe"), stdin=follower, capture_output=True, env=om.environment(), timeout=300, check=False
         )
     finally:
         os.close(leader)

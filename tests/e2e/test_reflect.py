@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -89,11 +90,10 @@ def test_what_was_observed_stays_observed(om: Om) -> None:
     for again, code in ((("tick",), 1), (("observe", transcript), 0)):
         om(*again, "--model", model.model, code=code)
     assert (len(model.asked), pending(om)) == (asked, 0)
-    with sqlite3.connect(om.db) as store:
+    with closing(sqlite3.connect(om.db)) as store, store:
         store.execute("PRAGMA foreign_keys = ON")
         store.execute("DELETE FROM observations WHERE superseded_by IS NOT NULL OR dropped_at IS NOT NULL")
         store.execute("DELETE FROM observations")
-    store.close()
     for again, code in ((("tick",), 1), (("observe", transcript), 0)):
         om(*again, "--model", model.model, code=code)
     assert (len(model.asked), pending(om), rows(om)) == (asked, 0, [])

@@ -164,7 +164,7 @@ def test_every_column_of_the_sessions_stays_in_sight_on_a_narrow_terminal(om: Om
     om("observe", stdin=tide_story().raw(named).text())
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    subprocess.run(om.command("sessions"), stdout=follower, env=om.environment(), timeout=30, check=True)
+    subprocess.run(om.command("sessions"), stdout=follower, env=om.environment(), timeout=300, check=True)
     os.close(follower)
     with os.fdopen(leader, "rb") as terminal:
         header, row = terminal.read1().decode().splitlines()

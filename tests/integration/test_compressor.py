@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -314,13 +315,12 @@ class TestBuildContext:
         """S0.19: nor for the model of a tick."""
         made = make(wait=0)
         made.ingest(story(4))
-        with sqlite3.connect(tmp_path / "m.db", isolation_level=None) as writer:
+        with closing(sqlite3.connect(tmp_path / "m.db", isolation_level=None)) as writer, writer:
             writer.execute("BEGIN IMMEDIATE")
             assert made.build_context().stats.pending == 4
             with pytest.raises(StoreLocked):
                 made.ingest(user("hello"))
             writer.execute("ROLLBACK")
-        writer.close()
 
     @pytest.mark.parametrize("budget", [-1, "a", 3.5])
     def test_a_budget_is_a_number_of_tokens(self, make: Make, budget: Any) -> None:

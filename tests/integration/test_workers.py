@@ -22,7 +22,7 @@ import subprocess, sys
 from pathlib import Path
 from omcli.workers.slots import Slots
 with Slots(Path(sys.argv[1]), Path(sys.argv[2])).taken("s") as is_ours:
-    child = subprocess.Popen(["sleep", "30"], stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
     print(int(is_ours), child.pid, flush=True)
     sys.stdin.read()
 """

@@ -27,7 +27,7 @@ def open_(path: Path, migrations: str = "") -> None:
     """Waits for a line on stdin, then opens the store and adds a row to it."""
     say("ready")
     sys.stdin.readline()
-    with SqliteStore.open(path, wait=10, migrations=Path(migrations) if migrations else MIGRATIONS) as store:
+    with SqliteStore.open(path, wait=60, migrations=Path(migrations) if migrations else MIGRATIONS) as store:
         store.append(session(f"opener-{os.getpid()}"), [], counter=COUNTER, now=NOW)
 
 
@@ -35,7 +35,7 @@ def append(path: Path, name: str, number: str) -> None:
     """Appends so many messages, each in a transaction of its own."""
     say("ready")
     sys.stdin.readline()
-    with SqliteStore.open(path, wait=30) as store:
+    with SqliteStore.open(path, wait=60) as store:
         for index in range(int(number)):
             store.append(session(name), [said(f"{name} {index}")], counter=COUNTER, now=NOW)
 
@@ -45,7 +45,7 @@ def observe(path: Path, name: str, first_row: str) -> None:
     say("ready")
     sys.stdin.readline()
     rows = count(int(first_row))
-    with SqliteStore.open(path, wait=30) as store:
+    with SqliteStore.open(path, wait=60) as store:
         while batch := store.unobserved(name, max_tokens=20):
             observed = [row(next(rows), text=kept.message.text, sources=(kept.seq,)) for kept in batch.messages]
             try:
@@ -65,7 +65,7 @@ def mix(folder: Path, me: str) -> None:
     rows = count(int(me) * 1_000_000)
     for seed in map(str.strip, sys.stdin):
         chance, told, number = random.Random(f"{me} {seed}"), list[object](), count()
-        with SqliteStore.open(folder / f"{seed}.db", wait=30) as store:
+        with SqliteStore.open(folder / f"{seed}.db", wait=60) as store:
             for _ in range(30):
                 name = chance.choice("ab")
                 if chance.random() < 0.5:
@@ -85,7 +85,7 @@ def mix(folder: Path, me: str) -> None:
 
 def work(path: Path, name: str, start: str) -> None:
     """Appends and observes without end; says what it has kept once it is kept."""
-    with SqliteStore.open(path, wait=10) as store:
+    with SqliteStore.open(path, wait=60) as store:
         for number in count(int(start)):
             text = f"{name} {number} " + "x" * (number * 997 % 5000)
             store.append(session(name), [said(text)], counter=COUNTER, now=NOW)
@@ -98,7 +98,7 @@ def work(path: Path, name: str, start: str) -> None:
 
 def fill(path: Path) -> None:
     """Appends until it is not possible any more; says how many messages were kept, and why no more."""
-    with SqliteStore.open(path, wait=10) as store:
+    with SqliteStore.open(path, wait=60) as store:
         for number in count():
             try:
                 store.append(session(), [said(f"{number} " + "x" * 10_000)], counter=COUNTER, now=NOW)
@@ -109,10 +109,10 @@ def fill(path: Path) -> None:
 
 def claim(path: Path, name: str) -> None:
     """Claims a session, says so, and stays."""
-    with SqliteStore.open(path, wait=10) as store:
+    with SqliteStore.open(path, wait=60) as store:
         store.claim(name, Lane.OBSERVE, owner=this_process(), now=NOW, expires_at="2100-01-01T00:00:00.000Z")
         say("claimed")
-        time.sleep(30)
+        time.sleep(300)
 
 
 def read(path: Path) -> None:

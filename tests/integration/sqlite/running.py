@@ -32,7 +32,7 @@ def start(*arguments: object, prepare: Callable[[], None] | None = None) -> subp
 def run(*arguments: object, prepare: Callable[[], None] | None = None) -> str:
     """What the program says."""
     with start(*arguments, prepare=prepare) as program:
-        told, complaints = program.communicate(timeout=60)
+        told, complaints = program.communicate(timeout=120)
     assert program.returncode == 0, complaints
     return told.strip()
 
@@ -50,7 +50,7 @@ def run_at_once(commands: Sequence[Sequence[object]]) -> list[str]:
     answers = []
     for program in programs:
         with program:
-            told, complaints = program.communicate(timeout=60)
+            told, complaints = program.communicate(timeout=120)
         assert program.returncode == 0, complaints
         answers.append(told.strip())
     return answers

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -114,10 +115,9 @@ class TestWriting:
             batch = store.unobserved("s", max_tokens=100)
             assert batch is not None
             store.record(batch, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW)
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("DELETE FROM observation_sources")
             connection.execute("DELETE FROM observations")
-        connection.close()
         with SqliteStore.open(path, wait=1) as store:
             assert store.unobserved("s", max_tokens=100) is None
 
@@ -240,9 +240,8 @@ class TestWaiting:
 class TestWhatIsNoStore:
     def test_a_store_of_a_later_om_is_refused_and_stays_as_it_is(self, path: Path) -> None:
         """F30: both versions are named, exit 78, the file untouched."""
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("PRAGMA user_version = 4711")
-        connection.close()
         content, changed = path.read_bytes(), path.stat().st_mtime_ns
         for read_only in (False, True):
             error = fails(path, read_only=read_only)
@@ -261,9 +260,8 @@ class TestWhatIsNoStore:
     @pytest.mark.parametrize("read_only", [False, True])
     def test_a_database_of_another_program_is_refused(self, tmp_path: Path, read_only: bool) -> None:
         path = tmp_path / "other.db"
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("CREATE TABLE cookies (a)")
-        connection.close()
         content = path.read_bytes()
         assert isinstance(fails(path, read_only=read_only), BadConfiguration)
         assert path.read_bytes() == content
@@ -306,20 +304,18 @@ class TestSchema:
 
     def test_no_two_batches_cover_the_same_messages(self, path: Path) -> None:
         """The schema keeps what the cursor is there for, should the program ever fail to."""
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             batch = "INSERT INTO batches (session, lane, after, through, outcome, at, observations)"
             connection.execute(f"{batch} VALUES (1, 'observe', 0, 5, 'failed', '', 0)")
             connection.execute(f"{batch} VALUES (1, 'observe', 0, 5, 'observed', '', 0)")
             with pytest.raises(sqlite3.IntegrityError):
                 connection.execute(f"{batch} VALUES (1, 'observe', 0, 3, 'empty', '', 0)")
-        connection.close()
 
     def test_the_number_of_a_deleted_message_or_row_is_not_given_again(self, path: Path) -> None:
         """A cursor or a follower that holds the number would take the new one for covered or seen."""
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             for table in ("observation_sources", "observations", "messages"):
                 connection.execute(f"DELETE FROM {table}")
-        connection.close()
         with SqliteStore.open(path, wait=1) as store:
             store.append(session(), [said("another")], counter=COUNTER, now=NOW)
             store.add(row(2))
@@ -328,9 +324,8 @@ class TestSchema:
 
     def test_a_message_that_was_taken_out_does_not_come_in_again(self, path: Path) -> None:
         """D6: what is left of it is its identity."""
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("DELETE FROM messages")
-        connection.close()
         with SqliteStore.open(path, wait=1) as store:
             assert store.append(session(), [said("hello")], counter=COUNTER, now=NOW).new == (False,)
             found: Observation = store.observation(row_id(1))

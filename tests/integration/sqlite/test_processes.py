@@ -6,6 +6,7 @@ import random
 import resource
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,9 @@ from tests.material import COUNTER, NOW, said, session
 
 def sound(path: Path) -> str:
     """What SQLite says of the file."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
         broken_links = connection.execute("PRAGMA foreign_key_check").fetchall()
-    connection.close()
     return str(verdict) if not broken_links else f"broken links: {broken_links}"
 
 

@@ -960,10 +960,10 @@ def _replaced(value: Any, path: tuple[str | int, ...], odd: object) -> Any:
 )
 def test_tags_without_ends_take_no_time(tag: str) -> None:
     """A search that goes back over a megabyte of blanks would take hours."""
-    began = time.perf_counter()
+    began = time.process_time()
     for hostile in (tag + " " * 1_000_000 + "x", tag * 80_000):
         items(typed(hostile), typed([result(hostile, is_error=True)], uuid="u-r"))
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 def test_arguments_at_the_limit_of_nesting_do_not_raise() -> None:

@@ -123,6 +123,6 @@ def test_only_a_list_of_messages_as_om_prints_it_is_a_pack() -> None:
     ],
 )
 def test_a_megabyte_of_beginnings_takes_no_time(hostile: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     without_injected(hostile)
-    assert time.perf_counter() - began < 2, "looking for the ends of documents must not be quadratic"
+    assert time.process_time() - began < 2, "looking for the ends of documents must not be quadratic"

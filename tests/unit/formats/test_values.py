@@ -99,6 +99,6 @@ def test_what_stands_inside_a_block_never_comes_out(after: str, tag: str) -> Non
     ["x <system-reminder> " * 50_000, "<system-reminder " * 50_000, "y\n<om-memory>" * 50_000, "</om-memory>" * 80_000],
 )
 def test_a_megabyte_of_unclosed_tags_takes_no_time(hostile: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     without_injected(hostile)
-    assert time.perf_counter() - began < 2, "looking for the ends of tags must not be quadratic"
+    assert time.process_time() - began < 2, "looking for the ends of tags must not be quadratic"

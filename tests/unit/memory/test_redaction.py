@@ -263,7 +263,7 @@ def test_a_megabyte_of_anything_is_redacted_in_a_moment(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     start = time.process_time()
     redact(text)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 5
 
 
 @needs_shared

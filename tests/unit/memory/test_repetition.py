@@ -42,6 +42,6 @@ def test_sentences_said_again_and_again_are_counted() -> None:
 @pytest.mark.parametrize("piece", ["a", "ab ", "a. ", "0 ", "xyz\n", " "])
 def test_long_texts_are_looked_at_in_no_time(piece: str) -> None:
     text = piece * (400_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     is_repetitive([text]), is_repetitive(text.splitlines()), unrepeated(text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

@@ -86,6 +86,6 @@ def test_a_row_is_one_line_of_bounded_length() -> None:
 @pytest.mark.parametrize("hostile", ['{"a":', "[", "{ ", '[{"', "```", "[[1],", '{"a":"b",', "\n ", "```json\n "])
 def test_hostile_replies_are_read_in_no_time(hostile: str) -> None:
     text = hostile * (400_000 // len(hostile))
-    began = time.perf_counter()
+    began = time.process_time()
     json_in(text), ends_early(text), elements(text), row_text(text)
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -35,7 +36,7 @@ def test_only_what_cannot_be_stored_is_replaced(text: str, cleaned: str | None) 
 @given(_ANY)
 def test_clean_text_survives_the_store(text: str) -> None:
     cleaned = clean(text)
-    with sqlite3.connect(":memory:") as store:
+    with closing(sqlite3.connect(":memory:")) as store, store:
         (stored,) = store.execute("SELECT ?", (cleaned,)).fetchone()
     store.close()
     assert stored == cleaned

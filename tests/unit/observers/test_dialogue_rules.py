@@ -666,9 +666,9 @@ class TestPasted:
 
     @pytest.mark.parametrize("run", ["\t", "a@", "at x", "(a) ", "1\t", '\\\\"', "Error", "a."])
     def test_hostile_lines_cost_no_more_than_their_length(self, run: str) -> None:
-        started = time.perf_counter()
+        started = time.process_time()
         Talk().user("look at this\n" + run * 10_000).observed()
-        assert time.perf_counter() - started < 2
+        assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("said", ["We also need a page for the returns.", "I think we need a switch for the lamp"])

@@ -105,12 +105,12 @@ def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exceptio
     def work(alive: Callable[[], None]) -> None:
         if gives_sign:
             alive()
-        over.wait(20)
+        over.wait(120)
 
     began = time.monotonic()
     with pytest.raises(outcome):
-        wait_for(work, seconds=0.6, first_sign=0.2)
-    assert time.monotonic() - began < 5
+        wait_for(work, seconds=2, first_sign=1.5)
+    assert time.monotonic() - began < 60
     over.set()
 
 

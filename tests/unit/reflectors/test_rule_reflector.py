@@ -468,9 +468,9 @@ def test_rows_of_a_long_session_are_folded_in_no_time() -> None:
         row(number, f"Agent: the berth list is {words} again", day=1 + number % 9)
         for number, words in enumerate(("empty full wrong long short lost old new read torn " * 300).split())
     )
-    began = time.perf_counter()
+    began = time.process_time()
     reflect(material(*rows, target=100))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def _tokens(each: Observation) -> int:

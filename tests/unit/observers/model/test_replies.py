@@ -162,10 +162,10 @@ def test_rows_in_text_come_from_the_messages_they_are_about() -> None:
 )
 def test_hostile_text_is_read_in_no_time(hostile: str) -> None:
     text = hostile * (200_000 // len(hostile))
-    began = time.perf_counter()
+    began = time.process_time()
     with suppress(ProviderFailed):
         read(text)
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 # ---- no reply
