@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
+from omcli.memory.headings import HEADINGS, TITLE
 from omcli.memory.notation import NOTATIONS, TAG
 from omcli.memory.patterns import lazily
-from omcli.memory.working_block import TITLE
-from omcli.memory.working_lines import HEADINGS
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SESSION = rf'(?:"session":\s*{_STRING},\s*)?'

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import BinaryIO
 
 from omcli.memory.bookmark import Extent
+from omcli.memory.patterns import lazily
 from omcli.memory.record import record
 from omcli.memory.transcript import Carried, Pause, Reason, Skipped
 
@@ -26,15 +27,15 @@ _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 
 # A log may begin with `[12:03]`, prose with `{note}`: only this is worth reading to the end as one JSON document.
-_DOCUMENT = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
+_DOCUMENT = lazily(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
 # Where it turns out not to be one, its lines may be; a cut-off transcript is no prose in any case.
-_BROKEN = re.compile(rb'\s*\[?\s*\{\s*"')
-_OBJECT = re.compile(r'\{\s*"')
+_BROKEN = lazily(rb'\s*\[?\s*\{\s*"')
+_OBJECT = lazily(r'\{\s*"')
 _BETWEEN_OBJECTS = 8
 """Characters that may stand between two objects: a comma and some space."""
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = lazily(rb"\\u[dD][89a-fA-F]")
 # `\\` and pairs of surrogates are matched so that they are passed over; group 1 is half a pair.
-_HALF_PAIR = re.compile(
+_HALF_PAIR = lazily(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 _DECODER = json.JSONDecoder()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from omcli.memory.patterns import lazily
+from omcli.memory.text import is_spaced
 
 _URL = r"https?://[^\s\"'<>)\]`]+"
 # A path has slashes between name-like parts, or an ending; one slash between words is prose ("and/or").
@@ -32,8 +33,8 @@ _NUMBER = r"\b(?:\d{1,3}(?:,\d{3})+|\d{3,}(?:[.:]\d+)*)\b"
 _ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
 
 _CODE = lazily(r"`([^`\n]{1,200})`")
-# What parts words: spaces (later), backticks, and characters of scripts that don't use spaces.
-_PARTS_WORDS = lazily(r"[`\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_UNSPACED = lazily(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
+"""What parts words beside spaces and backticks: characters of scripts that don't use spaces."""
 _PUNCTUATION = ".,:;!?"
 _PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
 """An ordinary word, which is no anchor and need not be searched: most words are."""
@@ -59,7 +60,9 @@ def _found(text: str) -> Iterator[str]:
 
 def _in_words(text: str) -> Iterator[str]:
     """The anchors in what stands between code."""
-    apart = text if text.isascii() and "`" not in text else _PARTS_WORDS.sub(" ", text)
+    apart = text.replace("`", " ")
+    if not is_spaced(text):
+        apart = _UNSPACED.sub(" ", apart)
     for word in apart.split():
         # Small letters alone are never an anchor; most words are, and seeing that takes a tenth of matching them.
         if not (word.isalpha() and word.islower()) and len(word) <= _LONGEST and not _PLAIN.match(word):

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import struct
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -23,21 +24,23 @@ def hashed(*parts: str) -> int:
 
 
 class Hashes:
-    """A set of hashes that takes 16 to 32 bytes for each; Python's own takes five times as many.
+    """A set of hashes that takes 8 to 32 bytes for each; Python's own takes five times as many.
 
-    A table with open addressing: a hash stands in the place that its last bits name, or in the next one that was free.
+    Those it begins with stand in order, which takes no time where they came in order. The others stand in a table with
+    open addressing: a hash is in the place that its last bits name, or in the next one that was free.
     """
 
     def __init__(self, hashes: Iterable[int] = ()) -> None:
+        self._first = array("Q", sorted(dict.fromkeys(hashes)))
         self._table = array("Q", bytes(8 * _SMALLEST))
         self._length = 0
         self._has_zero = False
         """0 marks what is free."""
-        for each in hashes:
-            self.add(each)
 
     def add(self, each: int) -> None:
         """Takes a hash in."""
+        if self._is_first(each):
+            return
         if each == 0:
             self._has_zero = True
         elif not self._table[place := self._place(each)]:
@@ -47,11 +50,18 @@ class Hashes:
                 self._grow()
 
     def __contains__(self, each: int) -> bool:
+        if self._is_first(each):
+            return True
         return self._has_zero if each == 0 else self._table[self._place(each)] == each
 
     def __iter__(self) -> Iterator[int]:
-        yield from (0,) if self._has_zero else ()
-        yield from filter(None, self._table)
+        """In order."""
+        zero = (0,) if self._has_zero else ()
+        return iter(sorted((*self._first, *zero, *filter(None, self._table))))
+
+    def _is_first(self, each: int) -> bool:
+        place = bisect_left(self._first, each)
+        return place < len(self._first) and self._first[place] == each
 
     def _place(self, each: int) -> int:
         """Where a hash stands, or would."""
@@ -78,10 +88,8 @@ class Packed:
 
 def packed(hashes: Iterable[int]) -> Packed:
     """Hashes, to be written down, the first byte first."""
-    content = bytearray()
-    for each in hashes:
-        content += each.to_bytes(8, "big")
-    return Packed(base64.b64encode(content).decode("ascii"))
+    each = tuple(hashes)
+    return Packed(base64.b64encode(struct.pack(f">{len(each)}Q", *each)).decode("ascii"))
 
 
 def unpacked(text: str) -> tuple[int, ...]:

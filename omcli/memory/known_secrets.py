@@ -64,8 +64,8 @@ Find = Callable[[str, int], tuple[int, int] | None]
 
 def _matching(pattern: str, *, distinct: int = 1) -> Find:
     """Where a pattern matches from the trigger on: its group `secret`, or all of it."""
-    compiled = re.compile(pattern, re.ASCII)
-    group = "secret" if "secret" in compiled.groupindex else 0
+    compiled = lazily(pattern, re.ASCII)
+    group = "secret" if "(?P<secret>" in pattern else 0
 
     def find(text: str, at: int) -> tuple[int, int] | None:
         found = compiled.match(text, at)

@@ -26,11 +26,13 @@ class Price:
 
 @record
 class Scales:
-    """What things cost as they are printed. Every text is counted once."""
+    """What things cost as they are printed. Every text is counted once, every row laid out once."""
 
     layout: Layout
     counter: TokenCounter
     counted: dict[str, int] = field(default_factory=dict)
+    rows: dict[int, tuple[Observation, int]] = field(default_factory=dict)
+    """What rows cost, by which object those are."""
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
@@ -41,6 +43,12 @@ class Scales:
     def lines(self, lines: Iterable[str]) -> int:
         """Tokens of lines, each with its line end."""
         return sum([self.count(line) + 1 for line in lines])
+
+    def row(self, row: Observation) -> int:
+        """Tokens of a row."""
+        if id(row) not in self.rows:
+            self.rows[id(row)] = (row, self.lines([self.layout.row(row)]))
+        return self.rows[id(row)][1]
 
     def turn(self, turn: Turn, *, room: int) -> int:
         """Tokens of a message; where the stored count tells that it does not fit into `room`, that will do."""
@@ -74,7 +82,7 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
         if row.counter == scales.counter.name and row.tokens > room:
             continue
         headings = scales.layout.headings(row)
-        cost = scales.lines([scales.layout.row(row)]) + shelf.over(place, headings)
+        cost = scales.row(row) + shelf.over(place, headings)
         if cost <= room:
             chosen.append(Price(place=place, cost=cost))
             shelf.put(place, headings)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from omcli.memory.patterns import lazily
 
 _REPLACEMENT = "\ufffd"
+_UNSPACED = "\u2e80"
+"""The first character of scripts that part no words by spaces, and of their marks."""
 
 _UNSTORABLE = lazily("[\0\ud800-\udfff]")
 # Terminal control: CSI (colours, cursor), OSC and its like up to their end on the same line, two-character sequences.
@@ -18,8 +18,7 @@ _ANSI = lazily(
 # Marks that reorder what is shown after them, so that it reads as something else.
 _BIDI = lazily("[\u202a-\u202e\u2066-\u2069]")
 _CONTROL = lazily("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
-# Every run needs this one.
-_UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
@@ -31,9 +30,10 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The text on one line: runs of white space and control characters are one space, terminal control is gone."""
-    if not text.isprintable():
-        text = _CONTROL.sub(" ", _BIDI.sub("", _ANSI.sub("", text)))
-    return " ".join(text.split())
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return " ".join(_CONTROL.sub(" ", _BIDI.sub("", _ANSI.sub("", text))).split())
 
 
 def printable(text: str) -> str:
@@ -41,10 +41,18 @@ def printable(text: str) -> str:
 
     Every line break is written `\\n`; other control characters and lone surrogates become U+FFFD.
     """
-    if not _UNPRINTABLE.search(text):
+    if text.replace("\n", "").replace("\t", "").isprintable() or not _UNPRINTABLE.search(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNPRINTABLE.sub(_REPLACEMENT, _BIDI.sub("", _ANSI.sub("", text)))
+
+
+def is_spaced(text: str) -> bool:
+    """Whether no character of a script that parts no words by spaces is in a text.
+
+    Most patterns for such scripts take longer to compile than most texts to be read: their ranges are long.
+    """
+    return text.isascii() or max(text) < _UNSPACED
 
 
 def below(directory: str | None, path: str) -> str:

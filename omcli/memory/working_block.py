@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from omcli.memory.headings import HEADINGS, MAIN, TITLE
 from omcli.memory.observation import Observation
 from omcli.memory.ports import TokenCounter
 from omcli.memory.record import field, mutable_record, record
-from omcli.memory.working_lines import HEADINGS, MAIN, Entry, sections_of
+from omcli.memory.working_lines import Entry, sections_of
 
 CAP = 800
 """Tokens of a block at most, whatever its budget."""
-TITLE = "## Working Memory"
 
 _ASSURED = 4
 """Lines that each of the four main sections is given before any section is given more."""

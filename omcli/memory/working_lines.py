@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from omcli.memory.headings import HEADINGS
 from omcli.memory.notation import as_line, fenced
 from omcli.memory.observation import (
     FAILURES,
@@ -21,11 +22,6 @@ from omcli.memory.record import field, mutable_record, record
 from omcli.memory.speakers import AGENT
 from omcli.memory.text import below
 from omcli.memory.worth import PINNED
-
-MAIN = ("Current Task", "Modified Files", "Recent Errors", "Key Decisions")
-"""The sections that come first, in this order."""
-HEADINGS = (*MAIN, "Blockers", "Open Questions", "Notes", "Outcomes", "Commands", "Delegated Tasks", "Searches")
-"""All sections, in their order."""
 
 _LINE_CHARACTERS = 300
 """A longer line is cut between words; `om show` prints the whole row."""

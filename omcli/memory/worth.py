@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from omcli.memory.common_words import COMMON_WORDS, FUNCTION_WORDS
 from omcli.memory.observation import FILE_CHANGES, Kind, Observation, Priority, Source, Status, Type
+from omcli.memory.patterns import lazily
 
 PINNED = "pinned"
 """A row with this tag goes before all others."""
@@ -41,13 +42,13 @@ _LASTING = frozenset(
 )
 
 _TERM = r"\w+(?:[-./:#@]+\w+)*"
-_TERMS = re.compile(_TERM)
-_CAPITAL_INSIDE = re.compile(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_TERM})")
+_TERMS = lazily(_TERM)
+_CAPITAL_INSIDE = lazily(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_TERM})")
 _WIDE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 """Scripts without spaces. Compiled when the first of them comes up: that takes as long as a hundred rows."""
 _FIRST_WIDE = "\u3040"
 # Digits, a sign between letters, or capitals inside: paths, identifiers, versions, amounts.
-_NAME_LIKE = re.compile(r"[\d_./:#@]|[^\W\d_]-\w+-|[a-z][A-Z]")
+_NAME_LIKE = lazily(r"[\d_./:#@]|[^\W\d_]-\w+-|[a-z][A-Z]")
 _SUFFIXES = ("ing", "ed", "es", "s", "ly")
 
 

@@ -228,9 +228,12 @@ def _earlier_calls(
         if kept.message.role is Role.RESULT and call_id not in called:
             missing.append(call_id)
         called.add(call_id)
+    if not missing:
+        return ()
+    # With `+` the index of calls is taken: by that of sessions, all messages before these would be looked at.
     found = connection.execute(
         "SELECT max(seq) FROM messages WHERE role = 'call' AND call_id IN (SELECT value FROM json_each(?))"
-        " AND session = ? AND seq <= ? GROUP BY call_id",
+        " AND +session = ? AND +seq <= ? GROUP BY call_id",
         (rows.compact_json(missing), session, after),
     )
     return by_seq(connection, (seq for (seq,) in found))

@@ -274,12 +274,14 @@ class SqliteStore:
 
     def blocks(self, session: str) -> tuple[Block, ...]:
         """What was observed ahead and can be written down."""
-        from omcli.sqlite import blocks
-
         with self._reading() as connection:
-            known = session_table.find(connection, session)
             number = session_table.number(connection, session)
-            return tuple(blocks.find(connection, known, number=number)) if known and number is not None else ()
+            if number is None or not lanes.last_end(connection, session=number, cursor=0)[1]:
+                return ()
+            from omcli.sqlite import blocks  # most sessions have none
+
+            known = session_table.find(connection, session)
+            return tuple(blocks.find(connection, known, number=number)) if known else ()
 
     def put_aside(self) -> tuple[Observation, ...]:
         """The rows that were forgotten."""

@@ -26,22 +26,29 @@ class Text:
 
     head: Head
     is_markdown: bool = False
-    written: dict[int, tuple[Observation, str]] = field(default_factory=dict)
-    """Lines of rows, by which object those are: one is priced, then printed with its tier, then with the whole."""
+    written: dict[int, tuple[Observation, tuple[str, ...], str]] = field(default_factory=dict)
+    """Headings and lines of rows, by which object those are: one is priced, then printed with its tier, then with the
+    whole."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
         """The row's day, and its time where there is room; in Markdown, for rows of this session, also the section."""
+        return self._written(observation)[1]
+
+    def row(self, observation: Observation) -> str:
+        """A row's line."""
+        return self._written(observation)[2]
+
+    def _written(self, observation: Observation) -> tuple[Observation, tuple[str, ...], str]:
+        if id(observation) not in self.written:
+            written = ("- " if self.is_markdown else "") + self.head.notation.render_under(line(observation))
+            self.written[id(observation)] = (observation, self._headings(observation), written)
+        return self.written[id(observation)]
+
+    def _headings(self, observation: Observation) -> tuple[str, ...]:
         dated = minute(observation.dated).split(" ") if self.head.has_times else [observation.dated[:10]]
         if not self.is_markdown or observation.session is None or observation.session != self.head.session:
             return tuple(dated)
         return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", *dated)
-
-    def row(self, observation: Observation) -> str:
-        """A row's line."""
-        if id(observation) not in self.written:
-            written = ("- " if self.is_markdown else "") + self.head.notation.render_under(line(observation))
-            self.written[id(observation)] = (observation, written)
-        return self.written[id(observation)][1]
 
     def turn(self, turn: Turn) -> str:
         """A message's lines."""
@@ -83,7 +90,7 @@ class Text:
         lines: list[str] = []
         above: Sequence[str] = ()
         for observation in rows:
-            headings = self.headings(observation)
-            lines += [*uncovered(above, headings), self.row(observation)]
+            _, headings, written = self._written(observation)
+            lines += [*uncovered(above, headings), written]
             above = headings
         return lines

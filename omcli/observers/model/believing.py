@@ -146,7 +146,8 @@ class _Trial:
 
     def task(self, answer: Answer) -> Draft | None:
         """What is being done now, in place of what was; None where it is the same, or names what nobody did."""
-        text, step = self.text(answer.current_task)[:_LONGEST_TASK], self.text(answer.next_step)[:_LONGEST_TASK]
+        said = (self.text(answer.current_task), self.text(answer.next_step))
+        text, step = (each[:_LONGEST_TASK].rstrip() for each in said)
         before = [row for row in self.batch.standing if CURRENT in row.tags]
         if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in before):
             return None

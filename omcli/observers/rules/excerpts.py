@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from math import fsum, sqrt
 
 from omcli.memory.message import KeptMessage, Role
@@ -37,7 +38,7 @@ _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
 # A name alone says nothing: it is an entry of a list of exports, of fields, of arguments.
 _SAYS_SOMETHING = lazily(r"\w[^\w.:/-]+\w|\w(?:: |::)\w|[/.:-]\w+[/.:-]\w")
 # Agents number the lines of a file: `   12→`, `12:`, `src/a.py:12:`.
-_NUMBERED = lazily(r"^\s*\d{1,6}(?:→|\t|: ?|- ?)")
+_NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
 
 @positional_record
@@ -63,21 +64,22 @@ class Interest:
     def lines(self, lines: Sequence[str]) -> list[str]:
         """The lines, in their order, that together name most of what the batch comes back to, per character."""
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
-        left = [(place, names) for place, names in named if names]
+        ahead = [(-self._worth(names, lines[place]), place, names) for place, names in named if names]
+        heapify(ahead)
         kept: list[int] = []
         told: set[str] = set()
-        while left and len(kept) < _LINES:
-            worth = [(self._worth(names - told, lines[place]), -place, names) for place, names in left]
-            best, place, names = max(worth, key=lambda entry: entry[:2])
-            if not best:
-                break
-            kept.append(-place)
-            told |= names
-            left = [(place, names) for place, names in left if names - told]
+        while ahead and len(kept) < _LINES:
+            _, place, names = heappop(ahead)
+            left = names - told
+            if len(left) == len(names):
+                kept.append(place)
+                told |= names
+            elif left:  # worth less by now: it waits for its turn
+                heappush(ahead, (-self._worth(left, lines[place]), place, left))
         return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
     def _worth(self, names: Iterable[str], line: str) -> float:
-        return fsum(self.counts[name] for name in names) / (len(line) + 16)
+        return fsum(map(self.counts.__getitem__, names)) / (len(line) + 16)
 
 
 def _is_identifier(word: str) -> bool:
@@ -107,5 +109,6 @@ def excerpts(events: Sequence[ToolEvent], interest: Interest, near: Paths) -> It
 
 
 def _lines(text: str) -> list[str]:
-    lines = (one_line(_NUMBERED.sub("", line)) for line in text.splitlines()[:_MOST_LINES])
+    numbered = ((line, _NUMBERED.match(line)) for line in text.splitlines()[:_MOST_LINES])
+    lines = (one_line(line[number.end() :] if number else line) for line, number in numbered)
     return [line for line in lines if _SHORTEST <= len(line) <= _LONGEST]

@@ -176,7 +176,7 @@ def _either(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = F
     for is_spaced, alternatives in parts:
         (spaced if is_spaced else joined).extend(alternatives)
     either = rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)|(?:{'|'.join(joined)})"
-    return lazily(rf"^(?:{either})" if at_start else either, re.IGNORECASE)
+    return lazily(rf"^(?:{either})" if at_start else either)
 
 
 def _whole(parts: Iterable[tuple[str, ...]]) -> str:
@@ -189,7 +189,7 @@ DECISION = _either((one.spaced, one.decision) for one in LANGUAGES)
 # A no that goes on ("nein, nicht so") corrects: what follows it may be the middle of a word.
 CORRECTION = lazily(
     "^(?:" + "|".join(cue if cue.endswith(r"\w") or not one.spaced else rf"{cue}(?!\w)"
-                      for one in LANGUAGES for cue in one.correction) + ")", re.IGNORECASE
+                      for one in LANGUAGES for cue in one.correction) + ")"
 )  # fmt: skip
 REQUEST = _either((one.spaced, one.request) for one in LANGUAGES)
 YES = _whole(one.yes for one in LANGUAGES)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from omcli.memory.patterns import lazily
 from omcli.memory.record import positional_record
-from omcli.memory.text import one_line
+from omcli.memory.text import is_spaced, one_line
 from omcli.observers.rules.wording import counted
 
 _FENCE = lazily(r"^ {0,3}(```+|~~~+)")
@@ -24,10 +24,11 @@ _STRONG_CODE = lazily(r"(?<![\w*`])\*\*([^`*\n]{0,100}`[^`*\n]{1,200}`[^`*\n]{0,
 _INLINE_CODE = lazily(r"(`[^`]*`)")
 # A sentence ends at . ! ? (or their wide forms) before a space and something that can begin one; not after "e.g.",
 # an initial, or a number ("v1. 2"): names and versions are never cut.
-_END = lazily(
-    r"(?:(?<=[.!?…])|(?<=[.!?…][\"')\]”’»]))\s+(?=[\"'(\[“‘`*¿¡«]*[A-Z0-9À-ÞЀ-Я/@#\u3040-\u9fff\uac00-\ud7af])"
-    r"|(?<=\w[!?])\s+(?=[a-zß-ÿа-я])"
-    r"|(?<=[。！？])(?![”’」』）)])"
+_BEGINS = r"A-Z0-9À-ÞЀ-Я/@#"
+_END_BY_SPACE = r"(?:(?<=[.!?…])|(?<=[.!?…][\"')\]”’»]))\s+(?=[\"'(\[“‘`*¿¡«]*[{begins}])|(?<=\w[!?])\s+(?=[a-zß-ÿа-я])"
+_END = lazily(_END_BY_SPACE.format(begins=_BEGINS))
+_END_UNSPACED = lazily(
+    _END_BY_SPACE.format(begins=_BEGINS + r"\u3040-\u9fff\uac00-\ud7af") + r"|(?<=[。！？])(?![”’」』）)])"
 )
 _LONG = 320
 """Characters beyond which a sentence is taken apart: a row shows a few hundred."""
@@ -103,7 +104,7 @@ def _unwrapped(lines: Iterable[str]) -> list[str]:
 def sentences(line: str) -> list[str]:
     """The sentences of one line of prose, long ones in clauses; abbreviations and versions don't end one."""
     found: list[str] = []
-    for piece in _END.split(line):
+    for piece in (_END if is_spaced(line) else _END_UNSPACED).split(line):
         if found and len(found[-1]) < _LONG and _ABBREVIATION.search(found[-1][-12:]):
             found[-1] += f" {piece}"
         elif piece.strip():

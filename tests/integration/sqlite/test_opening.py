@@ -18,7 +18,7 @@ from omcli.memory.ports import LogQuery, Outcome
 from omcli.sqlite.migrate import APPLICATION_ID, steps
 from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import heed_permissions, run
-from tests.material import COUNTER, NOW, row, row_id, said, session
+from tests.material import COUNTER, NOW, result, row, row_id, said, session
 
 
 @pytest.fixture
@@ -301,6 +301,18 @@ class TestSchema:
         of_texts = [plan for plan in plans if re.match(r"(SCAN|SEARCH) (messages|m|observations|o)\b", plan)]
         assert len(of_texts) >= 5
         assert [plan for plan in of_texts if "COVERING INDEX" not in plan] == []
+
+    def test_calls_that_were_covered_are_looked_up_by_their_ids(self, path: Path) -> None:
+        """However long a session is, a turn more costs what the turn takes."""
+        with SqliteStore.open(path, wait=1) as store:
+            store.append(session("grown"), [result("of-another-batch")], counter=COUNTER, now=NOW)
+            asked: list[str] = []
+            store._connection.set_trace_callback(asked.append)
+            assert store.unobserved("grown", max_tokens=100) is not None
+            store._connection.set_trace_callback(None)
+            (sought,) = (sql for sql in asked if "max(seq)" in sql and "'call'" in sql)
+            plan = [line["detail"] for line in store._connection.execute(f"EXPLAIN QUERY PLAN {sought}")]
+        assert any(re.match(r"SEARCH messages USING INDEX messages_calls\b", step) for step in plan), plan
 
     def test_no_two_batches_cover_the_same_messages(self, path: Path) -> None:
         """The schema keeps what the cursor is there for, should the program ever fail to."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.text import clean, one_line, printable
+from omcli.memory.text import clean, is_spaced, one_line, printable
 
 _STRANGE = st.text(
     alphabet="ab \n\r\t\0\x07\x1b[]0;31mK\\\x7f\x85\x9b\u2028\u202e\u2066\u200d\ud800\udfff🎉漢", max_size=30
@@ -60,6 +60,11 @@ def test_clean_text_survives_the_store(text: str) -> None:
 )
 def test_a_text_is_put_on_one_line(text: str, line: str) -> None:
     assert one_line(text) == line
+
+
+@pytest.mark.parametrize(("text", "spaced"), [("", True), ("naïve — да", True), ("a 漢 b", False), ("네", False)])
+def test_scripts_without_spaces_are_told(text: str, spaced: bool) -> None:
+    assert is_spaced(text) is spaced
 
 
 @given(_ANY)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omcli.memory.headings import HEADINGS
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.memory.working_block import CAP, WorkingBlock, document, working_block
-from omcli.memory.working_lines import HEADINGS
 from omcli.tokenizers.table import counter
 from tests.material import row, row_id
 from tests.strategies import observations, texts

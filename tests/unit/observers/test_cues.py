@@ -288,6 +288,12 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize("sentence", [*STANDING, *PREFERENCES, *DECISIONS, *CORRECTIONS, *QUESTIONS, *REQUESTS])
+def test_what_is_shouted_is_what_it_is_when_said(sentence: str) -> None:
+    assert cues.user_type(sentence.upper()) is cues.user_type(sentence)
+    assert cues.is_pleasantry(sentence.upper()) is cues.is_pleasantry(sentence)
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_of_some_kind_or_none(text: str) -> None:
     assert cues.user_type(text) is None or isinstance(cues.user_type(text), Type)

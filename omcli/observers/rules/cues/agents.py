@@ -10,7 +10,7 @@ from functools import lru_cache
 from omcli.memory.observation import Type
 from omcli.memory.patterns import lazily
 from omcli.observers.rules.cues.courtesies import is_pleasantry
-from omcli.observers.rules.cues.matching import REMEMBERED, straight
+from omcli.observers.rules.cues.matching import REMEMBERED, small
 from omcli.observers.rules.cues.questions import asks
 
 _FINDING = lazily(
@@ -85,7 +85,7 @@ _OFFERS = lazily(
 @lru_cache(maxsize=REMEMBERED)
 def agent_type(sentence: str) -> Type | None:
     """What a sentence of an agent is, or None where it only talks."""
-    sentence = _small(sentence)
+    sentence = small(sentence)
     if _OFFERS.match(sentence) or _NARRATES.match(sentence):
         return None
     if asks(sentence) or _ASKS_PLAINLY.match(sentence):
@@ -122,12 +122,12 @@ def is_talk(sentence: str) -> bool:
 
 def is_narration(sentence: str) -> bool:
     """Whether a sentence says what is about to be done: "Let me look at the parser"."""
-    return bool(_NARRATES.match(_small(sentence)))
+    return bool(_NARRATES.match(small(sentence)))
 
 
 def is_progress(sentence: str) -> bool:
     """Whether a sentence only says how far something is: "The build is still running"."""
-    return bool(_PROGRESS.search(_small(sentence))) and agent_type(sentence) not in (Type.FACT, Type.DECISION)
+    return bool(_PROGRESS.search(small(sentence))) and agent_type(sentence) not in (Type.FACT, Type.DECISION)
 
 
 def is_guess(sentence: str) -> bool:
@@ -137,13 +137,9 @@ def is_guess(sentence: str) -> bool:
 
 def offers(sentence: str) -> bool:
     """Whether a sentence only offers to go on."""
-    return bool(_OFFERS.match(_small(sentence)))
+    return bool(_OFFERS.match(small(sentence)))
 
 
 def opens_list_of_next(sentence: str) -> bool:
     """Whether a heading opens what is left to do."""
     return bool(_NEXT.match(sentence.lower()))
-
-
-def _small(sentence: str) -> str:
-    return straight(sentence).lower()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from omcli.memory.patterns import lazily
-from omcli.observers.rules.cues.matching import straight, words
+from omcli.observers.rules.cues.matching import small, straight, words
 from omcli.observers.rules.cues.people import LASTING, user_type
 from omcli.observers.rules.cues.statements import is_about_self, names_a_thing, tells_what_happened
 
@@ -24,14 +22,12 @@ _DID = lazily(
     r"taught|thought|felt|fell|grew|knew|sold|sent|slept|spoke|wore|broke|chose|caught|fought|forgot|hung|held|hurt|"
     r"led|lent|let|paid|rode|rose|shot|showed|stood|stuck|threw|woke|made|did|got|had|went|met|found|bought|built|"
     r"left|spent|heard|read|set|cut)\b",
-    re.IGNORECASE,
 )
 _NAME_INSIDE = lazily(r"(?<=[a-z,] )(?!I\b|I')[A-Z][a-z]+")
 _ABOUT_YOU = lazily(
     r"^(?:and |but |so |well,? |i (?:think|know|bet|'?m sure) (?:that )?)*(?:you(?:'re| are|'ll be| will be|'ve got|"
     r" have| look| sound| seem| must| deserve| guys| rock| inspire)|your \w+(?: \w+)?"
     r"(?:'s| is| are| means?| looks?| sounds?))\b",
-    re.IGNORECASE,
 )
 _REACTS = words(
     "(?:that|this|it|those|they)(?:'s| is| was| sounds?| looks?| must(?: be| have been)?| seems?|'re| are)(?: like)?"
@@ -54,15 +50,15 @@ _REACTS = words(
 _SHORT_REACTION = 50
 """Characters beyond which "It was awesome" goes on to say what was."""
 _LONG_REACTION = 100
-_OF_ONES_OWN = lazily(r"\d|\b(?:i|my|we|our)\b", re.IGNORECASE)
+_OF_ONES_OWN = lazily(r"\d|\b(?:i|my|we|our)\b")
 
 
 def told_importance(sentence: str) -> int:
     """0 to 10, between people: what somebody did, and what has a name, a number or a day in it, is asked for later."""
-    said = straight(sentence)
+    said = small(sentence)
     did = bool(_DID.search(said)) or tells_what_happened(said)
-    named = names_a_thing(said) or bool(_NAME_INSIDE.search(said) or _WHEN.search(said))
-    if is_about_self(said) or (did and named):
+    named = names_a_thing(said) or bool(_NAME_INSIDE.search(straight(sentence)) or _WHEN.search(said))
+    if is_about_self(sentence) or (did and named):
         return 7
     if did or named or user_type(sentence) in LASTING:
         return 6
@@ -71,6 +67,6 @@ def told_importance(sentence: str) -> int:
 
 def is_reaction(sentence: str) -> bool:
     """Whether a sentence only speaks of the one it is said to, or of what that one said: praise, wishes, sympathy."""
-    said = straight(sentence)
+    said = small(sentence)
     reacts = _ABOUT_YOU.match(said) or (_REACTS.match(said) if len(said) <= _SHORT_REACTION else None)
     return bool(reacts and len(said) <= _LONG_REACTION and not _OF_ONES_OWN.search(said, reacts.end()))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from omcli.memory.patterns import lazily
 from omcli.observers.rules import languages
-from omcli.observers.rules.cues.matching import straight, words
+from omcli.observers.rules.cues.matching import small, words
 from omcli.observers.rules.cues.statements import names_a_thing
 
 _AGREES = lazily(
@@ -15,12 +13,10 @@ _AGREES = lazily(
     rf"ship it|makes sense|fine|please|absolutely|of course|definitely|{languages.YES})"
     r"(?:[\s,.!]+(?:yes|please|thanks?|thank you|do it|do that|go ahead|go|sure|continue|proceed|that'?s fine|works|"
     r"for me))*[\s.!。！]*$",
-    re.IGNORECASE,
 )
 _DECLINES = lazily(
     rf"^(?:no|nope|nah|not now|don'?t|skip (?:it|that)|leave it|never ?mind|no need|rather not|{languages.NO})"
     r"[\s.,!。！]*(?:thanks?|thank you)?[\s.!。！]*$",
-    re.IGNORECASE,
 )
 _PLEASANT = words(
     "hi", "hello", "hey", "thanks?", "thank you", "thx", "cheers",
@@ -40,23 +36,22 @@ _PLEASANT = words(
 _BARE = lazily(
     r"^\W?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|got it|noted|found it|yo|sup|pause)"
     rf"|{languages.COURTESY})\W*$",
-    re.IGNORECASE,
 )
 
 
 def agrees(text: str) -> bool:
     """Whether a reply is a bare yes."""
-    return bool(_AGREES.match(text))
+    return bool(_AGREES.match(text.lower()))
 
 
 def declines(text: str) -> bool:
     """Whether a reply is a bare no."""
-    return bool(_DECLINES.match(text))
+    return bool(_DECLINES.match(text.lower()))
 
 
 def is_pleasantry(sentence: str) -> bool:
     """Whether a sentence says nothing: a greeting, thanks, applause - short, and naming no number or thing."""
-    if _BARE.match(sentence):
+    if _BARE.match(sentence.lower()):
         return True
-    said = straight(sentence)
+    said = small(sentence)
     return len(said) <= 80 and bool(_PLEASANT.match(said)) and not names_a_thing(said)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from omcli.memory.patterns import lazily
-from omcli.observers.rules.cues.matching import straight, words
+from omcli.observers.rules.cues.matching import small, words
 
 _LEANS = words(
     "it(?:'s|'ll|'d)?", "this", "that(?:'s)?", "they(?:'re|'ve|'ll)?", "these", "those", "he(?:'s)?", "she(?:'s)?",
@@ -19,16 +17,15 @@ _POINTS = lazily(
     r"^(?:(?:and|so|now|then|but|maybe|okay|ok|sure|yes),? )*(?:here(?:'s|'re| is| are)|this is|these are|below is|"
     r"below are|like|something like|for example|as follows|the following|e\.g\.|"
     r"i(?:'ve| have) (?:got|written|tried)?(?: the)?)[^.?!:]{0,90}:$",
-    re.IGNORECASE,
 )
 
 
 def leans(sentence: str) -> bool:
     """Whether a sentence needs the one before it to make sense: it gives its reason, or begins with a pronoun."""
-    said = straight(sentence)
+    said = small(sentence)
     return bool(_LEANS.match(said) or _LEANS_UNSPACED.match(said))
 
 
 def points(sentence: str) -> bool:
     """Whether a sentence only points to what comes next, as code that is left out: "Here's what I have so far:"."""
-    return bool(_POINTS.match(straight(sentence)))
+    return bool(_POINTS.match(small(sentence)))

@@ -6,14 +6,13 @@ a request or as what the agent said.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from omcli.memory.observation import Type
 from omcli.memory.patterns import lazily
 from omcli.observers.rules import languages
 from omcli.observers.rules.cues import questions
-from omcli.observers.rules.cues.matching import REMEMBERED, straight, words
+from omcli.observers.rules.cues.matching import REMEMBERED, small, words
 from omcli.observers.rules.cues.statements import (
     begins_as_statement,
     is_about_self,
@@ -28,12 +27,10 @@ from omcli.observers.rules.cues.statements import (
 _ALWAYS = lazily(
     r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|please|should|must|to|will|you|then|do) )"
     r"always (?!had|has|been|was|were|wanted|loved)\w",
-    re.IGNORECASE,
 )
 _NEVER = lazily(
     r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|please|should|must|to|you|then) )never (?!saw|had|got|been|was|were|did|mind|"
     r"seen|knew|thought|heard|really|quite)\w",
-    re.IGNORECASE,
 )
 _RULE = r"(?:include|use|provide|give|format|mention|explain|list|avoid|add|show|keep|make sure|ensure|be sure)"
 _OCCASION = (
@@ -50,7 +47,6 @@ _CONSTRAINT = lazily(
     r"you must(?: not)?|you should(?: not|n'?t)?|it (?:must|should|needs to))\b|"
     r"\bmust (?:not |never )?(?:be|have|use|stay)\b|"
     r"[,;] (?:so |and |but )?no need (?:to|for)\b",
-    re.IGNORECASE,
 )
 _PREFERENCE = lazily(
     r"\b(?:i(?: really| usually| generally| also| still| personally| much| definitely| do|'d| would)*"
@@ -60,7 +56,6 @@ _PREFERENCE = lazily(
     r"i'?m (?:not a|a (?:big|huge)) fan of|i (?:tend|lean) (?:to|toward)|works? (?:best|better) for me)\b|"
     r"\bmy (?:preferred|preference|favou?rite)|"
     r"^prefers?\b",
-    re.IGNORECASE,
 )
 _CORRECTION = words(
     "no(?! (?:problem|worries|need|idea|longer|doubt|one|matter|more))", "nope", "wrong", "wait", "stop", "hmm,? no",
@@ -73,7 +68,6 @@ _CORRECTION = words(
 _WRONG = lazily(
     r"\b(?:is|are|was|were)(?: not|n'?t) (?:correct|right|true|accurate|what i)\b|"
     r"^[^,;:]{1,60} (?:is|are) (?:wrong|incorrect)\b",
-    re.IGNORECASE,
 )
 _DECISION = lazily(
     r"\b(?:let'?s (?:use|go (?:with|for)|keep|drop|do|not|make(?! sure)|stick|store|put|call|remove|just)|"
@@ -82,7 +76,6 @@ _DECISION = lazily(
     r"i(?:'ll| will) (?:go (?:with|for)|take (?:the|option)|use|stick|keep (?:the|it|using|this|that|my|our))|"
     r"(?:i|we)(?:'ve|'re|'m| have| are| am)? switch(?:ed|ing) to|we(?:'re| are) (?:using|dropping|keeping)|"
     r"(?:i|we)(?:'ve| have)? (?:chosen|chose|opted|settled|picked|ruled out|rejected|agreed|committed))\b",
-    re.IGNORECASE,
 )
 # Weighed, not decided: "I'm thinking of using X", "maybe a cache".
 _TENTATIVE = lazily(
@@ -91,7 +84,6 @@ _TENTATIVE = lazily(
     r"torn)|(?:i|we) (?:might|may)|not (?:yet )?decided|(?:haven'?t|never) decided|should (?:i|we)|"
     r"(?:not (?:so )?sure|unsure|do(?:n'?t| not) (?:know|remember|recall)|doubt)(?: if| whether| that)? (?:i|we|they)"
     r" (?:ever |really )?(?:decided|agreed|settled|chose|picked))\b",
-    re.IGNORECASE,
 )
 LASTING = frozenset({Type.PREFERENCE, Type.DECISION, Type.INSTRUCTION})
 _IMPORTANCE = {
@@ -103,7 +95,7 @@ _IMPORTANCE = {
 @lru_cache(maxsize=REMEMBERED)
 def user_type(sentence: str) -> Type | None:
     """What a sentence of a person is, or None where nothing tells: then it is part of a request."""
-    said = straight(sentence)
+    said = small(sentence)
     is_question = questions.is_question(said)
     asks = (is_question and not questions.asks_for_work(said)) or questions.asks_for_words(said)
     if not is_question and is_standing(said):
@@ -122,22 +114,22 @@ def user_type(sentence: str) -> Type | None:
         return Type.DECISION
     if is_question or questions.asks_for_work(said) or languages.REQUEST.search(said):
         return Type.REQUEST
-    is_fact = is_about_self(said) or tells_a_change(said) or tells_what_happened(said)
+    is_fact = is_about_self(sentence) or tells_a_change(said) or tells_what_happened(said)
     return Type.FACT if is_fact and not orders(said) else None
 
 
 def is_standing(sentence: str) -> bool:
     """Whether a sentence rules what follows, not only one request."""
-    said = straight(sentence)
+    said = small(sentence)
     return any(cue.search(said) for cue in (_ALWAYS, _NEVER, _STANDING, languages.STANDING))
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:
     """0 to 10: what rules later work, who somebody is and what has changed count more than what is asked."""
-    said = straight(sentence)
+    said = small(sentence)
     if kind is Type.INSTRUCTION:
         return 9 if is_standing(said) else 8
-    if kind is Type.FACT and (is_about_self(said) or (tells_a_change(said) and not wishes(said))):
+    if kind is Type.FACT and (is_about_self(sentence) or (tells_a_change(said) and not wishes(said))):
         return 7
     if kind is None and not begins_as_statement(said):
         return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler": what it is told, an agent does

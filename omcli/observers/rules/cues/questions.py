@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from omcli.memory.patterns import lazily
-from omcli.observers.rules.cues.matching import LEADS_IN, straight, words
+from omcli.observers.rules.cues.matching import LEADS_IN, small, words
 
 _ASKS = lazily(r"[?？؟][\"')\]”’»]*\s*$")
 _ASKING_WORD = words(
@@ -27,7 +25,6 @@ _ASKS_FOR_WORK = lazily(
     r"\bplease\b|"
     r"^[^,?]{1,40},(?: [^,?]{1,40},)? (?:can|could|would|will) (?:you|we)\b|"
     r"^i (?:need|want|would like|'?d like) you to\b",
-    re.IGNORECASE,
 )
 # Asks for words, not for work: the answer is a text.
 _ASKS_FOR_WORDS = lazily(
@@ -40,7 +37,6 @@ _ASKS_FOR_WORDS = lazily(
     r"\b(?:what|how|which|why|where|when|who) (?:\w+ ){0,3}?(?:do|does|should|can|could|would|is|are|will|might)"
     r" (?:i|we|you)\b|"
     r"\bi(?:'d| would) (?:like|love|appreciate) (?:to (?:know|hear|see|get|understand)|some|your|any|an?)\b",
-    re.IGNORECASE,
 )
 # Nothing is named: "can you help me with that?", "does that make sense?".
 _ASKS_NOTHING = lazily(
@@ -53,7 +49,6 @@ _ASKS_NOTHING = lazily(
     r"how (?:can|do|should|would|could) (?:i|we) (?:do|fix|handle|approach|improve|achieve|solve) (?:this|that|it)|"
     r"(?:does|is) (?:this|that|it) (?:make sense|right|correct|ok(?:ay)?|work(?: for you)?)|"
     r"is (?:this|that) (?:right|correct))\W*$",
-    re.IGNORECASE,
 )
 
 
@@ -64,24 +59,25 @@ def asks(sentence: str) -> bool:
 
 def is_question(sentence: str) -> bool:
     """Whether a sentence is a question, with or without its mark."""
-    return asks(sentence) or bool(_ASKING.match(straight(sentence)))
+    return asks(sentence) or bool(_ASKING.match(small(sentence)))
 
 
 def asks_for_work(sentence: str) -> bool:
     """Whether a sentence asks for something to be done: "Can you split the module?"."""
-    return bool(_ASKS_FOR_WORK.search(straight(sentence)))
+    return bool(_ASKS_FOR_WORK.search(small(sentence)))
 
 
 def asks_for_words(sentence: str) -> bool:
     """Whether a sentence asks for an answer that is a text: "Can you explain the cache?"."""
-    return bool(_ASKS_FOR_WORDS.search(straight(sentence)))
+    return bool(_ASKS_FOR_WORDS.search(small(sentence)))
 
 
 def asks_nothing(sentence: str) -> bool:
     """Whether a question names nothing that it asks for: "can you help me with that?"."""
-    return bool(_ASKS_NOTHING.match(straight(sentence)))
+    return bool(_ASKS_NOTHING.match(small(sentence)))
 
 
 def begins_question(clause: str) -> bool:
     """Whether a clause after a comma begins a question of its own: "…, can you", "…, how do I"."""
-    return bool(_ASKS_FOR_WORK.match(clause) or _ASKS_FOR_WORDS.match(clause) or _ASKING_WORD.match(clause))
+    said = clause.lower()
+    return bool(_ASKS_FOR_WORK.match(said) or _ASKS_FOR_WORDS.match(said) or _ASKING_WORD.match(said))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from omcli.memory.patterns import lazily
-from omcli.observers.rules.cues.matching import LEADS_IN, straight
+from omcli.observers.rules.cues.matching import LEADS_IN, small, straight
 
 # Who somebody is, and what they work with.
 _ABOUT_SELF = lazily(
@@ -22,7 +20,6 @@ _HAPPENED = lazily(
     r"built|found|received|spent|paid|signed|booked|scheduled|planned|achieved|reached|hit|implemented|tested|"
     r"reviewed|attended|learned|read|wrote|submitted|earned|saved|hired|joined|left)\b|"
     r"\bmy \w+ (?:is|are|was|were|has|works?)\b",
-    re.IGNORECASE,
 )
 # A state that is another one now. Only what came about: "want to reduce it to 5" changes nothing yet.
 _CHANGED = lazily(
@@ -33,16 +30,14 @@ _CHANGED = lazily(
     r"postponed|pushed(?: back| out)?|rescheduled|delayed|brought forward|changed|switched|updated|upgraded|"
     r"downgraded|renamed|cut|shortened|expanded|doubled|adjusted|bumped|revised) (?:\w+ ){0,4}?(?:to|from|by|until)|"
     r"(?:moving|rescheduling|postponing|extending|pushing|changing) (?:\w+ ){1,8}?(?:to|until) \w*\d?)\b",
-    re.IGNORECASE,
 )
 # Begins as a statement does; what begins otherwise tells an agent what to do: "Put it in the handler".
 _TELLS = lazily(
     r"^(?:(?:so|and|but|or|now|ok(?:ay)?|well|also|hi|hey|hmm+|alright|yes|yeah|yep|no|oh|ah|then|sure|right|thanks)"
     r"[,.!]* )*(?:(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|the|there|it|it's|this|that|that's|he|she|they|these|"
     r"those|a|an|since|as|given|because|when|if|after|while|however|although|though|like|which|where|who|for example|"
-    r"in|on|for|with|from|to|at|by|during|just let|let me|looking|would|here|[A-Z]\w+ (?:is|are|was|were|has|have))\b|"
+    r"in|on|for|with|from|to|at|by|during|just let|let me|looking|would|here|[a-z]\w+ (?:is|are|was|were|has|have))\b|"
     r"[^:.?!]{1,40}: ?\W*\w+)",
-    re.IGNORECASE,
 )
 # A thing that has a name or an article, and a verb that says how it is: "The port of the API is 8080".
 _ASSERTS = lazily(
@@ -54,12 +49,10 @@ _WANTS = lazily(
     r"\b(?:trying|looking|hoping|planning|need|needs|want|wants|going) to\b|"
     r"\b(?:should|must|could)\b|"
     r"\bfeel like\b",
-    re.IGNORECASE,
 )
 _WISHES = lazily(
     rf"^{LEADS_IN}(?:i (?:think|guess|feel(?: like)?) )?(?:i|we)(?: (?:also|really|still|just|actually|do|will))*"
     r"(?:'d like| would like| want| need| wish)\b",
-    re.IGNORECASE,
 )
 # Tells somebody what to do, whatever its clauses tell: "Summarize what we changed". With "and" a sentence goes on.
 _ORDERS = lazily(
@@ -68,7 +61,6 @@ _ORDERS = lazily(
     r"include|install|investigate|list|look|make|merge|move|open|propose|push|rebase|refactor|remove|rename|replace|"
     r"rerun|restore|revert|review|rewrite|run|show|split|start|summari[sz]e|test|try|update|upgrade|use|verify|write)"
     r"\b(?! (?:is|are|was|were|has|have|had)\b)",
-    re.IGNORECASE,
 )
 _NAMES_A_THING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
@@ -80,38 +72,37 @@ def is_about_self(sentence: str) -> bool:
 
 def tells_what_happened(sentence: str) -> bool:
     """Whether a sentence says what somebody did or has: "I finished 12 of the chapters"."""
-    return bool(_HAPPENED.search(straight(sentence)))
+    return bool(_HAPPENED.search(small(sentence)))
 
 
 def tells_a_change(sentence: str) -> bool:
     """Whether a sentence says that something is another way now: "The deadline moved to 4 May"."""
-    return bool(_CHANGED.search(straight(sentence)))
+    return bool(_CHANGED.search(small(sentence)))
 
 
 def begins_as_statement(sentence: str) -> bool:
     """Whether a sentence begins as a statement does; what begins otherwise tells an agent what to do."""
-    return bool(_TELLS.match(straight(sentence)))
+    return bool(_TELLS.match(small(sentence)))
 
 
 def states(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart states something, rather than asking or wishing for it."""
-    return begins_as_statement(sentence) and not _WANTS.search(straight(sentence))
+    return begins_as_statement(sentence) and not _WANTS.search(small(sentence))
 
 
 def asserts(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart says how something is, and orders or wishes for nothing."""
-    said = straight(sentence)
-    return bool(_ASSERTS.match(said)) and not (orders(said) or _WANTS.search(said))
+    return bool(_ASSERTS.match(straight(sentence))) and not (orders(sentence) or _WANTS.search(small(sentence)))
 
 
 def wishes(sentence: str) -> bool:
     """Whether a sentence says what somebody wants or needs: said to an agent at work, it asks for that."""
-    return bool(_WISHES.match(straight(sentence)))
+    return bool(_WISHES.match(small(sentence)))
 
 
 def orders(sentence: str) -> bool:
     """Whether a sentence tells somebody what to do: "Summarize what we changed"."""
-    return bool(_ORDERS.match(straight(sentence)))
+    return bool(_ORDERS.match(small(sentence)))
 
 
 def names_a_thing(sentence: str) -> bool:
