@@ -1,6 +1,6 @@
 """A durable memory for LLM agents."""
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as in `typing`, which takes a while to import: every `om` begins here
 
 if TYPE_CHECKING:
     from omcli.compressor import ContextCompressor

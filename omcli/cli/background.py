@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.cli.arguments import Declared, option
 from omcli.cli.diagnostics import Ended, counted
 from omcli.memory.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
+from omcli.memory.ports import Lane
 from omcli.memory.record import record, replace
 from omcli.memory.text import printable
 
 if TYPE_CHECKING:
     from omcli.cli.options import Run
-    from omcli.operations.drain import Slot
     from omcli.operations.studio import Studio
     from omcli.operations.tick import Due
+    from omcli.operations.unable import Able
     from omcli.operations.workshop import Workshop
+    from omcli.wiring import Wiring
     from omcli.workers.log import Ran
 
 _MOST_NAMED, _LONGEST_NAME = 500, 500
@@ -39,6 +41,8 @@ class Left:
     """Where workers write; None where nothing was left to one."""
     is_started: bool = False
     """Whether one was started: another one may be at it."""
+    error: OmError | None = None
+    """What kept it from being left to one; it was told, and what is due still is."""
 
 
 def in_background(about: str) -> Declared:
@@ -56,26 +60,32 @@ def leave(
 ) -> Left:
     """Leaves what is due, of some sessions or of all, to a worker; where too much waits, it is done at once.
 
-    `words` are the command's own options that a worker is to be given as well. Nobody is started where the observer is
-    known to be `unable`. What goes wrong is a warning: the messages are kept.
+    `words` are the command's own options that a worker is to be given as well. Where the observer is known to be
+    `unable` only what is to be reflected on is left to one. What goes wrong is a warning: the messages are kept.
     """
-    from omcli.operations.unable import note_unable
-
     try:
         when, rules = run.wiring.due(), run.wiring.studio_to_check(workshop)
-        due = _due(rules, when, sessions)
         if unable is not None:
-            note_unable(rules, when, unable, due)
-            return Left()
+            can = able(run.wiring, workshop)
+            can.note(sessions)
+            rules, when = replace(rules, policy=can.studio.policy), can.when
+        due = _due(rules, when, sessions)
         overdue = [session for session in due if _is_overdue(run, session, workshop, when)]
-        failed = _at_once(run, overdue, workshop, when)
+        failed = _at_once(run, overdue, workshop)
         rest = [session for session in due if session not in overdue]
         rest += _due(rules, when, [session for session in overdue if session not in failed])
-        left = _started(run, rest, words) if rest else Left()
+        left = _started(run, workshop, rest, words) if rest else Left()
         return replace(left, at_once=tuple(overdue))
     except (TryAgain, CannotCreate, InputOutput) as error:
         run.talk.warn(f"{error.message}; `om tick` does what is due")
-        return Left()
+        return Left(error=error)
+
+
+def able(wiring: Wiring, workshop: Workshop) -> Able:
+    """What the models of the settings can be asked to do, and what keeps them from the rest."""
+    from omcli.operations import unable
+
+    return unable.able(wiring.studio_to_check(workshop), wiring.due(), wiring.observing, wiring.studio)
 
 
 def as_dict(left: Left) -> dict[str, object]:
@@ -102,20 +112,18 @@ def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
     return tokens is not None
 
 
-def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop, when: Due) -> set[str]:
+def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop) -> set[str]:
     """Does what is due of sessions, and gives those of which a model failed: a worker's would as well."""
     from omcli.cli.tick import report
     from omcli.operations.tick import tick
 
-    failed: set[str] = set()
     if not sessions:
-        return failed
-    try:
-        studio = run.wiring.studio(run.wiring.observing(workshop))
-    except OF_MODELS as error:
+        return set()
+    can = able(run.wiring, workshop)
+    for error in can.errors:
         run.talk.warn_of(error)
-        return set(sessions)
-    for ticked in tick(studio, when, sessions=sessions):
+    failed = set(sessions) if can.missing else set[str]()
+    for ticked in tick(can.studio, can.when, sessions=sessions):
         report(run, ticked)
         if ticked.error is not None:
             run.talk.warn_of(ticked.error, about=ticked.session)
@@ -125,18 +133,17 @@ def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop, when: Due) -
     return failed
 
 
-def _started(run: Run, sessions: Sequence[str], words: Sequence[str]) -> Left:
+def _started(run: Run, workshop: Workshop, sessions: Sequence[str], words: Sequence[str]) -> Left:
     """Starts a worker for the sessions that no other is at: that one looks again when it is done with what it knows.
 
     The messages are kept by now; so none is left that neither of the two has seen.
     """
+    from omcli.operations.lanes import is_free
     from omcli.workers.log import log_file
-    from omcli.workers.slots import Slots
     from omcli.workers.starting import start
 
     log = log_file(os.environ)
-    with closing(Slots(log.parent, _store(run))) as slots:
-        free = [session for session in sessions if slots.is_free(session)]
+    free = [session for session in sessions if is_free(session, Lane.WORK, workshop)]
     if free:
         start(["tick", "--worker", *run.words, *words, *_named(free)], log)
         run.talk.note(f"{counted(len(free), 'session')} left to a worker in the background; it writes to {log}")
@@ -175,27 +182,24 @@ def _store(run: Run) -> Path:
 
 
 @contextmanager
-def at_work(run: Run) -> Iterator[tuple[Slot, Callable[[OmError], None]]]:
-    """For a worker: the places that one at a time has, and who is told what goes wrong.
+def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
+    """For a worker: who is told what goes wrong.
 
     The log tells when it began and how it ended, whatever ended it.
     """
     from omcli.operations.clock import Clock
-    from omcli.workers.log import Ran, line, log_file
-    from omcli.workers.slots import Slots
+    from omcli.workers.log import Ran, line
 
     store, owner, clock = _store(run), run.wiring.owner, Clock()
     failures: list[OmError] = []
-    slots = Slots(log_file(os.environ).parent, store)
     run.talk.report(line(Ran(at=clock.now(), owner=owner), store))
     try:
-        yield slots.taken, failures.append
+        yield failures.append
     finally:
         error = sys.exception()
         said = error if isinstance(error, OmError) else failures[-1] if failures else None
         ran = Ran(at=clock.now(), owner=owner, ended=_code(error), error=said.message if said else None)
         run.talk.report(line(ran, store))
-        slots.close()
 
 
 def _code(error: BaseException | None) -> int:

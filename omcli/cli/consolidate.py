@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from omcli.operations.daily_notes import NoteReport
     from omcli.operations.foreseeing import Foreseen
     from omcli.operations.reflected import Reflection
-    from omcli.operations.workshop import Workshop
 
 EXAMPLES = """\b
 om consolidate
@@ -57,9 +55,16 @@ def consolidate(
     taken in, observed, reflected on, and old ones archived, where that is asked for; what is old is folded across
     sessions; retention is applied; the store is backed up, once a day. One part goes on where another failed.
 
+    Of a place, and of all below it, files count that are called *.jsonl, *.ndjson or *.json; as by `om watch`, what
+    begins with a dot is left out unless it is named itself, and links are followed.
+
+    Where the one who observes can't be asked (no key), what is due is reflected on all the same, and the other way
+    round; the run ends with 77 or 78 then.
+
     With `--session` that session is observed and reflected on in any case, and nothing is taken in, unless `--place`
     names something. What is archived is moved to `archive` in the folder of notes, after what lasts of it was added to
-    `MEMORY.md` there. Two at once do no harm: the second ends at once, with 75.
+    `MEMORY.md` there. Two at once do no harm: the second ends at once, with 75. On a new machine, where there is no
+    store and nothing to take in, nothing is made, and the run ends with 0.
     """
     say(run, "observer", provider=observer, model=model, base_url=base_url)
     run.say({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
@@ -72,8 +77,7 @@ def consolidate(
     if dry_run:
         _foresee(run, agenda)
         return
-    workshop = run.workshop()
-    done = _done(run, agenda, workshop)
+    done = _done(run, agenda)
     _tell(run, done.failures, is_tolerant=tolerant)
     _report(run, done, unchanged)
     _end(run, done, is_all=bool(place) and not unchanged, is_tolerant=tolerant)
@@ -110,15 +114,21 @@ def _agenda(
         if place:
             raise NoInput(missing, hint="`--place` names a folder or a file that is there")
         run.talk.warn(missing)
+    for unseen in places.unseen:
+        run.talk.warn(unseen)
     return found, places.unchanged
 
 
-def _done(run: Run, agenda: Agenda, workshop: Workshop) -> Consolidated:
+def _done(run: Run, agenda: Agenda) -> Consolidated:
+    from omcli.memory.record import replace
     from omcli.operations.consolidate import consolidate
 
-    studio = cache(lambda: run.wiring.studio(run.wiring.observing(workshop)))
+    if run.wiring.has_store or agenda.brings_something:
+        workshop = run.workshop()
+    else:
+        workshop, agenda = run.existing_workshop(), replace(agenda, backups=0)
     try:
-        return consolidate(agenda, workshop, studio)
+        return consolidate(agenda, workshop, observing=run.wiring.observing, reflecting=run.wiring.studio)
     except LaneTaken:
         run.talk.note("another `om consolidate` is at it; nothing was done")
         raise Ended(TryAgain.exit_code) from None

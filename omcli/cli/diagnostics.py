@@ -175,7 +175,6 @@ def _run(arguments: list[str]) -> int:
 
 def _prepare() -> None:
     """Makes signals and streams behave as those of other commands do."""
-    sys.excepthook = _internal_error  # first: Ctrl-C may come at once
     gc.set_threshold(_GARBAGE)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
     signal.signal(signal.SIGTERM, _terminate)
@@ -194,9 +193,14 @@ def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(_TERMINATED)
 
 
-def _internal_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    if isinstance(error, KeyboardInterrupt):
-        os._exit(_INTERRUPTED)
+def heed_interrupts() -> None:
+    """From here on Ctrl-C ends a run through its `finally`s: it has something to give back."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def internal_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> NoReturn:
+    """Ends the run on what nobody has foreseen."""
     sys.__excepthook__(kind, error, traceback)
     Talk().error(OmError("this is a bug in om", hint="please report it with the lines above; nothing kept is lost"))
     os._exit(_INTERNAL)

@@ -68,11 +68,11 @@ def forget(
     if run.is_disabled("nothing is forgotten"):
         return
     wanted = Wanted(ids=tuple(ids or ()), match=match, session=session, project=resolved(project), with_derived=derived)
-    store = run.wiring.reading if dry_run or hard else run.wiring.store
+    store = run.wiring.reading if dry_run or hard else run.wiring.existing
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
         deleting.confirm(run, _in_words(found), is_sure=yes)
-        found = forget(run.wiring.store, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
+        found = forget(run.wiring.existing, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
     _print(run, found, dry_run=dry_run)
     if found.is_empty:
         raise Ended(_NOTHING)

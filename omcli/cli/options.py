@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
 from omcli.cli.commands import COMMANDS
 from omcli.cli.completion import counter_names, format_names, notation_names, preset_names, session_ids
-from omcli.cli.diagnostics import Talk
+from omcli.cli.diagnostics import Talk, heed_interrupts
 from omcli.cli.output import Colour, Output
 from omcli.memory.dates import pinned, seconds
 from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
@@ -193,6 +193,12 @@ class Run:
             self.counter, self._show_progress, warn=self.talk.warn, busy=self.talk.progress
         )
 
+    def existing_workshop(self) -> Workshop:
+        """The same, for who only works on what is in the store: where there is none, none is made."""
+        from omcli.memory.record import replace
+
+        return replace(self.workshop(), open_store=lambda: self.wiring.existing)
+
     def _show_progress(self, name: str, tally: Tally) -> None:
         self.talk.progress(f"{name}: {tally.counts.messages} messages")
 
@@ -266,6 +272,7 @@ class Command:
         """Runs it with what a command line says. Raises OmError; Ended where it has failed and said so."""
         own = dict(given)
         run = Run(**{each.name: own.pop(each.name) for each in self._shared})  # type: ignore[arg-type]
+        heed_interrupts()
         with closing(run):
             self._function(run, **own)
 

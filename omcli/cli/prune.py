@@ -114,7 +114,7 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
     from omcli.operations.prune import prune
 
     def pruned(*, dry_run: bool) -> Pruned:
-        store = run.wiring.reading if dry_run else run.wiring.store
+        store = run.wiring.reading if dry_run else run.wiring.existing
         return prune(store, rules, counter=run.counter, clock=run.wiring.clock, dry_run=dry_run, for_good=for_good)
 
     if rules.session is not None and not _is_known(run, rules.session):
@@ -180,6 +180,7 @@ def pruned_as_dict(found: Pruned) -> dict[str, object]:
 
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     """Deletes all that was pruned and forgotten."""
+    from omcli.memory.changes import Erased
     from omcli.operations.prune import erase, waiting
 
     found = waiting(run.wiring.reading)
@@ -195,7 +196,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.talk.note("nothing was pruned or forgotten that is not deleted yet")
     else:
         deleting.confirm(run, what, is_sure=is_sure)
-    erased = erase(run.wiring.store, clock=run.wiring.clock)
+    erased = erase(run.wiring.store, clock=run.wiring.clock) if run.wiring.has_store else Erased()
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:
         run.output.document({**counts, **deleting.as_dict(run, erased), "dry_run": False})

@@ -66,7 +66,7 @@ def reflect(
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
         else:
-            studio = run.wiring.studio(run.workshop())
+            studio = run.wiring.studio(run.existing_workshop())
             reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
             _show(run, reflection, dry_run=dry_run)
 
@@ -78,7 +78,7 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
     from omcli.operations.reflected import Reflection
 
     place = Place(project=run.project, session=session, current=run.current_session)
-    found, note = chosen(run.wiring.store, place)
+    found, note = chosen(run.wiring.existing, place)
     if found is None:
         nothing = f"there is no session `{session}`" if session else "nothing to reflect on"
         return Reflection(scope=Scope(session=session), ending=None, note=nothing)
@@ -92,7 +92,7 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     from omcli.operations.reflect_globally import reflect_globally
 
     said = run.settings.reflect
-    workshop = run.workshop()
+    workshop = run.existing_workshop()
     found = reflect_globally(
         run.wiring.studio_of_rules(workshop) if dry_run else run.wiring.studio(workshop),
         min_age=said.min_age if min_age is None else days(min_age),

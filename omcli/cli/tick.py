@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
+from omcli.cli.background import able, at_work, in_background, leave
 from omcli.cli.background import as_dict as background_as_dict
-from omcli.cli.background import at_work, in_background, leave
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.diagnostics import as_dict as error_as_dict
 from omcli.cli.model_options import (
@@ -25,8 +25,8 @@ from omcli.memory.rows import full_row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from omcli.operations.drain import Slot
-    from omcli.operations.tick import Ticked
+    from omcli.operations.studio import Studio
+    from omcli.operations.tick import Due, Ticked
 
 EXAMPLES = """\b
 om tick
@@ -58,8 +58,12 @@ def tick(
     on when its rows have grown enough (`reflect.tokens`). A model may observe ahead of that (`observe.precompute`):
     what it said is written down when the session is due, without asking it again.
 
-    Ends with 0 when something was done, or left to a worker; with 1 when nothing was due, and with 75 when somebody
-    else is at all that was.
+    Where the one who observes can't be asked (no key), what is due is reflected on all the same, and the other way
+    round; the run ends with 77 or 78 then.
+
+    Ends with 0 when something was done, or left to a worker (73, 74 or 75 where it can't be); with 1 when nothing was
+    due, and with 75 when somebody else is at all that was. One that hangs holds others up for ten minutes after its
+    last sign of life, at most.
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")
@@ -73,8 +77,8 @@ def tick(
         words = as_words(observer=observer, model=model, base_url=base_url, verify=verify)
         _leave(run, sessions, words)
     elif worker:
-        with at_work(run) as (slot, note):
-            _work(run, sessions, slot=slot, note=note)
+        with at_work(run) as note:
+            _work(run, sessions, is_worker=True, note=note)
     else:
         _work(run, sessions, is_tolerant=tolerant)
 
@@ -82,7 +86,7 @@ def tick(
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
-    studio = run.wiring.studio_to_check(run.workshop())
+    studio = run.wiring.studio_to_check(run.existing_workshop())
     when = run.wiring.due()
     due = list(tick.due(studio, when, sessions=sessions))
     if run.json:
@@ -96,7 +100,7 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
 
 
 def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> None:
-    workshop, unable = run.workshop(), None
+    workshop, unable = run.existing_workshop(), None
     try:
         run.wiring.observing(workshop)
     except OF_MODELS as error:
@@ -105,6 +109,8 @@ def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> No
     left = leave(run, workshop, sessions, words, unable=unable)
     if run.json:
         run.output.document({"background": background_as_dict(left)})
+    if left.error is not None:
+        raise Ended(left.error.exit_code)
     if not (left.sessions or left.at_once or unable):
         _say_nothing_is_due(run, sessions)
         raise Ended(_NOT_DUE)
@@ -115,34 +121,29 @@ def _work(
     sessions: Sequence[str] | None,
     *,
     is_tolerant: bool = False,
-    slot: Slot | None = None,
+    is_worker: bool = False,
     note: Callable[[OmError], None] = lambda _: None,
 ) -> None:
-    """Does what is due; with a `slot` as a worker does, which nobody reads the rows of. Raises Ended."""
+    """Does what is due; as a worker, nobody reads the rows of it. Raises Ended."""
     done: list[Ticked] = []
-    try:
-        for ticked in _ticks(run, sessions, slot):
-            if ticked.error is not None:
-                note(ticked.error)
-                is_warning = isinstance(ticked.error, ELSEWHERE) or (
-                    is_tolerant and isinstance(ticked.error, OF_MODELS)
-                )
-                tell = run.talk.warn_of if is_warning else run.talk.error
-                tell(ticked.error, about=ticked.session)
-            if slot is None and not run.json:
-                _print(run, ticked)
-            if not run.json:
-                report(run, ticked)
-            done.append(ticked)
-    except OF_MODELS as error:
+    can = able(run.wiring, run.existing_workshop())
+    for error in can.errors:
         note(error)
-        if not is_tolerant:
-            run.talk.error(error)
-            raise Ended(error.exit_code) from None
-        run.talk.warn_of(error)
-        code = 0
-    else:
-        code = _code(done, is_tolerant=is_tolerant)
+        tell = run.talk.warn_of if is_tolerant else run.talk.error
+        tell(error)
+    for ticked in _ticks(can.studio, can.when, sessions, is_worker=is_worker):
+        if ticked.error is not None:
+            note(ticked.error)
+            is_warning = isinstance(ticked.error, ELSEWHERE) or (is_tolerant and isinstance(ticked.error, OF_MODELS))
+            tell = run.talk.warn_of if is_warning else run.talk.error
+            tell(ticked.error, about=ticked.session)
+        if not (is_worker or run.json):
+            _print(run, ticked)
+        if not run.json:
+            report(run, ticked)
+        done.append(ticked)
+    can.note(sessions)
+    code = _code(done, can.errors, is_tolerant=is_tolerant)
     if run.json:
         run.output.document(_document(done))
     elif code == _NOT_DUE:
@@ -151,35 +152,29 @@ def _work(
         raise Ended(code)
 
 
-def _ticks(run: Run, sessions: Sequence[str] | None, slot: Slot | None) -> Iterator[Ticked]:
-    """Does what is due, session by session. Raises what keeps a model from being asked: that is noted where due."""
-    from omcli.operations import drain, tick, unable
+def _ticks(studio: Studio, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
+    """Does what is due, session by session; a worker until nothing is."""
+    from omcli.operations import drain, tick
 
-    workshop = run.workshop()
-    when, rules = run.wiring.due(), run.wiring.studio_to_check(workshop)
-    try:
-        studio = run.wiring.studio(run.wiring.observing(workshop))
-    except OF_MODELS as error:
-        unable.note_unable(rules, when, error, sessions)
-        raise
-    if slot is not None:
-        named = sessions or [found.session for found in tick.due(rules, when)]
-        yield from drain.drain(studio, when, named, slot)
+    if is_worker:
+        named = sessions or [found.session for found in tick.due(studio, when)]
+        yield from drain.drain(studio, when, named)
     else:
         yield from tick.tick(studio, when, sessions=sessions)
 
 
-def _code(done: Sequence[Ticked], *, is_tolerant: bool) -> int:
-    """What a run ends with that did this."""
+def _code(done: Sequence[Ticked], unable: Sequence[OmError], *, is_tolerant: bool) -> int:
+    """What a run ends with that did this, and could not have the rest done."""
     failures = [ticked.error for ticked in done if ticked.error is not None]
     if is_tolerant:
         failures = [error for error in failures if not isinstance(error, OF_MODELS)]
-    for error in failures:
-        if not isinstance(error, ELSEWHERE):
-            return error.exit_code
+    decisive = [error for error in failures if not isinstance(error, ELSEWHERE)]
+    decisive += unable if not is_tolerant else ()
+    if decisive:
+        return decisive[0].exit_code
     if failures and not any(ticked.error is None or ticked.rows or ticked.blocks for ticked in done):
         return failures[0].exit_code
-    return 0 if done else _NOT_DUE
+    return 0 if done or unable else _NOT_DUE
 
 
 def _print(run: Run, ticked: Ticked) -> None:

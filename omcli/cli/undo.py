@@ -37,7 +37,7 @@ def undo(
 
     if run.is_disabled("nothing is undone"):
         return
-    undone = undo(run.wiring.store, number, clock=run.wiring.clock)
+    undone = undo(run.wiring.existing, number, clock=run.wiring.clock)
     if run.json:
         run.output.document({"undone": as_dict(undone.undone), "operation": undone.by.number})
         return

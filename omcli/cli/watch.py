@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
+from omcli.cli.background import able
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, verified
 from omcli.cli.options import Run, named_format, with_shared
@@ -114,26 +115,21 @@ def _watching(
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
-    is_able = True
-    try:
-        with _opened(run, format_name, is_able=True)():
-            pass
-    except OF_MODELS as error:
+    can = able(run.wiring, run.existing_workshop())
+    for error in can.errors:
         if not is_tolerant:
             run.talk.error(error)
-            raise Ended(error.exit_code) from None
-        run.talk.warn_of(error)
-        is_able = False  # messages are kept, and wait
+            raise Ended(error.exit_code)
+        run.talk.warn_of(error)  # what it would do waits
     return Watch(
         Folders(paths, glob or ()),
-        _opened(run, format_name, is_able=is_able),
-        when=run.wiring.due(),
+        _opened(run, format_name),
         clock=run.wiring.clock,
         at_most_every=at_most_every,
     )
 
 
-def _opened(run: Run, format_name: str | None, *, is_able: bool) -> Callable[[], AbstractContextManager[Opened]]:
+def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextManager[Opened]]:
     """Opens what a round works with: a store anew, which may have been moved or put back from a copy meanwhile."""
     from functools import partial
 
@@ -150,11 +146,8 @@ def _opened(run: Run, format_name: str | None, *, is_able: bool) -> Callable[[],
 
             plain = run.workshop(wiring)
             workshop = replace(plain, wait=0.0)  # a session that somebody else is at is looked at again
-            if not is_able:
-                yield Opened(workshop=workshop, studio=None, transcript=transcript)
-                return
-            workshop = wiring.observing(workshop)
-            yield Opened(workshop=workshop, studio=wiring.studio(workshop), transcript=transcript)
+            can = able(wiring, workshop)
+            yield Opened(workshop=workshop, studio=can.studio, when=can.when, transcript=transcript)
 
     return opened
 

@@ -88,11 +88,11 @@ class Recorded:
 class Erased:
     """What was deleted for good."""
 
-    rows: int
-    messages: int
-    bytes_before: int
+    rows: int = 0
+    messages: int = 0
+    bytes_before: int = 0
     """Of the store's files."""
-    bytes_after: int
+    bytes_after: int = 0
 
 
 @record

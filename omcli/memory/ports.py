@@ -28,6 +28,8 @@ class Lane(StrEnum):
     PRUNE = "prune"
     CONSOLIDATE = "consolidate"
     """All that is looked after at once; of no session in particular, that with the empty id."""
+    WORK = "work"
+    """The place of a session's one worker, who observes and reflects: others leave it to that one."""
 
 
 class Outcome(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache, partial
 
 from omcli.memory.backups import BackedUp
 from omcli.memory.daily_notes import Notebook
@@ -14,22 +15,20 @@ from omcli.memory.retention import Rules
 from omcli.operations import reflect
 from omcli.operations.clock import Clock
 from omcli.operations.daily_notes import Archiving, NoteReport, keep_notes
-from omcli.operations.lanes import held
+from omcli.operations.lanes import held, living, seldom
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.prune import Pruned, prune
 from omcli.operations.reflect_globally import GlobalReflection, reflect_globally
 from omcli.operations.reflected import Reflection
 from omcli.operations.studio import Studio
-from omcli.operations.tally import Tally
 from omcli.operations.workshop import Workshop
 
 PLACES = "places"
 """The part that takes transcripts in."""
+_SESSIONS = "sessions"
 IDLE_SECONDS = 600
 """How long nothing has to have been said in a session before it is taken to be over."""
-_SIGN_OF_LIFE = 60
-"""Seconds after which the lease is extended again."""
 _OF_ONE_FILE = (BadInput, NoInput, TryAgain)
 """What keeps no other file from being kept; after anything else the store would refuse that as well."""
 _DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
@@ -60,6 +59,14 @@ class Agenda:
     """What is kept; with a session, of that."""
     backups: int = 0
     """How many are kept; 0: none is made."""
+
+    @property
+    def brings_something(self) -> bool:
+        """Whether there is anything to be taken in: a store that there is not yet is only made for that."""
+        try:
+            return bool(self.sources) or (self.notebook is not None and bool(self.notebook.notes()))
+        except NoInput:
+            return False  # which is told when it is their turn
 
 
 @record
@@ -124,24 +131,29 @@ def _rank(code: int) -> int:
     return _DECISIVE.index(code) if code in _DECISIVE else -1
 
 
-def consolidate(agenda: Agenda, workshop: Workshop, studio: Callable[[], Studio]) -> Consolidated:
+def consolidate(
+    agenda: Agenda,
+    workshop: Workshop,
+    *,
+    observing: Callable[[Workshop], Workshop],
+    reflecting: Callable[[Workshop], Studio],
+) -> Consolidated:
     """Does all of it, in order, under one lease.
 
-    `studio` gives who observes and reflects, and raises where that cannot be had: what needs nobody is done then all
-    the same. Raises LaneTaken, at once, where somebody else is at it.
+    The two give who observes and who reflects, and raise where that cannot be had: what the other one does, and what
+    needs nobody, is done then all the same. Raises LaneTaken, at once, where somebody else is at it.
     """
     done = Consolidated()
     with held(agenda.session or "", Lane.CONSOLIDATE, replace(workshop, wait=0.0)) as claim:
-        extend = _seldom(claim, workshop.clock)
-        workshop = _living(workshop, extend)
-        studio = _living_studio(studio, extend)
+        extend = seldom(claim, workshop)
+        workshop = living(workshop, extend)
+        desk, studio = cache(partial(observing, workshop)), cache(partial(reflecting, workshop))
         with done.part(PLACES):
             _take_in(agenda, workshop, done, extend)
-        with done.part("sessions"):
-            _observe(agenda, studio, done, extend)
+        _look_after(agenda, workshop, _Hands(done, desk, studio), done, extend)
         if agenda.notebook is not None:
             with done.part("notes", agenda.notebook.path):
-                _keep_notes(agenda, agenda.notebook, studio, done, extend)
+                _keep_notes(agenda, agenda.notebook, replace(studio(), workshop=desk()), done, extend)
         if agenda.session is None:
             with done.part("global"):
                 extend()
@@ -157,41 +169,6 @@ def consolidate(agenda: Agenda, workshop: Workshop, studio: Callable[[], Studio]
     return done
 
 
-def _seldom(claim: Callable[[], None], clock: Clock) -> Callable[[], None]:
-    """Extends a lease where the last time is a while ago."""
-    last = clock.monotonic()
-
-    def extend() -> None:
-        nonlocal last
-        if clock.monotonic() - last >= _SIGN_OF_LIFE:
-            claim()
-            last = clock.monotonic()
-
-    return extend
-
-
-def _living(workshop: Workshop, extend: Callable[[], None]) -> Workshop:
-    """The same, which extends the lease whenever it tells how far it has come, or what it waits for."""
-
-    def busy(said: str) -> None:
-        extend()
-        workshop.busy(said)
-
-    def progress(name: str, tally: Tally) -> None:
-        extend()
-        workshop.progress(name, tally)
-
-    return replace(workshop, busy=busy, progress=progress)
-
-
-def _living_studio(studio: Callable[[], Studio], extend: Callable[[], None]) -> Callable[[], Studio]:
-    def living() -> Studio:
-        found = studio()
-        return replace(found, workshop=_living(found.workshop, extend))
-
-    return living
-
-
 def _take_in(agenda: Agenda, workshop: Workshop, done: Consolidated, extend: Callable[[], None]) -> None:
     """Keeps what is new; it is observed with all else that waits."""
     keeping = replace(workshop, observer=None)
@@ -205,25 +182,39 @@ def _take_in(agenda: Agenda, workshop: Workshop, done: Consolidated, extend: Cal
                     return
 
 
-def _observe(agenda: Agenda, studio: Callable[[], Studio], done: Consolidated, extend: Callable[[], None]) -> None:
+class _Hands:
+    """Who looks after sessions: one observes, one reflects, and either may not be had, which is noted."""
+
+    def __init__(self, done: Consolidated, desk: Callable[[], Workshop], studio: Callable[[], Studio]) -> None:
+        self.desk: Workshop | None = None
+        self.studio: Studio | None = None
+        with done.part(_SESSIONS):
+            self.desk = desk()
+        with done.part(_SESSIONS):
+            self.studio = studio()
+
+
+def _look_after(
+    agenda: Agenda, workshop: Workshop, hands: _Hands, done: Consolidated, extend: Callable[[], None]
+) -> None:
     """Observes what waits of sessions that are over, and reflects where that is due."""
-    work = studio()
-    for summary in work.workshop.store.sessions():
-        session = summary.session.id
-        if agenda.session not in (None, session):
-            continue
-        if agenda.session is None and is_going_on(summary, work.workshop.clock):
-            done.going_on += [session] if summary.pending else []
-            continue
-        extend()
-        found = _looked_after(summary, work, in_any_case=agenda.session is not None, extend=extend)
-        if found is None:
-            continue
-        done.sessions.append(found)
-        if found.error is not None:
-            done.failures.append(Failure(part="sessions", about=session, error=found.error))
-            if not isinstance(found.error, OF_ONE_SESSION):
-                return
+    with done.part(_SESSIONS):
+        for summary in workshop.store.sessions():
+            session = summary.session.id
+            if agenda.session not in (None, session):
+                continue
+            if agenda.session is None and is_going_on(summary, workshop.clock):
+                done.going_on += [session] if summary.pending else []
+                continue
+            extend()
+            found = _looked_after(summary, hands, in_any_case=agenda.session is not None, extend=extend)
+            if found is None:
+                continue
+            done.sessions.append(found)
+            if found.error is not None:
+                done.failures.append(Failure(part=_SESSIONS, about=session, error=found.error))
+                if not isinstance(found.error, OF_ONE_SESSION):
+                    return
 
 
 def is_going_on(summary: SessionSummary, clock: Clock) -> bool:
@@ -232,15 +223,16 @@ def is_going_on(summary: SessionSummary, clock: Clock) -> bool:
 
 
 def _looked_after(
-    summary: SessionSummary, studio: Studio, *, in_any_case: bool, extend: Callable[[], None]
+    summary: SessionSummary, hands: _Hands, *, in_any_case: bool, extend: Callable[[], None]
 ) -> LookedAfter | None:
     """What was done with a session; None where there was nothing to do."""
-    session, observations = summary.session.id, 0
+    session, observations, reflection = summary.session.id, 0, None
     try:
-        for step in observe_session(session, studio.workshop) if summary.pending else ():
+        for step in observe_session(session, hands.desk) if hands.desk and summary.pending else ():
             observations += len(step.rows)
             extend()
-        reflection = reflect.reflect_where_due(session, studio, in_any_case=in_any_case)
+        if hands.studio is not None:
+            reflection = reflect.reflect_where_due(session, hands.studio, in_any_case=in_any_case)
     except OmError as error:
         return LookedAfter(session=session, observations=observations, error=error)
     if reflection is not None and reflection.ending is None:
@@ -251,9 +243,9 @@ def _looked_after(
 
 
 def _keep_notes(
-    agenda: Agenda, notebook: Notebook, studio: Callable[[], Studio], done: Consolidated, extend: Callable[[], None]
+    agenda: Agenda, notebook: Notebook, studio: Studio, done: Consolidated, extend: Callable[[], None]
 ) -> None:
-    for report in keep_notes(notebook, studio(), agenda.archiving, extend=extend):
+    for report in keep_notes(notebook, studio, agenda.archiving, extend=extend):
         done.notes.append(report)
         if report.error is not None:
             done.failures.append(Failure(part="notes", about=report.note.path, error=report.error))

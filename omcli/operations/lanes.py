@@ -7,16 +7,20 @@ from contextlib import contextmanager, suppress
 
 from omcli.memory.errors import InputOutput, LaneTaken, TryAgain
 from omcli.memory.ports import Lane
+from omcli.memory.record import replace
+from omcli.operations.tally import Tally
 from omcli.operations.workshop import Workshop
 
 LEASE_SECONDS = 600
-"""How long a lane stays ours without a sign of life."""
+"""How long a lane stays ours without a sign of life: for so long whoever hangs holds others up, and no longer."""
+_SIGN_OF_LIFE = 60
+"""Seconds after which a lease that is held for long is extended again."""
 _POLL_SECONDS = 0.1
 
 
 @contextmanager
 def held(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], None]]:
-    """Holds a lane of a session; the function it gives extends the lease.
+    """Holds a lane of a session; the function it gives extends the lease, and raises LaneTaken where it was too late.
 
     Raises LaneTaken where somebody else still holds it after `workshop.wait` seconds.
     """
@@ -30,9 +34,10 @@ def held(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], 
     while True:
         try:
             claim()
-        except LaneTaken:
+        except LaneTaken as error:
             if clock.monotonic() >= until:
                 raise
+            workshop.busy(f"waiting: {error.message}")
             clock.sleep(_POLL_SECONDS)
         else:
             break
@@ -41,3 +46,40 @@ def held(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], 
     finally:
         with suppress(TryAgain, InputOutput):  # what was done is done; and the lease ends with this process
             store.release(session, lane, owner=owner)
+
+
+def is_free(session: str, lane: Lane, workshop: Workshop) -> bool:
+    """Whether nobody holds a lane; for a moment, whoever asks does."""
+    try:
+        with held(session, lane, replace(workshop, wait=0.0)):
+            return True
+    except LaneTaken:
+        return False
+
+
+def seldom(claim: Callable[[], None], workshop: Workshop) -> Callable[[], None]:
+    """Extends a lease where the last time is a while ago."""
+    clock = workshop.clock
+    last = clock.monotonic()
+
+    def extend() -> None:
+        nonlocal last
+        if clock.monotonic() - last >= _SIGN_OF_LIFE:
+            claim()
+            last = clock.monotonic()
+
+    return extend
+
+
+def living(workshop: Workshop, extend: Callable[[], None]) -> Workshop:
+    """The same, which extends a lease whenever it tells how far it has come, or what it waits for."""
+
+    def busy(said: str) -> None:
+        extend()
+        workshop.busy(said)
+
+    def progress(name: str, tally: Tally) -> None:
+        extend()
+        workshop.progress(name, tally)
+
+    return replace(workshop, busy=busy, progress=progress)

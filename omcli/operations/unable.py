@@ -1,17 +1,68 @@
-"""Noting that nobody could be asked to do what is due: a missing key, a setting that makes no sense."""
+"""Where nobody can be asked to do what is due: what can be done all the same is, and the rest is noted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
-from omcli.memory.errors import InputOutput, OmError, TryAgain
+from omcli.memory.errors import OF_MODELS, InputOutput, OmError, TryAgain
 from omcli.memory.folding import Ending, Folding, Scope
 from omcli.memory.ports import Outcome
+from omcli.memory.record import record, replace
 from omcli.operations import reflect
-from omcli.operations.studio import Studio
-from omcli.operations.tick import Due, due
+from omcli.operations.studio import Policy, Studio
+from omcli.operations.tick import Due, Trigger, due
 from omcli.operations.workshop import Workshop
+
+
+@record
+class Able:
+    """What can be done, and what cannot."""
+
+    studio: Studio
+    when: Due
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def errors(self) -> tuple[OmError, ...]:
+        """What keeps models from being asked, each thing once."""
+        return tuple({each.error.message: each.error for each in self.missing}.values())
+
+    def note(self, sessions: Sequence[str] | None) -> None:
+        """Writes down what could not be done, where it is due."""
+        for each in self.missing:
+            note_unable(each.studio, each.when, each.error, sessions)
+
+
+class Missing(NamedTuple):
+    """Who cannot be asked, and why; by the studio and the rules nothing but their work is due."""
+
+    studio: Studio
+    when: Due
+    error: OmError
+
+
+def able(
+    rules: Studio, when: Due, observing: Callable[[Workshop], Workshop], reflecting: Callable[[Workshop], Studio]
+) -> Able:
+    """Where the one who observes or the one who reflects can't be asked, the other's work is done all the same.
+
+    `rules` tell what is due; the others give who works, and raise where that cannot be had.
+    """
+    nothing_observed, nothing_folded = replace(when, trigger=Trigger.MANUAL), Policy(tokens=None)
+    workshop, missing, able_when = rules.workshop, list[Missing](), when
+    try:
+        workshop = observing(workshop)
+    except OF_MODELS as error:
+        missing.append(Missing(replace(rules, policy=nothing_folded), when, error))
+        able_when = nothing_observed
+    try:
+        studio = reflecting(workshop)
+    except OF_MODELS as error:
+        missing.append(Missing(rules, nothing_observed, error))
+        studio = replace(rules, workshop=workshop, policy=nothing_folded)
+    return Able(studio=studio, when=able_when, missing=tuple(missing))
 
 
 def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:

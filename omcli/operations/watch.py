@@ -61,8 +61,8 @@ class Opened:
 
     workshop: Workshop
     """Its observer is not asked: what comes in waits until it is due."""
-    studio: Studio | None
-    """None: nothing is observed or reflected on."""
+    studio: Studio
+    when: Due
     transcript: Callable[[str], Input]
 
 
@@ -99,14 +99,12 @@ class Watch:
         places: Places,
         opened: Callable[[], AbstractContextManager[Opened]],
         *,
-        when: Due,
         clock: Clock,
         at_most_every: float,
     ) -> None:
         """`at_most_every` is in seconds: no file is taken in more often."""
         self._places = places
         self._opened = opened
-        self._when = when
         self._clock = clock
         self._pace = Pace(at_most_every)
         self._waiting: dict[str, float] = {}
@@ -174,12 +172,10 @@ class Watch:
     def _tick(self, opened: Opened, session: str) -> Iterator[Ticked]:
         """Does what is due of a session. Raises what keeps every session from being worked on."""
         self._waiting.pop(session, None)
-        if opened.studio is None:
-            return
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
             return
-        for ticked in tick.tick(opened.studio, self._when, sessions=[session]):
+        for ticked in tick.tick(opened.studio, opened.when, sessions=[session]):
             error = ticked.error
             if error is None:
                 self._said.pop(session, None)

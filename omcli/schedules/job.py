@@ -9,13 +9,15 @@ from omcli.memory.errors import BadUsage
 from omcli.memory.record import record
 
 STARTED = (
-    'u=$(umask); umask 077; mkdir -p "$1" && exec >/dev/null 2>>"$1/$0.log"; umask "$u"; '
+    'u=$(umask); umask 077; l=$1/$0.log; mkdir -p "$1" && touch "$l" && test -f "$l" &&'
+    ' { test $(wc -c <"$l") -lt 1000000 || mv "$l" "$l.1"; } && exec >/dev/null 2>>"$l"; umask "$u"; '
     'if [ -r "$2" ]; then set -a; . "$2"; set +a; fi; shift 2; exec "$@"'
 )
 """How /bin/sh starts a job where the scheduler neither keeps what a program says nor reads keys from a file.
 
 Its `$0` is the job, `$1` the folder of the log, `$2` the file with the keys: they are in no argument and no schedule.
-The log is for its owner only, and holds what is said, no rows: those are in the store.
+The log is for its owner only, and holds what is said, no rows: those are in the store. A large one gives way to a new
+one, and the last of those is kept. Where there can be none, what is said is left to the scheduler.
 """
 _HOUR = 60
 _DAY = 24 * _HOUR

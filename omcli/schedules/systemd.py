@@ -10,6 +10,8 @@ from omcli.schedules.programs import first_complaint
 from omcli.schedules.schedule import Done, Part, Step
 
 _HOUR = 60
+_UNSAFE = frozenset("'\"\\")
+"""What systemd takes in no program's own path, however it is quoted."""
 
 
 class Systemd:
@@ -62,6 +64,8 @@ def quoted(word: str, *, is_program: bool = False) -> str:
 
 def _service(job: Job) -> str:
     program, *arguments = job.command
+    if not _UNSAFE.isdisjoint(program):
+        program, arguments = "/bin/sh", ["-c", 'exec "$0" "$@"', *job.command]
     words = [quoted(program, is_program=True), *map(quoted, arguments)]
     return f"""\
 # {job.mark}, written by `om schedule`

@@ -135,6 +135,11 @@ class Wiring:
         """The store for reading only: nothing is written, and where there is none it is empty."""
         return self._open(read_only=True)
 
+    @cached_property
+    def existing(self) -> SqliteStore:
+        """The store, for who only works on what is in it: where there is none, an empty one that is gone at the end."""
+        return self.store if self.has_store else self._temporary()
+
     @contextmanager
     def apart(self) -> Iterator[Wiring]:
         """The same with a store that is gone at the end, however that comes.
@@ -145,7 +150,8 @@ class Wiring:
             yield wiring
 
     @property
-    def _has_store(self) -> bool:
+    def has_store(self) -> bool:
+        """Whether there is a store."""
         if self._usual is not None:
             return False
         try:
@@ -178,9 +184,16 @@ class Wiring:
         from omcli.sqlite.store import SqliteStore
 
         if self._usual is not None:
-            store = SqliteStore.temporary()
-        else:
-            store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
+            return self._temporary()
+        store = SqliteStore.open(self.settings.db, wait=self.settings.wait, read_only=read_only)
+        # Who writes is closed last: SQLite's log goes with the last of all, and who only reads leaves it lying.
+        self._opened.insert(len(self._opened) if read_only else 0, store)
+        return store
+
+    def _temporary(self) -> SqliteStore:
+        from omcli.sqlite.store import SqliteStore
+
+        store = SqliteStore.temporary()
         self._opened.append(store)
         return store
 
@@ -204,7 +217,7 @@ class Wiring:
         return transcript(name, bookmarks, format_name=format_name, session=session)
 
     def _bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
-        return self.store.bookmarks(origin) if self._has_store else ()
+        return self.store.bookmarks(origin) if self.has_store else ()
 
     def workshop(
         self,

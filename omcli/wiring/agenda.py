@@ -31,7 +31,7 @@ def agenda(
     notes = None if said.notes is None else Path(os.path.realpath(said.notes))
     places = Places()
     if takes_in:
-        store = wiring.reading if read_only else wiring.store
+        store = wiring.reading if read_only else wiring.existing
         asked = said.places if named is None else named
         places = looked_through(asked, store.taken_in(), os.environ, others=named is None, without=notes)
     found = Agenda(

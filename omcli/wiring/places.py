@@ -7,11 +7,15 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from omcli.formats.places import kept_by_agents, within
+from omcli.formats.places import TRANSCRIPTS, kept_by_agents
 from omcli.formats.table import NAMES
 from omcli.memory.bookmark import Origin, TakenIn
 from omcli.memory.record import record
+from omcli.wiring.folders import Folders
 from omcli.wiring.readings import asked, stamp, terms
+
+_IN_FOLDERS = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json")
+"""How files of folders are called that count; what is named itself may be called anything."""
 
 
 @record
@@ -31,6 +35,8 @@ class Places:
     unchanged: int = 0
     missing: tuple[str, ...] = ()
     """Places that cannot be looked at."""
+    unseen: tuple[str, ...] = ()
+    """Folders in them that cannot."""
 
 
 def looked_through(
@@ -46,8 +52,8 @@ def looked_through(
     `without` is a folder whose files are left alone. A file is read again as it was read the first time.
     """
     known = {taken.origin.path: taken for taken in taken_in}
-    missing: list[str] = []
-    found = {os.path.realpath(file): str(file) for file in _files(places, environment, missing)}
+    missing, unseen = list[str](), list[str]()
+    found = {os.path.realpath(file): str(file) for file in _files(places, environment, missing, unseen)}
     for path in known if others else ():
         found.setdefault(path, path)
     found = {path: name for path, name in found.items() if not _is_nothing_to_read(path)}
@@ -64,7 +70,7 @@ def looked_through(
             unchanged += 1
         else:
             changed.append(Known(name=name, format_name=format_name, session=session))
-    return Places(changed=tuple(changed), unchanged=unchanged, missing=tuple(missing))
+    return Places(changed=tuple(changed), unchanged=unchanged, missing=tuple(missing), unseen=tuple(unseen))
 
 
 def _is_nothing_to_read(path: str) -> bool:
@@ -87,12 +93,23 @@ def _as_it_is(origin: Origin, format_name: str | None, session: str | None, by_t
         return None
 
 
-def _files(places: Sequence[Path] | None, environment: Mapping[str, str], missing: list[str]) -> Iterator[Path]:
+def _files(
+    places: Sequence[Path] | None, environment: Mapping[str, str], missing: list[str], unseen: list[str]
+) -> Iterator[str | Path]:
     if places is None:
         yield from kept_by_agents(environment)
         return
     for place in places:
         try:
-            yield from within(place)
+            is_folder = stat.S_ISDIR(place.stat().st_mode)
         except OSError as error:
             missing.append(f"{place}: {error.strerror}")
+            continue
+        if not is_folder:
+            yield place
+            continue
+        looked = Folders([str(place)], _IN_FOLDERS).look()
+        (missing if str(place) in looked.faults else unseen).extend(
+            f"{folder}: {error.message}" for folder, error in looked.faults.items()
+        )
+        yield from sorted(looked.files)  # a session comes before its subagents, as their names do

@@ -295,6 +295,24 @@ def test_a_key_that_is_missing_is_a_warning_and_told_by_the_status(om: Om) -> No
     assert (error["session"], error["lane"]) == ("other", "observe")
 
 
+def test_who_lacks_a_key_keeps_a_worker_from_nothing_else(om: Om) -> None:
+    """F75, F97: what waits is observed though nobody reflects on it, and reflected on though nobody observes more."""
+    env = {"OM_REFLECT_TOKENS": "20"}
+    left(om, always(om, "echo"), env={**env, "OM_REFLECTOR_PROVIDER": "anthropic"})
+    wait_for_workers(om, 1)
+    assert (codes(om), pending(om)) == ([77], 0)
+    assert "anthropic needs a key" in om("status").stdout
+    transcript = om.write("t.jsonl", tide_story(session="s").user("We decided to keep it.").text())
+    env = {**EAGER, **env, "OM_REFLECTOR_PROVIDER": "rules"}
+    run = om("observe", "--background", transcript, "--observer", "anthropic", env=env)
+    assert "1 session left to a worker" in run.stderr
+    wait_for_workers(om, 2)
+    assert (codes(om), pending(om)) == ([77, 77], 1)
+    assert "item" in {row["kind"] for row in rows(om)}
+    (error,) = om("status", "--json").document["errors"]
+    assert error["lane"] == "observe"
+
+
 def test_a_worker_that_was_killed_is_told_by_the_status(om: Om) -> None:
     """F97, F24: and one that is at it."""
     model = always(om, {"text": "echo", **UNTIL})
@@ -314,6 +332,17 @@ def test_a_folder_that_cannot_be_written_is_a_warning(om: Om) -> None:
     said = left(om, always(om, "echo"))
     assert "om: warning: " in said
     assert "`om tick` does what is due" in said
+    assert pending(om) == 8
+
+
+def test_what_cannot_be_left_to_a_worker_is_not_said_to_be_nothing(om: Om) -> None:
+    """Exit 73 where no log can be made, and what is due stays due."""
+    keep(om, tide_story(session="s"))
+    om.write("home/.local", "in the way")
+    run = om("tick", "--background", "--observer", "rules", env=EAGER, code=73)
+    assert "om: warning: the log of workers cannot be written" in run.stderr
+    assert "nothing is due" not in run.stderr
+    om("tick", "--check", "--observer", "rules", env=EAGER)
     assert pending(om) == 8
 
 

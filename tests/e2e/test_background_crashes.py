@@ -19,8 +19,8 @@ from omcli.memory.ports import Lane
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import EAGER, at_work, begun, codes, wait_for_workers, wait_until
-from tests.e2e.contents import assert_covered_once, contents, number_of
-from tests.e2e.scripts import UNTIL, always, pending, rows
+from tests.e2e.contents import assert_covered_once, contents, is_writable, number_of
+from tests.e2e.scripts import UNTIL, always, pending, rows, script
 from tests.e2e.transcripts import Talk, tide_story
 
 NOW, LATER = "2026-02-10T12:00:00Z", "2100-01-01T00:00:00.000Z"
@@ -56,7 +56,7 @@ def assert_free(om: Om, *sessions: str) -> None:
     """No lane is held by anybody."""
     with SqliteStore.open(om.db, wait=0) as store:
         for session in sessions:
-            for lane in (Lane.OBSERVE, Lane.REFLECT):
+            for lane in (Lane.WORK, Lane.OBSERVE, Lane.REFLECT):
                 store.claim(session, lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
 
 
@@ -159,10 +159,11 @@ class TestAtWork:
     def test_who_comes_second_leaves(self, om: Om, worker: int) -> None:
         """F21, T75: quietly and without a model call; its messages are kept. Another session is not kept waiting."""
         quick = always(om, "echo", name="quick.json")
-        told = om("observe", "--background", om.write("t.jsonl", buoys(8).text()), "--model", quick.model, env=EAGER)
+        transcript = om.write("t.jsonl", buoys(8).text())
+        told = om("observe", "--background", "--now", NOW, transcript, "--model", quick.model, env=EAGER)
         assert "1 session left to the workers that are at it" in told.stderr
         assert begun(om) == [f"{os.uname().nodename}:{worker}:{begun(om)[0].split(':')[2]}"]
-        om("tick", "--worker", "--session", "buoys", "--model", quick.model, env=EAGER, code=75)
+        om("tick", "--worker", "--now", NOW, "--session", "buoys", "--model", quick.model, env=EAGER, code=75)
         assert quick.asked == []
         assert ended(starting(om, om.write("o.jsonl", tide_story(session="other").text()), quick.model)) == 0
         wait_until(lambda: codes(om) == [0] and at_work(om) == [worker])
@@ -184,6 +185,75 @@ class TestAtWork:
             wait_for_workers(om, before + 1)
             assert pending(om) == 0
         assert_covered_once(om.db)
+
+
+class TestHung:
+    """A worker that stands still, with all that it holds, and goes on when everybody has done without it."""
+
+    OVER, SOON = "2026-02-10T12:10:01Z", "2026-02-10T12:09:59Z"
+    """Ten minutes after a worker's last sign of life, and just before."""
+
+    def test_one_that_wakes_up_too_late_writes_nothing(self, om: Om) -> None:
+        """T75, F24, F28: it has thought for ten minutes; another one was started, and has done all of it."""
+        slow = script(om, {"text": "echo", **UNTIL}, "echo", name="slow.json")
+        transcript = om.write("t.jsonl", buoys(6).text())
+        assert ended(starting(om, transcript, slow.model)) == 0
+        wait_until(lambda: slow.asked)
+        (hung,) = at_work(om)
+        os.kill(hung, signal.SIGSTOP)
+        try:
+            quick = always(om, "echo", name="quick.json")
+            command = ("observe", "--background", transcript, "--model", quick.model)
+            told = om(*command, "--now", self.SOON, env=EAGER).stderr
+            assert "left to the workers that are at it" in told
+            om(*command, "--now", self.OVER, env=EAGER)
+            wait_until(lambda: codes(om))
+            assert (codes(om), pending(om)) == ([0], 0)
+            before = contents(om.db)
+            slow.answers()
+        finally:
+            os.kill(hung, signal.SIGCONT)
+        wait_for_workers(om, 2)
+        after = contents(om.db)
+        assert len(after.pop("calls")) > len(before.pop("calls")), "what it has cost"
+        assert after == before
+        assert_covered_once(om.db)
+        texts = [row["text"] for row in rows(om)]
+        assert len(texts) == len(set(texts)) == 6
+        assert_free(om, "buoys")
+
+    def test_one_that_stands_still_anywhere_holds_nobody_up_for_longer_than_its_lease(self, om: Om) -> None:
+        """F24: wherever that is: starting, observing, between two looks, ending; a run by hand and a worker go on."""
+        chance = random.Random("hung")
+        stopped, model = list[int](), always(om, {"text": "echo", "sleep": 0.15})
+        try:
+            for number in range(8):
+                hour = f"2026-02-10T{12 + number:02}"
+                transcript = om.write("t.jsonl", buoys(2 * number + 2).text())
+                began = len(begun(om))
+                om("observe", "--background", "--now", f"{hour}:00:00Z", transcript, "--model", model.model, env=EAGER)
+                wait_until(lambda: len(begun(om)) > began)  # noqa: B023
+                time.sleep(0.5 * chance.random())
+                for worker in set(at_work(om)) - set(stopped):
+                    os.kill(worker, signal.SIGSTOP)
+                    if is_writable(om.db):
+                        stopped.append(worker)
+                    else:
+                        os.kill(worker, signal.SIGCONT)  # nobody can write while it does
+            assert len(stopped) >= 2
+            quick = always(om, "echo", name="quick.json")
+            last = ("--now", "2026-02-11T12:00:00Z", transcript, "--model", quick.model)
+            om("observe", "--background", *last, env=EAGER)
+            wait_until(lambda: pending(om) == 0)
+            before = [row["text"] for row in rows(om)]
+        finally:
+            for worker in stopped:
+                os.kill(worker, signal.SIGCONT)
+        wait_until(lambda: not at_work(om))
+        assert [row["text"] for row in rows(om)] == before
+        assert len(set(before)) == len(before) == 16
+        assert_covered_once(om.db)
+        assert_free(om, "buoys")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

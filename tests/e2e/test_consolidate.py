@@ -25,6 +25,7 @@ from tests.conftest import Om
 from tests.e2e.contents import Contents, assert_covered_once, contents, number_of
 from tests.e2e.scripts import UNTIL, always, pending, rows, script
 from tests.e2e.transcripts import Talk, long_talk, tide_story
+from tests.integration.sqlite.running import heed_permissions
 from tests.replying import answer
 
 STORIES = Path(__file__).parents[1] / "stories"
@@ -139,6 +140,59 @@ def test_of_a_folder_files_count_that_are_called_like_transcripts(om: Om) -> Non
         (place / name).write_text(Talk(session=name).user(f"We decided on {name}.").text(), encoding="utf-8")
     done = om("consolidate", "--json", "--place", place, "--place", place / "e", *NOW).document
     assert [Path(file["path"]).name for file in done["files"]] == ["a.jsonl", "b.ndjson", "c.json", "e"]
+
+
+@pytest.mark.parametrize("command", ["watch", "consolidate"])
+def test_what_is_hidden_counts_where_it_is_named_and_not_below(om: Om, command: str) -> None:
+    """One rule for what looks through folders: agents keep transcripts under hidden ones."""
+    place = om.home / ".agent"
+    for name in ("a.jsonl", "sessions/b.jsonl", ".trash/c.jsonl", "sessions/.d.jsonl", "sessions/.old/e.jsonl"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(Talk(session=Path(name).stem).user(f"We decided on {name}.").text(), "utf-8")
+    (place / "linked").symlink_to(om.home / "elsewhere")
+    (om.home / "elsewhere").mkdir()
+    (om.home / "elsewhere" / "f.jsonl").write_text(Talk(session="f").user("We decided on it.").text(), "utf-8")
+    hidden = place / "sessions" / ".d.jsonl"
+    arguments: list[str | Path] = ["--place", place, "--place", hidden]
+    if command == "watch":
+        arguments = ["--once", place, hidden]
+    om(command, *arguments)
+    assert {row["id"] for row in om("sessions", "--jsonl").lines} == {"a", "b", ".d", "f"}
+
+
+def test_a_folder_that_cannot_be_looked_into_is_told(om: Om) -> None:
+    """And costs nothing else of its place; a place that cannot be looked into itself is exit 66 where it is named."""
+    place = om.folder / "place"
+    (place / "closed").mkdir(parents=True)
+    (place / "a.jsonl").write_text(tide_story().text(), "utf-8")
+
+    def denied(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            om.command("consolidate", *NOW, *arguments), env=om.environment(), cwd=om.folder,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, preexec_fn=heed_permissions, check=False,
+        )  # fmt: skip
+
+    (place / "closed").chmod(0)
+    run = denied("--place", place)
+    assert (run.returncode, "closed: cannot be looked at: Permission denied" in run.stderr) == (0, True), run.stderr
+    assert "1 file, 8 messages" in run.stderr
+    run = denied("--place", place / "closed")
+    (place / "closed").chmod(0o700)
+    assert (run.returncode, "Permission denied" in run.stderr) == (66, True), run.stderr
+
+
+def test_nothing_is_made_where_there_is_nothing_to_take_in(om: Om) -> None:
+    """A cron job on a new machine: exit 0, a line, no store, no backup; a store is made as soon as one is needed."""
+    notes = om.folder / "notes"
+    notes.mkdir()
+    (om.folder / "empty").mkdir()
+    for more in ([], ["--no-places"], ["--place", "empty"], ["--notes", "notes"], ["--session", "s"]):
+        assert om("consolidate", *more).stderr.endswith("consolidated: nothing was to be done\n")
+    assert om("consolidate", "--notes", "nowhere", code=66).stderr.endswith("consolidated: 1 failure\n")
+    assert not om.db.parent.exists()
+    (notes / "2026-03-01.md").write_text("- We decided to keep the tide table in git.\n", "utf-8")
+    om("consolidate", "--notes", "notes", *NOW)
+    assert [path.name for path in om.db.parent.glob("*.db")] == [om.db.name]
 
 
 def test_a_file_is_told_from_a_changed_one_by_its_size_and_its_time(om: Om) -> None:
@@ -311,6 +365,19 @@ def test_a_model_that_cannot_be_had_is_said_once(om: Om) -> None:
     assert "3 files" in run.stderr
     assert "backup" in run.stderr
     assert pending(om) > 0
+
+
+def test_a_key_that_the_reflector_lacks_keeps_nothing_from_being_observed(om: Om) -> None:
+    """F75, F97: nor that of the observer what is due from being reflected on."""
+    agents_home(om)
+    run = om("consolidate", *NOW, env={"OM_REFLECTOR_PROVIDER": "anthropic"}, code=77)
+    assert run.stderr.count("om: error") == 1
+    assert pending(om) == 0
+    assert {row["kind"] for row in rows(om)} == {"observation"}
+    session = sessions(om)["codex"]["id"]
+    env = {"OM_REFLECTOR_PROVIDER": "rules"}
+    run = om("consolidate", "--session", session, "--observer", "anthropic", "--json", *NOW, env=env, code=77)
+    assert run.document["sessions"][0]["reflection"]["outcome"] == "done"
 
 
 def test_a_disk_that_refuses_says_more_than_a_model_that_is_down(om: Om) -> None:

@@ -147,6 +147,7 @@ def test_links_that_lead_nowhere_are_no_notes(om: Om) -> None:
 
 def test_a_folder_that_is_not_there_is_said_and_the_rest_is_done(om: Om) -> None:
     """F66: the store is backed up all the same."""
+    om("note", "The store is there.")
     run = om("consolidate", "--no-places", "--notes", om.folder / "gone", *NOW, code=66)
     assert "gone" in run.stderr
     assert "backup" in run.stderr

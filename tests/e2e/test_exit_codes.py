@@ -255,6 +255,29 @@ def test_a_lane_held_by_somebody_else_is_exit_75_with_the_messages_kept(om: Om) 
     assert om("status", "--json").document["pending"] == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("tick", 1), ("tick --check", 1), ("tick --background", 1), ("reflect", 0), ("reflect --global", 0),
+        ("prune --older-than 1d", 0), ("prune --hard --yes", 0), ("forget --match x", 1),
+        ("forget --match x --hard --yes", 1), ("undo", 65), ("history", 0), ("status", 0), ("consolidate", 0),
+    ],
+)  # fmt: skip
+def test_who_only_works_on_what_is_there_makes_no_store(om: Om, command: str, code: int) -> None:
+    """It is as if there was nothing in it; a command that takes something in makes one."""
+    for more in ([], ["--json"]):
+        om(*command.split(), *more, code=code)
+        assert not om.db.parent.exists()
+
+
+@pytest.mark.parametrize("command", ["consolidate --session x", "prune --hard --yes", "tick --session x"])
+def test_what_a_run_reads_and_writes_through_is_closed_behind_it(om: Om, command: str) -> None:
+    """Nothing is left beside the store by those that open it twice."""
+    om("note", "The store is there.")
+    om(*command.split(), code=None)
+    assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_ends_with_its_code_and_leaves_nothing_half_done(
     om: Om, number: signal.Signals, code: int

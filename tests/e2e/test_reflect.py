@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -640,3 +642,20 @@ def test_an_item_is_written_once_for_each_place_it_belongs_to(om: Om) -> None:
     items = [each for each in rows(om) if each["kind"] == "item"]
     assert [each["text"] for each in items] == [wish.text] * 2
     assert [each["id"] for each in om("items", "--project", "/src/harbours", "--jsonl").lines] == [known.id]
+
+
+def test_a_reflection_that_comes_too_late_writes_nothing(om: Om) -> None:
+    """F24, F28: it stood still until its lease was over, and another one has folded its rows in other words."""
+    noticed(om, *CRANES)
+    process, slow = _started(om, reply(told(FOLDED, *labels(2))))
+    process.send_signal(signal.SIGSTOP)
+    other = reflecting(om, reply(told("Crane and berth", *labels(2))), name="second.json")
+    reflect(om, other, env={"OM_WAIT": "0"}, code=75)
+    om("reflect", "--session", "s", "--model", other.model, "--now", f"{datetime.now(UTC) + timedelta(minutes=11)}")
+    before = om("log", "--all", "--jsonl").stdout
+    slow.answers()
+    process.send_signal(signal.SIGCONT)
+    _, stderr = process.communicate(timeout=120)
+    assert (process.returncode, b"while they were reflected on" in stderr) == (75, True), stderr
+    assert om("log", "--all", "--jsonl").stdout == before
+    assert texts(om) == ["Crane and berth"]

@@ -63,13 +63,18 @@ class Installed(Om):
 @pytest.fixture
 def om(tmp_path: Path) -> Om:
     """The `om` command of this checkout, installed where everybody can start it."""
-    script = tmp_path / "om"
+    return installed(tmp_path)
+
+
+def installed(folder: Path) -> Om:
+    """The `om` command of this checkout in a folder, with a home in it."""
+    script = folder / "om"
     script.write_text(
         f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom omcli.__main__ import main\nmain()\n",
         "utf-8",
     )
     script.chmod(0o755)
-    return Installed(tmp_path)
+    return Installed(folder)
 
 
 @pytest.fixture
@@ -257,6 +262,56 @@ def test_what_is_printed_does_its_work_in_next_to_no_environment(om: Om, kind: s
     assert rows(om) == []
     assert om("status", "--json", env=db).document["pending"] == 0
     assert pending(om) == 0
+
+
+def test_a_home_and_an_om_may_be_called_anything(tmp_path: Path) -> None:
+    """Spaces, and signs that mean something to cron, systemd or a shell; by their real programs where those are."""
+    folder = tmp_path / "a b%n $HOME 'q' %%u"
+    folder.mkdir()
+    om = installed(folder)
+    line = om("schedule", "--cron").stdout
+    env = {"HOME": str(om.home), "PATH": "/usr/bin:/bin"}
+    for _ in range(2):
+        done = subprocess.run(["/bin/sh", "-c", as_cron(line)], env=env, cwd="/", capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    said = (om.home / ".local" / "state" / "om" / "consolidate.log").read_text("utf-8")
+    assert said == "consolidated: nothing was to be done\n" * 2
+    parts = om("schedule", "--systemd", "--json").document["parts"]
+    if shutil.which("systemd-analyze"):
+        names = [str(om.write(Path(part["place"]).name, part["text"])) for part in parts]
+        (folder / "run").mkdir(mode=0o700)
+        verify = ["systemd-analyze", "--user", "verify", "--man=no", *names]
+        told = om.environment({"XDG_RUNTIME_DIR": str(folder / "run")})
+        done = subprocess.run(verify, capture_output=True, check=False, env=told)
+        assert (done.returncode, b"om-" in done.stderr) == (0, False), done.stderr
+    if shutil.which("crontab"):
+        command = ["crontab", "-n", str(om.write("table", line))]
+        tried = subprocess.run(command, capture_output=True, check=False, env=om.environment())
+        assert tried.returncode == 0 or b"option" in tried.stderr, tried
+
+
+@pytest.mark.parametrize("kind", ["--cron", "--launchd"])
+def test_the_log_of_a_job_stays_small_and_one_that_cannot_be_kept_keeps_no_job_from_running(om: Om, kind: str) -> None:
+    """A job that fails every quarter of an hour for years fills no disk; where no log can be written, cron mails it."""
+    text = om("schedule", kind).stdout
+    words = ["/bin/sh", "-c", as_cron(text)] if kind == "--cron" else plistlib.loads(text.encode())["ProgramArguments"]
+    env = {"HOME": str(om.home), "PATH": "/usr/bin:/bin"}
+    logs = om.home / ".local" / "state" / "om"
+    logs.mkdir(parents=True)
+    for size in (999_999, 1_000_000):
+        (logs / "consolidate.log").write_bytes(b"x" * size)
+        done = subprocess.run(words, env=env, cwd=om.home, capture_output=True, check=True)
+        assert (done.stdout, done.stderr) == (b"", b"")
+    assert (logs / "consolidate.log").read_text("utf-8") == "consolidated: nothing was to be done\n"
+    assert (logs / "consolidate.log.1").stat().st_size == 1_000_000
+    (logs / "consolidate.log").unlink()
+    (logs / "consolidate.log").mkdir()
+    for in_the_way in (False, True):
+        if in_the_way:
+            shutil.rmtree(logs)
+            logs.write_text("in the way", "utf-8")
+        done = subprocess.run(words, env=env, cwd=om.home, capture_output=True, check=True)
+        assert b"consolidated: nothing was to be done" in done.stderr
 
 
 # What is installed

@@ -206,6 +206,50 @@ def test_rules_do_it_where_no_model_is_named(om: Om) -> None:
     assert calls(om)["calls"] == 0
 
 
+# Somebody can't be asked
+
+KEYLESS = {"OM_OBSERVE_TOKENS": "1", "OM_REFLECT_TOKENS": "20"}
+
+
+def lanes_that_failed(om: Om) -> dict[str, str]:
+    """What `om status` tells of errors, by lane."""
+    return {error["lane"]: error["error"] for error in om("status", "--json").document["errors"]}
+
+
+@pytest.mark.parametrize("observer", ["rules", "scripted"])
+def test_a_key_that_the_reflector_lacks_keeps_nothing_from_being_observed(om: Om, observer: str) -> None:
+    """F75, S3.17: it is said once, noted where reflecting is due, and the run ends with 77."""
+    keep(om, tide_story(session="a"))
+    keep(om, tide_story(session="b"))
+    model = always(om, "echo")
+    env = {**KEYLESS, "OM_REFLECTOR_PROVIDER": "anthropic"}
+    named = ["--model", model.model] if observer == "scripted" else []
+    run = om("tick", *named, env=env, code=77)
+    assert run.stderr.count("needs a key") == 1
+    assert (pending(om), len(model.asked)) == (0, 2 if named else 0)
+    assert {row["kind"] for row in rows(om)} == {"observation"}
+    assert run.stdout.count("\n") == len(rows(om))
+    assert set(lanes_that_failed(om)) == {"reflect"}
+    run = om("tick", "--best-effort", *named, env=env)
+    assert "om: warning: anthropic needs a key" in run.stderr
+    om("tick", env=KEYLESS)
+    assert lanes_that_failed(om) == {}
+    assert om("tick", *named, env=env, code=77).stdout == "", "whether anything is due or not"
+
+
+def test_a_key_that_the_observer_lacks_keeps_nothing_from_being_reflected_on(om: Om) -> None:
+    """F75, S3.17: of what was observed before; what waits goes on waiting."""
+    om("observe", om.write("a.jsonl", tide_story(session="s").text()))
+    keep(om, tide_story(session="s").user("We decided to keep the tide table in git."))
+    run = om("tick", "--observer", "anthropic", "--json", env={**KEYLESS, "OM_REFLECTOR_PROVIDER": "rules"}, code=77)
+    assert [(each["observe"], each["reflection"]["outcome"]) for each in run.document["due"]] == [(False, "done")]
+    assert pending(om) == 1
+    assert set(lanes_that_failed(om)) == {"observe"}
+    both = {**KEYLESS, "OM_REFLECTOR_PROVIDER": "openai", "OM_REFLECT_TOKENS": "1"}
+    run = om("tick", "--observer", "anthropic", env=both, code=77)
+    assert [line.split()[2] for line in run.stderr.splitlines() if "needs a key" in line] == ["anthropic", "openai"]
+
+
 # Empty replies
 
 

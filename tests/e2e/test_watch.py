@@ -429,6 +429,11 @@ def test_a_model_that_cannot_be_had_is_said_before_any_work(om: Om) -> None:
     run = om("watch", "--once", folder, "--observer", "anthropic", "--best-effort", env=DUE)
     assert "om: warning: " in run.stderr
     assert (pending(om), rows(om)) == (8, [])
+    file.write_text(tide_story().user("We decided to keep it.").text(), "utf-8")
+    lacking = {**DUE, "OM_REFLECTOR_PROVIDER": "anthropic"}
+    om("watch", "--once", folder, "--observer", "rules", env=lacking, code=77)
+    om("watch", "--once", folder, "--observer", "rules", "--best-effort", env=lacking)
+    assert pending(om) == 0, "that nobody reflects keeps nothing from being observed"
 
 
 def test_a_model_that_fails_is_not_asked_with_every_look(om: Om) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -40,13 +39,40 @@ class Silent:
         return Observed(drafts=(), waits_after=batch.after)
 
 
+class Quay(MemoryStore):
+    """A store in which something may happen whenever a worker takes its place, or gives it back."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self._meanwhile = meanwhile
+        self.holds_up: set[str] = set()
+        """Who has a place."""
+
+    def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
+        if lane is not Lane.WORK:
+            super().claim(session, lane, owner=owner, now=now, expires_at=expires_at)
+            return
+        self._meanwhile()
+        super().claim(session, lane, owner=owner, now=now, expires_at=expires_at)
+        self.holds_up.add(owner)
+        self._meanwhile()
+
+    def release(self, session: str, lane: Lane, *, owner: str) -> None:
+        if lane is not Lane.WORK:
+            super().release(session, lane, owner=owner)
+            return
+        self._meanwhile()  # the last look at what waits has been had
+        super().release(session, lane, owner=owner)
+        self.holds_up.discard(owner)
+        self._meanwhile()
+
+
 class Harbour:
     """One session, workers on it, and what arrives between their steps."""
 
     def __init__(self, arrivals: Sequence[bool], *, when: Due = WHEN) -> None:
-        self.store = MemoryStore()
+        self.store = Quay(self.something_may_arrive)
         self.when = when
-        self.taken: set[str] = set()
         self.asked: list[int] = []
         self.left: list[Ticked] = []
         self._arrivals = iter(arrivals)
@@ -64,21 +90,8 @@ class Harbour:
         observer = EchoObserver(meanwhile=lambda _: self.something_may_arrive())
         work = replace(workshop(self.store, observer), owner=owner, new_id=self._ids)
         studio = Studio(workshop=work, reflector=RuleReflector(work.counter), policy=Policy())
-        self.left += drain(studio, self.when, ["s"], self.slot)
+        self.left += drain(studio, self.when, ["s"])
         self.asked += [len(batch.messages) for batch in observer.batches]
-
-    @contextmanager
-    def slot(self, name: str) -> Iterator[bool]:
-        self.something_may_arrive()
-        if name in self.taken:
-            yield False
-        else:
-            self.taken.add(name)
-            self.something_may_arrive()
-            yield True
-            self.something_may_arrive()  # the last look at what waits has been had
-            self.taken.discard(name)
-        self.something_may_arrive()
 
     def something_may_arrive(self) -> None:
         if next(self._arrivals, False):
@@ -91,7 +104,7 @@ def test_what_arrives_at_any_moment_is_observed_by_whoever_is_at_it(arrivals: li
     harbour = Harbour(arrivals, when=Due(tokens=1, batches=batches))
     harbour.arrive()
     assert harbour.store.pending("s").messages == 0
-    assert harbour.taken == set()
+    assert harbour.store.holds_up == set()
     texts = [logged.observation.text for logged in harbour.store.log(LogQuery())]
     assert sorted(texts) == sorted(f"keep {number}" for number in range(len(texts)))
     assert len(texts) == sum(harbour.asked) == harbour.arrived
@@ -112,7 +125,7 @@ def drained(
     """What a worker that nobody disturbs comes to."""
     work = workshop(store, clock=clock)
     studio = Studio(workshop=replace(work, observer=observer), reflector=RuleReflector(work.counter), policy=Policy())
-    return list(drain(studio, Due(tokens=tokens), sessions, lambda _: nullcontext(True)))
+    return list(drain(studio, Due(tokens=tokens), sessions))
 
 
 def holding(*sessions: str) -> MemoryStore:

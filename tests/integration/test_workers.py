@@ -1,12 +1,8 @@
-"""What workers leave on the disk: their places, and their log."""
+"""What workers leave on the disk: their log."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,68 +10,12 @@ from platformdirs import user_state_path
 
 from omcli.memory.errors import CannotCreate
 from omcli.workers.log import Ran, last_run, line, log_file, opened
-from omcli.workers.slots import Slots
 
 STORE = Path("/data/memory.db")
-HOLD = """
-import subprocess, sys
-from pathlib import Path
-from omcli.workers.slots import Slots
-with Slots(Path(sys.argv[1]), Path(sys.argv[2])).taken("s") as is_ours:
-    child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
-    print(int(is_ours), child.pid, flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def holding(folder: Path, store: Path) -> Iterator[tuple[subprocess.Popen[str], bool]]:
-    """Another process at the place of session `s`, and whether it got that; a program that it has started stays."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder), str(store)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    is_held, child = map(int, process.stdout.readline().split())
-    try:
-        yield process, bool(is_held)
-    finally:
-        os.kill(child, 9)
-        process.kill()
-        process.communicate()
-
-
-def test_a_place_is_one_process_s_and_free_when_that_is_gone(tmp_path: Path) -> None:
-    """F23, F24: killed as well, and although what it has started is still there; of that session of that store."""
-    with closing(Slots(tmp_path / "state", STORE)) as slots, holding(tmp_path / "state", STORE) as (process, is_first):
-        assert is_first
-        assert not slots.is_free("s")
-        assert slots.is_free("another session")
-        with closing(Slots(tmp_path / "state", STORE.with_name("other.db"))) as others:
-            assert others.is_free("s")
-        process.kill()
-        process.wait()
-        with slots.taken("s") as is_ours:
-            assert is_ours
-            with holding(tmp_path / "state", STORE) as (_, is_second):
-                assert not is_second
-        with holding(tmp_path / "state", STORE) as (_, is_third):
-            assert is_third
-    assert (tmp_path / "state" / "workers.lock").stat().st_size == 0
-
-
-def test_a_store_has_one_name(tmp_path: Path) -> None:
-    """However it is spelt, and through links."""
-    store = tmp_path / "memory.db"
-    link = tmp_path / "link.db"
-    link.symlink_to(store)
-    with closing(Slots(tmp_path, link)) as slots, holding(tmp_path, store):
-        assert not slots.is_free("s")
 
 
 def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CannotCreate, match=r"workers\.lock"):
-        Slots(tmp_path / "file", STORE)
     with pytest.raises(CannotCreate, match=r"background\.log"):
         opened(tmp_path / "file" / "background.log")
 
