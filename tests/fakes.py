@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from omcli.memory import block_text
@@ -28,6 +30,7 @@ from omcli.memory.changes import (
 )
 from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
+from omcli.memory.horizon import Cutting, Horizon
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.model import Prompt, Reply, Stop
 from omcli.memory.observation import Kind, Observation, Source, handle
@@ -712,13 +715,25 @@ class MemoryStore:
             self._log.append(Logged(position=self._positions, observation=stored))
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
-        found = [self._linked(logged) for logged in self._log if _asked_for(logged, query)]
+        log = self._log if query.as_of is None else [*self._then(query, query.as_of)]
+        found = [self._linked(logged) for logged in log if _asked_for(logged, query)]
         if query.bare:
             bare = (
                 replace(logged.observation, sources=(), message_ids=(), metadata={}, supports=()) for logged in found
             )
             found = [replace(logged, observation=row) for logged, row in zip(found, bare, strict=True)]
         return iter(found if query.last is None else found[max(len(found) - query.last, 0) :])
+
+    def _then(self, query: LogQuery, as_of: int) -> Iterator[Logged]:
+        """The log up to a place in it, with rows in sight that others have taken the place of since."""
+        places = {logged.observation.id: logged.position for logged in self._log if not logged.observation.dropped_at}
+        by_operations = {row for done in self._done for row in done.hidden}
+        for logged in self._log[: bisect_right(self._log, as_of, key=lambda logged: logged.position)]:
+            row = logged.observation
+            is_kept = query.session is None or row.id not in by_operations
+            is_gone = row.dropped_at is None and is_kept and places.get(row.superseded_by or "", 0) > as_of
+            if query.hidden or row.is_visible or is_gone:
+                yield replace(logged, observation=replace(row, superseded_by=None, reason=None, last_used_at=None))
 
     def _linked(self, logged: Logged) -> Logged:
         """The row with the messages it came from, and the rows it was made of, as far as they are there."""
@@ -754,10 +769,49 @@ class MemoryStore:
             raise UnknownId(f"{len(found)} messages are called `{key}`")
         return found[0]
 
-    def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
+    def horizon(
+        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
+    ) -> Horizon:
+        main = [kept for kept in self._messages if kept.session == session and kept.message.agent is None]
+        sums = [*accumulate(kept.tokens for kept in main)]
+        covered = [kept for kept in main if kept.seq <= self._cursors[session]]
+        told = cutting.told(
+            said=sum(kept.tokens for kept in main), covered=sum(kept.tokens for kept in covered), further=further
+        )
+        message = main[bisect_left(sums, told)].seq if told else 0 if told == 0 else self._cursors[session]
+        position = self._last_row(session, home=own, project=project, message=message)
+        before = [logged for logged in self._log if position is not None and logged.position <= position]
+        at = before[-1].observation.observed_at if before else None
+        return Horizon(message=message, position=position, at=at, is_last=told is None)
+
+    def _last_row(self, session: str, *, home: str | None, project: str | None, message: int) -> int | None:
+        observed = {at: batch.after for batch, positions in self._batches for at in positions}
+        made = {
+            row: done.recorded.undone_by is None
+            and done.recorded.scope.session in (None, session)
+            and (done.recorded.scope.session is not None or project in (None, done.recorded.scope.project))
+            for done in self._done
+            for row in done.made
+        }
+        ever = [*self._log, *(logged for done in self._done for logged in done.rows)]
+        own = {logged.position for logged in ever if logged.observation.session == session} & observed.keys()
+        last = min(own, default=1) - 1
+        for logged in self._log:
+            at, row = logged.position, logged.observation
+            if at in own:
+                is_before = observed[at] < message
+            elif row.id in made:
+                is_before = made[row.id]
+            else:
+                is_by_hand = row.session is None and row.project == home and row.kind is not Kind.OBSERVATION
+                is_before = at not in observed and row.is_visible and (row.session == session or is_by_hand)
+            last = max(last, at) if is_before else last
+        return last if own else None
+
+    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
         newest: list[KeptMessage] = []
         for kept in reversed(self._messages):
-            if kept.session != session or kept.message.agent is not None:
+            if kept.session != session or kept.message.agent is not None or kept.seq <= after:
                 continue
             if newest and kept.tokens + sum(other.tokens for other in newest) > max_tokens:
                 break

@@ -12,6 +12,7 @@ from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
 
 if TYPE_CHECKING:
+    from omcli.memory.horizon import Cutting
     from omcli.memory.notation import Notation
     from omcli.operations.context import Place
 
@@ -19,6 +20,7 @@ EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
 om context --tier session --to markdown
 om context --json | jq .tokens
+OM_CONTEXT_FREEZE=1 om context --tier cross --tier session
 om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 """
 
@@ -48,6 +50,9 @@ def context(
             help="The session's working memory instead: task, files, errors, decisions; at most 800 tokens.",
         ),
     ] = False,
+    refresh: Annotated[
+        bool, option("--refresh", help="The pack as of now, where the settings freeze it (`context.freeze`).")
+    ] = False,
 ) -> None:
     """Print what an agent should know, within a token budget.
 
@@ -60,6 +65,14 @@ def context(
     --working-memory prints what the session is at instead: its current task, the files it modified, errors and
     whether they are resolved, decisions, and then commands, delegated tasks and searches, with a line for each. It is
     made of all that was observed in the session, so that no compaction changes it.
+
+    With the setting context.freeze (the preset duet has it) a session's pack stays the same to the byte, and what a
+    host caches of a prompt that begins with it holds. Its rows are those of a horizon, and what came after that is told
+    by messages: those of the pack, to which messages are only added, or with --tier cross --tier session those that the
+    host has. The horizon moves when rows were folded, when that was undone, when something was noted by hand, and when
+    the messages behind it have come to more than context.evict tokens, or find no room in the budget; then context.tail
+    of them are left. --refresh prints the pack as of now. A pack for no session is always as of now, and so is
+    --working-memory.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
@@ -73,11 +86,22 @@ def context(
         _print_block(run, session, budget=said.session if total is None else total, to=to)
     else:
         most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
-        _print_pack(run, session, most={**most, "total": total}, to=to, notation=run.notation(notation))
+        cutting = None if refresh else run.wiring.cutting
+        _print_pack(
+            run, session, most={**most, "total": total}, to=to, notation=run.notation(notation), cutting=cutting
+        )
 
 
-def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None], to: To, notation: Notation) -> None:
-    """The pack, within a budget for each tier and for the whole."""
+def _print_pack(
+    run: Run,
+    session: str | None,
+    *,
+    most: Mapping[str, int | None],
+    to: To,
+    notation: Notation,
+    cutting: Cutting | None,
+) -> None:
+    """The pack, within a budget for each tier and for the whole; with a `cutting` the frozen one."""
     from omcli.operations.context import context as pack
 
     layout = run.layout(to)
@@ -90,6 +114,7 @@ def _print_pack(run: Run, session: str | None, *, most: Mapping[str, int | None]
         to=layout,
         notation=notation,
         choice=run.wiring.choice,
+        cutting=cutting,
     )
     if contexted.note:
         run.talk.note(contexted.note)

@@ -120,9 +120,10 @@ class ContextCompressor:
     def build_context(self, budget: int | None = None) -> Context:
         """What the agent should know now, in at most `budget` tokens; by the settings if left out.
 
-        It is of what is in the store at this moment: nothing is written, no lock is taken, no model is asked. The three
-        tiers are there also where a preset has `om context` print the working-memory block in their place. Raises
-        BadUsage for a budget that is no number from 0 up; InputOutput, BadConfiguration where the store can't be read.
+        It is of what is in the store at this moment: nothing is written, no lock is taken, no model is asked. Where the
+        settings freeze packs (`context.freeze`) it is the frozen one, as `om context` prints it. The three tiers are
+        there also where a preset has `om context` print the working-memory block in their place. Raises BadUsage for a
+        budget that is no number from 0 up; InputOutput, BadConfiguration where the store can't be read.
         """
         if budget is not None and (not isinstance(budget, int) or budget < 0):
             raise BadUsage(f"{budget!r} is no number of tokens from 0 up")
@@ -139,6 +140,7 @@ class ContextCompressor:
                 now=wiring.clock.now(),
                 notation=self._notation,
                 choice=wiring.choice,
+                cutting=wiring.cutting,
             )
             return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from omcli.memory import ranking, tail
 from omcli.memory.budget import Budgets, shares
@@ -20,6 +20,9 @@ from omcli.memory.tail import Turn, Unit
 from omcli.memory.tier import Tier
 from omcli.memory.worth import PINNED, most_telling
 
+if TYPE_CHECKING:
+    from omcli.memory.horizon import Horizon
+
 
 @record
 class ContextPack:
@@ -32,6 +35,8 @@ class ContextPack:
     """Rows of the session: reflections, then the others, each in the order they were given in."""
     turns: tuple[Turn, ...]
     """The last messages, oldest first."""
+    is_tail_whole: bool
+    """Of a frozen pack: whether all messages that were given are among them, none cut for want of room."""
     tokens: Mapping[Tier, int]
     """What each tier takes of `printed`."""
     left_out: int
@@ -41,6 +46,8 @@ class ContextPack:
     budgets: Budgets
     pending: int
     """Messages of the session that no observation covers yet."""
+    horizon: Horizon | None
+    """Of a frozen pack."""
     printed: str
     """The pack in the form that was asked for, line end included; empty where there is nothing to print."""
 
@@ -77,6 +84,7 @@ def pack(
     notation: Notation = WORDS,
     pending: int = 0,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
+    horizon: Horizon | None = None,
 ) -> ContextPack:
     """Chooses what fits and prints it: at most `budgets.total` tokens as a whole, and each tier at most its own.
 
@@ -85,6 +93,9 @@ def pack(
     thread, oldest first. Rows and messages are whole or not there at all, but for messages too long to be shown
     whole. A `layout` takes the place of that of `to`. `now`, an instant, decides nothing but which rows of other
     sessions have to give way.
+
+    With a `horizon` rows and messages are those before and behind it, and the pack is of its moment: messages that
+    come only add to it. What they leave of the budget is then not used for rows, which would have to give way to more.
     """
     head = Head(
         session=session.id if session else None,
@@ -93,7 +104,10 @@ def pack(
         pending=pending,
         notation=notation,
         order=choice.order,
+        horizon=horizon,
     )
+    if horizon is not None:
+        now = horizon.at or now
     scales = Scales(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations))
     shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
@@ -105,6 +119,7 @@ def pack(
         cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now, fading=choice.fading), scales=scales),
         session=_Rows(rows=own, order=_Remembered(order), scales=scales, is_descending=choice.is_descending),
         tail=_Tail(messages=messages, scales=scales),
+        is_frozen=horizon is not None,
     )
     draft.fill()
     printed, tokens = draft.print()
@@ -114,11 +129,13 @@ def pack(
         cross=tuple(shown.cross),
         observations=tuple(shown.session),
         turns=tuple(shown.tail),
+        is_tail_whole=horizon is not None and tail.holds_all(draft.tail.units, messages),
         tokens=tokens,
         left_out=len(shared) + len(own) - len(shown.cross) - len(shown.session),
         counter=counter.name,
         budgets=budgets,
         pending=pending,
+        horizon=horizon,
         printed=printed,
     )
 
@@ -235,6 +252,7 @@ class _Draft:
     cross: _Rows
     session: _Rows
     tail: _Tail
+    is_frozen: bool = False
 
     @property
     def shown(self) -> Shown:
@@ -260,8 +278,16 @@ class _Draft:
         given = shares(self.budgets.total - self.scales.frame(), maxima)
         spare = 0
         for tier, part in self.parts.items():
+            if tier is Tier.TAIL and self.is_frozen:
+                spare = self._fill_more(spare)
             part.fill(min(maxima[tier], given[tier] + spare) - self.scales.furniture(tier))
             spare += given[tier] - self.held(tier)
+        if not self.is_frozen:
+            self._fill_more(spare)
+
+    def _fill_more(self, spare: int) -> int:
+        """Fills the tiers of rows with what is left over, and gives what is left of that."""
+        maxima = self.budgets.maxima
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
             held = self.held(tier)
             # Lines were counted one by one; together they are less, and what that leaves is used as well.
@@ -269,6 +295,7 @@ class _Draft:
             if more > 0 and len(rows.chosen) < len(rows.rows):
                 rows.fill(sum(rows.costs) + more - (0 if held else self.scales.furniture(tier)))
                 spare -= self.held(tier) - held
+        return spare
 
     def print(self) -> tuple[str, dict[Tier, int]]:
         """The pack as printed, and what each tier takes of it.
@@ -288,11 +315,14 @@ class _Draft:
                 part.drop(_how_many(part.costs, excess))
 
     def _over(self, printed: str, tokens: Mapping[Tier, int]) -> dict[Tier, int]:
-        """The tiers that have to give way, and by how many tokens; the fullest where only the whole is too long."""
+        """The tiers that have to give way, and by how many tokens; where only the whole is too long the fullest, of a
+        frozen pack the tail."""
         over = {tier: tokens[tier] - most for tier, most in self.budgets.maxima.items() if tokens[tier] > most}
         excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
         if over or excess <= 0:
             return over
+        if self.is_frozen and self.tail.costs:
+            return {Tier.TAIL: excess}
         return {max(Tier, key=lambda tier: (bool(self.parts[tier].costs), tokens[tier])): excess}
 
 

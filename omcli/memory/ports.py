@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what reads no file waits for no hash
     from omcli.memory.bookmark import Bookmark, Origin, TakenIn
     from omcli.memory.changes import Change, Erased, Recorded, Traces
     from omcli.memory.folding import Attempt, Folding, Scope
+    from omcli.memory.horizon import Cutting, Horizon
     from omcli.memory.retention import Outlined
 
 
@@ -133,6 +134,10 @@ class LogQuery:
     """Rows added after this position (`Logged.position`), for following a log."""
     last: int | None = None
     """Only the last this many."""
+    as_of: int | None = None
+    """Only what was in sight when the log ended with this position, and has not been dropped since. Rows that others
+    took the place of meanwhile are there, as they were, but for those of `session` that an operation hid; of no row it
+    is told when it was last used."""
     bare: bool = False
     """Without what takes longest to read: `sources`, `message_ids` and `metadata` are empty."""
 
@@ -449,8 +454,19 @@ class Contents(Protocol):
     def message(self, key: str) -> KeptMessage:
         """The message with this printed id. Raises UnknownId for none and for several."""
 
-    def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
-        """The newest messages of a session's main thread, oldest first, at most `max_tokens` but at least one."""
+    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
+        """The newest messages of a session's main thread behind a `seq`, oldest first, at most `max_tokens` but at
+        least one."""
+
+    def horizon(
+        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
+    ) -> Horizon:
+        """The horizon of the frozen pack of a session in the project `own`, with `further` cuts than there have to be.
+        The pack holds rows of `project`, of all projects for None.
+
+        It moves when the tail is cut (`Cutting`), when an operation makes rows of the session, or of none, when such
+        an operation is undone, and when rows come that no message tells: written by hand, or taken in from elsewhere.
+        """
 
     def session(self, session: str) -> Session | None:
         """A session by its id; None where nothing was ever appended to it, also if rows belong to it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.record import record
+from omcli.memory.record import record, replace
 from omcli.memory.text import printable
 
 TOOL_CHARS = 1500
@@ -42,6 +42,8 @@ class Unit:
     """Where they stand among the messages that were offered, ascending."""
     turns: tuple[Turn, ...]
     cost: int
+    is_cut: bool = False
+    """Whether it is an excerpt of what is too long for all the room."""
 
 
 def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[Unit, ...]:
@@ -101,6 +103,12 @@ def _parting(messages: Sequence[Message]) -> list[bool]:
             steps[call + 1] += 1
             steps[results[-1] + 1] -= 1
     return [open_calls > 0 for open_calls in accumulate(steps)]
+
+
+def holds_all(units: Sequence[Unit], messages: Sequence[KeptMessage]) -> bool:
+    """Whether all messages are shown, as far as any of them could be: none was left out or cut for want of room."""
+    places = sum(len(unit.places) for unit in units)
+    return places == sum(map(len, _together(messages))) and not any(unit.is_cut for unit in units)
 
 
 def turns(units: Sequence[Unit]) -> tuple[Turn, ...]:
@@ -181,7 +189,7 @@ def _cut(places: tuple[int, ...], kept: Sequence[KeptMessage], room: int, cost: 
         chars = (low + high) // 2
         unit = _unit(places, [_shown(one, chars) for one in kept], cost)
         if unit.cost <= room:
-            fits, low = unit, chars + 1
+            fits, low = replace(unit, is_cut=True), chars + 1
         else:
             high = chars - 1
     return fits

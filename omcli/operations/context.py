@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from omcli.memory.budget import UNLIMITED, Budgets
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+from omcli.memory.budget import UNLIMITED, Budgets, shares
 from omcli.memory.context_pack import Choice, ContextPack, pack
 from omcli.memory.layouts import To
 from omcli.memory.message import KeptMessage
@@ -12,6 +16,10 @@ from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.ranking import SHARED_TYPES
 from omcli.memory.record import record, replace
 from omcli.memory.session import Session
+from omcli.memory.tier import Tier
+
+if TYPE_CHECKING:
+    from omcli.memory.horizon import Cutting, Horizon
 
 _CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
@@ -53,30 +61,62 @@ def context(
     to: To = To.TEXT,
     notation: Notation = WORDS,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
+    cutting: Cutting | None = None,
 ) -> Contexted:
     """Packs what an agent should know, within the budgets. Only reads.
 
     The session is the one asked for, else the current one, else the one seen last in this project, else the one seen
     last. Where there is none, the pack holds what other sessions of the project left behind.
+
+    With a `cutting` the pack of a session is frozen: the one of its horizon, which moves so far that all messages
+    behind it find room. That depends on the budgets as well, so it is told from a pack.
     """
     session, note = chosen(store, place)
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
     bare = to is not To.JSON  # nothing else prints where rows come from
-    packed = pack(
-        session=session,
-        cross=_cross(store, project, session, bare=bare) if budgets.cross > 0 else (),
-        observations=_rows(store, session, budgets, bare=bare) if session else (),
-        messages=_last_messages(store, session, budgets) if session else (),
-        budgets=budgets,
-        counter=counter,
-        now=now,
-        to=to,
-        notation=notation,
-        pending=store.pending(session.id).messages if session else 0,
-        choice=choice,
-    )
-    return Contexted(pack=packed, note=note)
+    pending = store.pending(session.id).messages if session else 0
+
+    def packed(horizon: Horizon | None) -> ContextPack:
+        as_of = horizon.position if horizon else None
+        return pack(
+            session=session,
+            cross=_cross(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else (),
+            observations=_rows(store, session, budgets, as_of=as_of, bare=bare) if session else (),
+            messages=_last_messages(store, session, budgets, horizon) if session else (),
+            budgets=budgets,
+            counter=counter,
+            now=now,
+            to=to,
+            notation=notation,
+            pending=pending,
+            choice=choice,
+            horizon=horizon,
+        )
+
+    if cutting is None or session is None:
+        return Contexted(pack=packed(None), note=note)
+    for horizon in _horizons(store, session, own=own, project=project, cutting=_as_printed(cutting, budgets)):
+        found = packed(horizon)
+        if found.is_tail_whole:
+            break
+    return Contexted(pack=found, note=note)
+
+
+def _as_printed(cutting: Cutting, budgets: Budgets) -> Cutting:
+    """How the tail is cut where it is printed: there it is sure of its share of a budget."""
+    if budgets.tail <= 0:
+        return cutting
+    return cutting.within(shares(budgets.total, budgets.maxima)[Tier.TAIL])
+
+
+def _horizons(store: Store, session: Session, *, own: str, project: str | None, cutting: Cutting) -> Iterator[Horizon]:
+    """Where the horizon of a session may be: from where it has to be at least to where it can be at most."""
+    for further in count():
+        horizon = store.horizon(session.id, own=own, project=project, cutting=cutting, further=further)
+        yield horizon
+        if horizon.is_last:
+            return
 
 
 def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
@@ -95,21 +135,31 @@ def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
     return None, None
 
 
-def _cross(store: Store, project: str | None, session: Session | None, *, bare: bool) -> tuple[Observation, ...]:
+def _cross(
+    store: Store, project: str | None, session: Session | None, *, as_of: int | None, bare: bool
+) -> tuple[Observation, ...]:
     """Rows that may concern other sessions of a project, or of any, in the order they were added."""
     own = session.id if session else None
-    newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, bare=bare)
+    newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, as_of=as_of, bare=bare)
     by_hand = replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
     observed = replace(newest, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES)
     logged = sorted((*store.log(by_hand), *store.log(observed)), key=lambda row: row.position)
     return tuple(row.observation for row in logged)
 
 
-def _last_messages(store: Store, session: Session, budgets: Budgets) -> tuple[KeptMessage, ...]:
-    return store.tail(session.id, max_tokens=_EXCERPTS * budgets.tail) if budgets.tail > 0 else ()
+def _last_messages(
+    store: Store, session: Session, budgets: Budgets, horizon: Horizon | None
+) -> tuple[KeptMessage, ...]:
+    if budgets.tail <= 0:
+        return ()
+    return store.tail(
+        session.id, max_tokens=_EXCERPTS * budgets.tail, after=horizon.message if horizon is not None else 0
+    )
 
 
-def _rows(store: Store, session: Session, budgets: Budgets, *, bare: bool) -> tuple[Observation, ...]:
+def _rows(
+    store: Store, session: Session, budgets: Budgets, *, as_of: int | None, bare: bool
+) -> tuple[Observation, ...]:
     last = None if budgets.session >= UNLIMITED else _CANDIDATES
-    query = LogQuery(session=session.id, last=last, bare=bare)
+    query = LogQuery(session=session.id, last=last, as_of=as_of, bare=bare)
     return tuple(logged.observation for logged in store.log(query))

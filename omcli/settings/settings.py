@@ -114,7 +114,9 @@ class ContextSettings:
     tail: Tokens | None = 8_000
     """Tokens of the last messages."""
     evict: Tokens | None = None
-    """With `freeze`: at how many tokens of messages the tail is cut back to `tail`; None for always."""
+    """With `freeze`: at how many tokens of messages the tail is cut back to `tail`, or half of that where `tail` is no
+    less. None: at none, where the host has the messages; a tail that is printed is cut back to half when it is full.
+    What is not observed yet is not cut off."""
     order: tuple[Part, ...] = ("cross", "session", "tail")
     """In which order the tiers are printed."""
     reflections: int | None = None
@@ -130,7 +132,8 @@ class ContextSettings:
     block: bool = False
     """The working-memory block stands for all of it, where nothing else is asked for."""
     freeze: bool = False
-    """The printed pack is kept until rows are folded or the tail is cut."""
+    """A session's pack stays as it is until rows are folded, folding is undone, something is noted by hand or the tail
+    is cut; until then messages are added at its end, where they are printed."""
 
 
 @record

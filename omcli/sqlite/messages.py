@@ -239,10 +239,11 @@ def _earlier_calls(
     return by_seq(connection, (seq for (seq,) in found))
 
 
-def tail(connection: sqlite3.Connection, *, session: int, max_tokens: int) -> tuple[KeptMessage, ...]:
-    """The end of the session's main thread, oldest first: at most `max_tokens`, at least one message."""
+def tail(connection: sqlite3.Connection, *, session: int, max_tokens: int, after: int) -> tuple[KeptMessage, ...]:
+    """The end of the session's main thread behind a `seq`, oldest first: at most `max_tokens`, at least one message."""
     newest = connection.execute(
-        "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL ORDER BY seq DESC", (session,)
+        "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL AND seq > ? ORDER BY seq DESC",
+        (session, after),
     )
     first, room = None, max_tokens
     for seq, tokens in newest:

@@ -22,6 +22,17 @@ _HANDLE_DIGITS = 8
 _MAY_CHANGE = " AND (status = 'open' OR type IN ('decision', 'fact', 'instruction', 'preference'))"
 """`Observation.may_change`, in the words of the index `observations_standing`: only then does SQLite use it."""
 
+_LOOKED_BACK = 20_000
+_REPLACED_SINCE = f"""(NOT o.visible AND o.position > ? - {_LOOKED_BACK} AND o.dropped_at IS NULL AND EXISTS
+    (SELECT 1 FROM observations AS s WHERE substr(s.id, 13) = substr(o.superseded_by, 13) AND s.id = o.superseded_by
+        AND s.position > ? AND s.dropped_at IS NULL))"""
+"""Whether a row was in sight at a place in the log (said twice), and has gone behind a later one since.
+
+No index tells, so only so many rows before that place are looked at, and older ones that are replaced are gone. Where
+what took a row's place was forgotten or dropped, so is what the row says."""
+_OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
+"""The same by observing. A session's own rows that an operation hides are hidden at once."""
+
 _OF_ID = "substr(id, 13) = ? AND id = ?"
 """Finds a row by its id. Both conditions: the index holds the end of the id first."""
 
@@ -178,23 +189,48 @@ def log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tuple
     """The first rows that a query asks for, at most `limit`; where it asks for the last, those."""
     if query.last is not None:
         return _last(connection, query, query.last)
-    conditions, values = _conditions(connection, query)
+    conditions, values = _conditions(connection, query, sight=_sight(query))
     clauses = f"WHERE {' AND '.join(conditions)} ORDER BY o.position LIMIT ?"
-    return _select(connection, clauses, (*values, limit), bare=query.bare)
+    return _as_of(query, _select(connection, clauses, (*values, limit), bare=query.bare))
 
 
 def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[Logged, ...]:
     """The last rows that a query asks for."""
     parts: list[str] = []
     values: list[object] = []
-    for part in _parts(query):
-        conditions, asked = _conditions(connection, part)
+    # Indexes of rows in sight do not have those that were: of the same query these are looked for apart.
+    replaced = () if query.as_of is None or query.hidden else ((query, _gone(query)),)
+    for part, sight in (*((part, "o.visible") for part in _parts(query)), *replaced):
+        conditions, asked = _conditions(connection, part, sight=sight)
         parts.append(f"SELECT o.position FROM observations AS o WHERE {' AND '.join(conditions)}")
         values += asked
     # All in the same order: SQLite merges what the indexes give, and reads no further than the last.
     positions = f"{' UNION ALL '.join(parts)} ORDER BY 1 DESC LIMIT ?"
     clauses = f"WHERE o.position IN ({positions}) ORDER BY o.position"
-    return _select(connection, clauses, (*values, last), bare=query.bare)
+    return _as_of(query, _select(connection, clauses, (*values, last), bare=query.bare))
+
+
+def _sight(query: LogQuery) -> str:
+    """The condition for rows that are in sight, or were as of when a query asks for."""
+    return "o.visible" if query.as_of is None else f"(o.visible OR {_gone(query)})"
+
+
+def _gone(query: LogQuery) -> str:
+    """The condition for rows that were in sight as of when a query asks for."""
+    return _REPLACED_SINCE if query.session is None else _OBSERVED_SINCE
+
+
+def _as_of(query: LogQuery, found: tuple[Logged, ...]) -> tuple[Logged, ...]:
+    """Rows as they were then, where a query asks for that."""
+    if query.as_of is None:
+        return found
+    return tuple(
+        record.replace(
+            logged,
+            observation=record.replace(logged.observation, superseded_by=None, reason=None, last_used_at=None),
+        )
+        for logged in found
+    )
 
 
 def _parts(query: LogQuery) -> Iterator[LogQuery]:
@@ -250,8 +286,10 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
     return _select(connection, "WHERE substr(o.id, 13) BETWEEN ? AND ? ORDER BY o.position", (lowest, highest))
 
 
-def _conditions(connection: sqlite3.Connection, query: LogQuery) -> tuple[list[str], list[object]]:
-    """What a query asks for as SQL conditions and their values. A name that never came up matches nothing."""
+def _conditions(connection: sqlite3.Connection, query: LogQuery, *, sight: str) -> tuple[list[str], list[object]]:
+    """What a query asks for as SQL conditions and their values, `sight` for being in sight. A name that never came up
+    matches nothing.
+    """
     conditions: list[str] = ["o.position > ?"]
     values: list[object] = [query.after]
 
@@ -273,12 +311,15 @@ def _conditions(connection: sqlite3.Connection, query: LogQuery) -> tuple[list[s
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
             narrow(f"o.{column} IN ({', '.join('?' * len(words))})", *words)
-    if query.since is not None:
-        narrow("coalesce(o.event_at, o.observed_at) >= ?", query.since)
-    if query.until is not None:
-        narrow("coalesce(o.event_at, o.observed_at) < ?", query.until)
+    for condition, bound in (
+        ("coalesce(o.event_at, o.observed_at) >= ?", query.since),
+        ("coalesce(o.event_at, o.observed_at) < ?", query.until),
+        ("o.position <= ?", query.as_of),
+    ):
+        if bound is not None:
+            narrow(condition, bound)
     if not query.hidden:
-        narrow("o.visible")
+        narrow(sight, *[query.as_of] * sight.count("?"))
     return conditions, values
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from omcli.memory.bookmark import Bookmark, Origin, TakenIn
     from omcli.memory.changes import Change, Erased, Recorded, Traces
     from omcli.memory.folding import Attempt, Folding, Scope
+    from omcli.memory.horizon import Cutting, Horizon
     from omcli.memory.model import Call, Rung, Spent
     from omcli.memory.retention import Outlined
 
@@ -379,11 +380,25 @@ class SqliteStore:
             number = session_table.number(connection, session)
             return message_table.newest(connection, session=number, count=count) if number is not None else ()
 
-    def tail(self, session: str, *, max_tokens: int) -> tuple[KeptMessage, ...]:
+    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
         """The end of a session's main thread."""
         with self._reading() as connection:
             number = session_table.number(connection, session)
-            return message_table.tail(connection, session=number, max_tokens=max_tokens) if number is not None else ()
+            if number is None:
+                return ()
+            return message_table.tail(connection, session=number, max_tokens=max_tokens, after=after)
+
+    def horizon(
+        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
+    ) -> Horizon:
+        """The horizon of a session's frozen pack."""
+        from omcli.sqlite import horizons
+
+        with self._reading() as connection:
+            number = session_table.number(connection, session) or 0
+            return horizons.horizon(
+                connection, session=number, own=own, project=project, cutting=cutting, further=further
+            )
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         """The rows a query asks for, read in pages: no transaction is open while the caller looks at one."""

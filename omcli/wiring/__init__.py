@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omcli.memory.bookmark import Bookmark, Origin
     from omcli.memory.budget import Budgets
     from omcli.memory.context_pack import Choice
+    from omcli.memory.horizon import Cutting
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Batch, TokenCounter
     from omcli.memory.retention import Rules
@@ -117,6 +118,13 @@ class Wiring:
         from omcli.wiring import policies
 
         return policies.budgets(self.settings, asked)
+
+    @property
+    def cutting(self) -> Cutting | None:
+        """How the tail of a frozen pack is cut; None where packs are not frozen by the settings."""
+        from omcli.wiring import policies
+
+        return policies.cutting(self.settings)
 
     @property
     def choice(self) -> Choice:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from omcli.memory.budget import Budgets
     from omcli.memory.context_pack import Choice
+    from omcli.memory.horizon import Cutting
     from omcli.memory.retention import Rules
     from omcli.operations.clock import Clock
     from omcli.operations.studio import Policy
@@ -22,17 +23,32 @@ _TOKENS = 100
 
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     """What is asked for of a pack (`total`) and of its tiers, over what the settings say of tiers; one that is not
-    printed by them has nothing."""
+    printed by them has nothing. The tail of a frozen pack grows until it is cut."""
     from omcli.memory.budget import UNLIMITED, budgets
     from omcli.memory.tier import Tier
 
     tiers = settings.context
-    usual = {Tier.CROSS: tiers.cross, Tier.SESSION: tiers.session, Tier.TAIL: tiers.tail}
+    grown = tiers.evict if tiers.freeze and tiers.evict is not None else tiers.tail
+    usual = {Tier.CROSS: tiers.cross, Tier.SESSION: tiers.session, Tier.TAIL: grown}
     if settings.scope == "session":
         usual[Tier.CROSS] = 0
     defaults = {tier: most if tier in tiers.order else 0 for tier, most in usual.items()}
     most = {name: tokens if tokens is None else min(tokens, UNLIMITED) for name, tokens in asked.items()}
     return budgets(**most, defaults=defaults)
+
+
+def cutting(settings: Settings) -> Cutting | None:
+    """How the tail of a frozen pack is cut; None where packs are not frozen."""
+    from omcli.memory.budget import UNLIMITED
+    from omcli.memory.horizon import Cutting
+
+    said = settings.context
+    if not said.freeze:
+        return None
+    most = UNLIMITED if said.evict is None else said.evict
+    if said.evict is None or said.tail is None or said.tail >= most:
+        return Cutting(most=most, left=most // 2)
+    return Cutting(most=most, left=said.tail)
 
 
 def choice(settings: Settings) -> Choice:

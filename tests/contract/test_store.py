@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from omcli.memory.bookmark import Bookmark, Origin, TakenIn
+from omcli.memory.changes import Change, Verb
 from omcli.memory.errors import LaneTaken, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Aside, Image, Message, Role, digest
@@ -663,6 +664,24 @@ class TestMessages:
         for key in ("1", "2", "", "k\ud800"):
             with pytest.raises(UnknownId):
                 store.message(key)
+
+
+class TestAsOf:
+    def test_the_log_as_of_a_place_has_rows_as_they_were_then(self, store: Store) -> None:
+        """S2.34: without what came later, with what gave way to that; what was dropped or forgotten since is gone."""
+        keep(store, said("one"), said("two"))
+        rows = [row(number, text=f"row {number}") for number in range(1, 6)]
+        gone = Replacement(row=rows[0].id, by=rows[4].id, reason="resolved")
+        store.record(next_batch(store, max_tokens=1), rows[:4], outcome=Outcome.OBSERVED, now=NOW)
+        store.record(next_batch(store), rows[4:], outcome=Outcome.OBSERVED, now=NOW, replaced=[gone], used=[rows[1].id])
+        store.change(Change(verb=Verb.PRUNE, dropped=(Dropped(row=rows[2].id, reason="pruned"),)), now=LATER)
+        store.change(Change(verb=Verb.FORGET, forgotten=(rows[3].id,)), now=LATER)
+        for last in (None, 3):
+            then = [each.observation for each in store.log(LogQuery(session="s", as_of=4, last=last))]
+            assert [each.text for each in then] == ["row 1", "row 2"]
+            assert all(each.is_visible and each.last_used_at is None for each in then)
+        store.change(Change(verb=Verb.PRUNE, dropped=(Dropped(row=rows[4].id, reason="pruned"),)), now=LATER)
+        assert [each.observation.text for each in store.log(LogQuery(as_of=4))] == ["row 2"]
 
 
 class TestTail:

@@ -15,6 +15,7 @@ from omcli.memory.blocks import Block
 from omcli.memory.changes import Change, Verb
 from omcli.memory.errors import OmError
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
+from omcli.memory.horizon import Cutting
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement
@@ -71,9 +72,12 @@ QUERIES = st.builds(
     hidden=st.booleans(),
     after=st.integers(0, 5),
     last=st.none() | st.integers(0, 4),
+    as_of=st.none() | st.integers(0, 9),
     bare=st.booleans(),
 )
 
+
+CUTTINGS = st.builds(Cutting, most=st.integers(1, 60), left=st.integers(0, 60))
 
 SOME = st.lists(st.integers(1, 9), max_size=3)
 """Numbers of rows, messages or operations."""
@@ -221,7 +225,7 @@ class TwoStores(RuleBasedStateMachine):
             dropped=tuple(Dropped(row=row_id(number), reason="pruned") for number in dropped if is_pruning),
             messages=tuple(seq for seq in seqs if not is_pruning or seq in covered),
             forgotten=() if is_pruning else tuple(map(row_id, forgotten)),
-            along=() if is_pruning else tuple(map(row_id, along)),
+            along=() if is_pruning else tuple(map(row_id, set(along).difference(forgotten))),
             titles=() if is_pruning else titles,
             figures={"asked": len(seqs)},
         )
@@ -281,9 +285,15 @@ class TwoStores(RuleBasedStateMachine):
     def log(self, query: LogQuery) -> None:
         self.both(lambda store: list(store.log(query)))
 
-    @rule(name=NAMES, max_tokens=BUDGETS)
-    def tail(self, name: str, max_tokens: int) -> None:
-        self.both(lambda store: store.tail(name, max_tokens=max_tokens))
+    @rule(name=NAMES, max_tokens=BUDGETS, after=st.just(0) | st.integers(0, 9))
+    def tail(self, name: str, max_tokens: int, after: int) -> None:
+        self.both(lambda store: store.tail(name, max_tokens=max_tokens, after=after))
+
+    @rule(name=NAMES, project=st.sampled_from([None, "/p", "/q", "/r"]), cutting=CUTTINGS, further=st.integers(0, 2))
+    def horizon(self, name: str, project: str | None, cutting: Cutting, further: int) -> None:
+        self.both(
+            lambda store: store.horizon(name, own=project or "/p", project=project, cutting=cutting, further=further)
+        )
 
     @rule(name=NAMES, lane=LANES, owner=OWNERS, now=TIMES, until=TIMES)
     def claim(self, name: str, lane: Lane, owner: str, now: str, until: str) -> None:

@@ -23,7 +23,8 @@ def _nothing_more(_shown: Shown) -> Mapping[str, object]:
 class Document:
     """`{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`, also when all are empty.
 
-    `tokens` counts the three lists as printed, each and together.
+    `tokens` counts the three lists as printed, each and together. A frozen pack says besides `frozen_at` which moment
+    its rows are of; null where nothing was observed in the session yet.
     """
 
     head: Head
@@ -65,6 +66,7 @@ class Document:
             "budget": self.head.budgets.total,
             "tokens": {"total": sum(tokens.values()), **{str(tier): tokens[tier] for tier in Tier}},
             "pending": self.head.pending,
+            **({} if self.head.horizon is None else {"frozen_at": self.head.horizon.at}),
             **self.about(shown),
         }
         lists = [f'"{key}":[{self._lines(tier, shown)}]' for tier, key in _KEYS.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from omcli.memory.budget import Budgets
 from omcli.memory.message import Role
@@ -13,6 +13,9 @@ from omcli.memory.record import record
 from omcli.memory.tail import Turn
 from omcli.memory.text import one_line, printable
 from omcli.memory.tier import Tier
+
+if TYPE_CHECKING:
+    from omcli.memory.horizon import Horizon
 
 PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
@@ -45,6 +48,8 @@ class Head:
     """The tiers as they are printed; messages that are no text come last in any case."""
     is_kept: bool = True
     """Whether its rows are in a store, where they can be looked up."""
+    horizon: Horizon | None = None
+    """Of a frozen pack."""
 
     @property
     def preamble(self) -> str:

@@ -1,0 +1,111 @@
+"""The horizon of a session's frozen pack in the store: found from sums of tokens, from batches and from operations."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from omcli.memory.horizon import Cutting, Horizon
+from omcli.memory.ports import Lane
+from omcli.sqlite import lanes, sessions
+
+_FIRST = """
+    SELECT min(position) FROM (
+        SELECT position FROM (SELECT position FROM observations WHERE session = :session AND batch IS NOT NULL
+            ORDER BY position LIMIT 1)
+        UNION ALL SELECT position FROM aside_observations WHERE session = :session AND batch IS NOT NULL)
+"""
+_BATCH = """
+    SELECT max(number) FROM batches
+    WHERE session = :session AND lane = :lane AND outcome IN ('observed', 'empty') AND after < :message
+"""
+_OBSERVED = """
+    SELECT position FROM observations WHERE session = :session AND batch <= :batch ORDER BY position DESC LIMIT 1
+"""
+_MADE = """
+    SELECT max(position) FROM observations WHERE made_by IN (
+        SELECT number FROM operations WHERE session = :session AND undone_by IS NULL
+        UNION ALL
+        SELECT number FROM operations WHERE session IS NULL AND (:project IS NULL OR project = :project)
+            AND undone_by IS NULL)
+"""
+# Of the session any row, of the project only what is written by hand: the rest of it comes from sessions.
+_TOLD_BY_NO_MESSAGE = """
+    SELECT position FROM observations WHERE session = :session AND visible AND batch IS NULL AND made_by IS NULL
+    ORDER BY position DESC LIMIT 1
+"""
+_OF_THE_PROJECT = """
+    SELECT position FROM observations WHERE project = :own AND visible AND kind <> 'observation' AND session IS NULL
+        AND batch IS NULL AND made_by IS NULL
+    ORDER BY position DESC LIMIT 1
+"""
+
+
+def horizon(
+    connection: sqlite3.Connection,
+    *,
+    session: int,
+    own: str | None,
+    project: str | None,
+    cutting: Cutting,
+    further: int,
+) -> Horizon:
+    """The horizon of a session of the project `own`, whose pack holds rows of `project`, or of all for None."""
+    covered_up_to = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    said, covered = connection.execute(
+        "SELECT coalesce(sum(tokens), 0), coalesce(sum(iif(seq <= ?, tokens, 0)), 0) FROM messages"
+        " WHERE session = ? AND agent IS NULL",
+        (covered_up_to, session),
+    ).fetchone()
+    told = cutting.told(said=said, covered=covered, further=further)
+    message = covered_up_to if told is None else _end_of(connection, session=session, rest=said, told=told)
+    position = _last_row(
+        connection,
+        {
+            "session": session,
+            "own": None if own is None else sessions.project_number(connection, own),
+            "project": None if project is None else sessions.project_number(connection, project) or 0,
+            "lane": Lane.OBSERVE,
+            "message": message,
+        },
+    )
+    return Horizon(message=message, position=position, at=_written(connection, position), is_last=told is None)
+
+
+def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, told: int) -> int:
+    """`seq` of the message with which a session of `rest` tokens has said `told` of them; 0 where that is none."""
+    newest = connection.execute(
+        "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL ORDER BY seq DESC", (session,)
+    )
+    for seq, tokens in newest if told else ():
+        rest -= tokens
+        if rest < told:
+            assert isinstance(seq, int)
+            return seq
+    return 0
+
+
+def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int | None:
+    """The last row that the pack goes by; None where nothing of the session was observed yet.
+
+    That is what was there before; then the rows of the batch that the messages before the horizon end in, those that
+    operations made which were not undone, and those that no message will tell: what was written by hand, or taken in
+    from elsewhere.
+    """
+
+    def found(asked: str) -> int:
+        (position,) = connection.execute(asked, values).fetchone() or (None,)
+        return position or 0
+
+    if not (first := found(_FIRST)):
+        return None
+    values["batch"] = found(_BATCH) if values["message"] else 0
+    observed = found(_OBSERVED) if values["batch"] else 0
+    return max(first - 1, observed, *map(found, (_MADE, _TOLD_BY_NO_MESSAGE, _OF_THE_PROJECT)))
+
+
+def _written(connection: sqlite3.Connection, position: int | None) -> str | None:
+    """When the last row up to this place was written."""
+    found = connection.execute(
+        "SELECT observed_at FROM observations WHERE position <= ? ORDER BY position DESC LIMIT 1", (position,)
+    ).fetchone()
+    return found["observed_at"] if found else None

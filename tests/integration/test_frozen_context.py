@@ -1,0 +1,209 @@
+"""Frozen packs, whatever happens to a store: what is said and observed only adds to them, within the budget."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omcli import ContextCompressor
+from omcli.memory.budget import Budgets, budgets
+from omcli.memory.changes import Change, Verb
+from omcli.memory.context_pack import ContextPack
+from omcli.memory.folding import Ending, Folding, Scope, fingerprint
+from omcli.memory.horizon import Cutting
+from omcli.memory.layouts import To
+from omcli.memory.message import Role
+from omcli.memory.observation import Kind, Observation, Type
+from omcli.memory.ports import LogQuery, Outcome, Replacement
+from omcli.memory.record import replace
+from omcli.operations.context import Place, context
+from omcli.sqlite.store import SqliteStore
+from tests.fakes import WordCounter
+from tests.material import COUNTER, call, result, row, said, session
+
+PROJECT = "/src/app"
+WORDS = WordCounter()
+APPENDING = ("say", "use a tool", "observe", "observe the other", "settle", "use")
+CHANGING = ("reflect", "undo", "prune", "forget", "note")
+STEPS = st.lists(st.tuples(st.sampled_from((*APPENDING * 3, *CHANGING)), st.integers(1, 30)), max_size=40)
+ROOMS = st.one_of(
+    st.just(budgets(total=100_000)),
+    st.integers(0, 500).map(lambda total: budgets(total=total)),
+    st.builds(
+        Budgets,
+        total=st.integers(0, 500),
+        cross=st.integers(0, 80),
+        session=st.integers(0, 300),
+        tail=st.integers(0, 300),
+    ),
+)
+CUTTINGS = st.integers(20, 300).flatmap(lambda most: st.builds(Cutting, most=st.just(most), left=st.integers(0, most)))
+
+
+class Memory:
+    """A store in which two sessions of a project go on."""
+
+    def __init__(self) -> None:
+        self.store = SqliteStore.temporary()
+        self.numbers = count(1)
+        for name in "st":
+            self.store.append(session(name), [], counter=COUNTER, now=self.now())
+        for _ in range(9):
+            self.say(6)
+            self.observe(6)
+            self.observe_the_other(3)
+
+    def now(self) -> str:
+        """Later than ever before."""
+        return f"2026-03-02T10:{next(self.numbers) // 60 % 60:02}:{next(self.numbers) % 60:02}.000Z"
+
+    def do(self, step: str, size: int) -> None:
+        getattr(self, step.replace(" ", "_"))(size)
+
+    def say(self, size: int) -> None:
+        words = " ".join(f"word{next(self.numbers)}" for _ in range(size))
+        self.store.append(session(), [said(words, tokens=size)], counter=COUNTER, now=self.now())
+
+    def use_a_tool(self, size: int) -> None:
+        name = f"call{next(self.numbers)}"
+        used = [call(name, tokens=1, text="{} " + "x " * size), result(name, tokens=size)]
+        self.store.append(session(), used, counter=COUNTER, now=self.now())
+
+    def row(self, name: str, now: str, seq: int) -> Observation:
+        number = next(self.numbers)
+        text = f"row{number} tells message {seq} in some {number % 7 * 'more '}words than one"
+        told = row(number, text=text, session=name, type=Type.DECISION, sources=(seq,), observed_at=now)
+        return replace(told, tokens=WORDS.text(text))
+
+    def observe(self, size: int, *, replaced: tuple[Observation, ...] = (), name: str = "s") -> None:
+        batch = self.store.unobserved(name, max_tokens=4 * size)
+        if batch is None:
+            return
+        now = self.now()
+        rows = [self.row(name, now, kept.seq) for kept in batch.messages]
+        gone = [Replacement(row=old.id, by=rows[0].id, reason="resolved") for old in replaced]
+        self.store.record(batch, rows, outcome=Outcome.OBSERVED, now=now, replaced=gone)
+
+    def observe_the_other(self, size: int) -> None:
+        words = f"elsewhere{next(self.numbers)}"
+        self.store.append(session("t"), [said(words, tokens=size)], counter=COUNTER, now=self.now())
+        self.observe(size, replaced=self.some(size, "t", Kind.OBSERVATION), name="t")
+
+    def settle(self, size: int) -> None:
+        self.observe(size, replaced=self.some(size, "s", Kind.OBSERVATION))
+
+    def use(self, size: int) -> None:
+        if batch := self.store.unobserved("t", max_tokens=size):
+            used = [old.id for old in self.some(size, "t")]
+            self.store.record(batch, (), outcome=Outcome.EMPTY, now=self.now(), used=used)
+
+    def some(self, size: int, name: str, *kinds: Kind) -> tuple[Observation, ...]:
+        rows = [logged.observation for logged in self.store.log(LogQuery(session=name, kinds=kinds))]
+        return tuple(rows[size % len(rows) :][:2]) if rows else ()
+
+    def reflect(self, size: int) -> None:
+        name = "st"[size % 2]
+        old = self.some(size, name)
+        made = row(number := next(self.numbers), text=f"row{number}", session=name, kind=Kind.REFLECTION, generation=1)
+        if old:
+            folding = Folding(
+                scope=Scope(session=name),
+                fingerprint=fingerprint(old),
+                ending=Ending.DONE,
+                read=tuple(each.id for each in old),
+                rows=(replace(made, supports=tuple(each.id for each in old)),),
+                replaced=tuple(Replacement(row=each.id, by=made.id, reason="reflected") for each in old),
+            )
+            self.store.fold(folding, now=self.now())
+
+    def undo(self, _size: int) -> None:
+        if any(done.can_be_undone for done in self.store.history(last=1)):
+            self.store.undo(now=self.now())
+
+    def prune(self, size: int) -> None:
+        prompts = [kept.seq for kept in self.store.newest("s", 20) if kept.message.role is Role.USER]  # parts no call
+        messages = tuple(seq for seq in prompts if seq % 7 == size % 7)
+        self.store.change(Change(verb=Verb.PRUNE, scope=Scope(session="s"), messages=messages), now=self.now())
+
+    def forget(self, size: int) -> None:
+        old = tuple(each.id for each in self.some(size, "st"[size % 2]))
+        self.store.change(Change(verb=Verb.FORGET, forgotten=old), now=self.now())
+
+    def note(self, size: int) -> None:
+        number = next(self.numbers)
+        name = "s" if size % 2 else None
+        self.store.add(row(number, text=f"row{number} by hand", session=name, kind=Kind.NOTE))
+
+    def pack(self, most: Budgets, cutting: Cutting, to: To = To.TEXT) -> ContextPack:
+        place = Place(project=PROJECT, session="s")
+        return context(self.store, place, budgets=most, counter=WORDS, now=self.now(), to=to, cutting=cutting).pack
+
+
+def opened(pack: ContextPack) -> str:
+    """A pack in text up to where it may go on."""
+    return pack.printed.removesuffix("</om-memory>\n").rstrip("\n")
+
+
+@given(steps=STEPS, most=ROOMS, cutting=CUTTINGS)
+@settings(max_examples=60, deadline=None)
+def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_moves_on(
+    steps: list[tuple[str, int]], most: Budgets, cutting: Cutting
+) -> None:
+    """T62, S2.34, F50: the text is a prefix of the next one, or the tail begins later than before."""
+    memory = Memory()
+    before = memory.pack(most, cutting)
+    for step, size in steps:
+        memory.do(step, size)
+        pack = memory.pack(most, cutting)
+        assert memory.pack(most, cutting).printed == pack.printed, "whatever time it is"
+        assert WORDS.text(pack.printed) <= most.total
+        assert all(pack.tokens[tier] <= most.maxima[tier] for tier in most.maxima)
+        assert pack.horizon is not None
+        assert before.horizon is not None
+        if step in APPENDING:
+            assert pack.horizon.message >= before.horizon.message, step
+            moved = pack.horizon.message > before.horizon.message
+            assert moved or pack.horizon.position == before.horizon.position, step
+        if step in APPENDING and pack.horizon == before.horizon:
+            assert (pack.cross, pack.observations) == (before.cross, before.observations), step
+            assert not pack.is_tail_whole or opened(pack).startswith(opened(before)), step
+        before = pack
+    memory.store.close()
+
+
+@given(steps=STEPS, cutting=CUTTINGS, to=st.sampled_from(To))
+@settings(max_examples=40, deadline=None)
+def test_what_was_said_is_told_by_rows_or_by_messages_and_what_was_forgotten_by_none(
+    steps: list[tuple[str, int]], cutting: Cutting, to: To
+) -> None:
+    """S2.34, S2.12, T54, T56: nothing falls between the rows before the horizon and the tail behind it."""
+    memory = Memory()
+    for step, size in steps:
+        memory.do(step, size)
+    pack = memory.pack(budgets(total=100_000), cutting, to)
+    log = {logged.observation.id: logged.observation for logged in memory.store.log(LogQuery(hidden=True))}
+    rows = [*pack.cross, *pack.observations]
+    assert {each.id for each in rows} <= set(log), "what is in no log was forgotten"
+    shown = {turn.kept.seq for turn in pack.turns}
+    told = {each.text for each in rows}
+    for each in log.values():
+        if each.session == "s" and each.is_visible and not shown.intersection(each.sources):
+            assert each.text in told or not memory.store.messages(each.sources)
+    memory.store.close()
+
+
+def test_the_python_api_gives_the_frozen_pack_where_the_settings_ask_for_that(tmp_path: Path) -> None:
+    """S2.34, S0.19: a turn that is observed changes nothing before the last messages."""
+    asked = {"context.freeze": True, "context.evict": 60, "context.tail": 20}
+    with ContextCompressor("s", db=tmp_path / "om.db", settings=asked) as compressor:
+        before: list[str] = []
+        for number in range(12):
+            compressor.ingest({"role": "user", "content": f"We decided to print chart {number} on blue paper."})
+            compressor.flush()
+            before.append(compressor.build_context().session)
+            assert compressor.build_context().session == before[-1]
+    assert "chart 0" in before[-1]
+    assert 2 <= len(set(before)) <= 6, "not with every turn"
