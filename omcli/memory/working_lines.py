@@ -30,6 +30,8 @@ _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
 """Commands and tools up to this importance only looked around."""
 _RESOLVED = " (resolved)"
+_DONE_BESIDES = 3
+"""Requests asked and done since a list of todos was touched, from which on it is an old one."""
 _NEAR = 3
 """Decisions before and after one that may say the same in more words."""
 
@@ -190,13 +192,21 @@ def _tasks(facts: Sequence[_Fact]) -> list[_Line]:
 
 
 def _request(facts: Sequence[_Fact]) -> list[_Line]:
-    """What was asked for last, unless it is settled: what the rest of the block is about."""
+    """What was asked for last, unless it is settled or was let go: what the rest of the block is about."""
     asked = [fact for fact in facts if fact.row.type is Type.REQUEST and fact.row.kind is not Kind.NOTE][-1:]
-    return [_Line(facts=[fact], text=fact.row.text) for fact in asked if not fact.is_settled]
+    return [_Line(facts=[fact], text=fact.row.text) for fact in asked if not (fact.is_settled or _is_let_go(fact))]
+
+
+def _is_let_go(fact: _Fact) -> bool:
+    """Whether the talk went past a request: then nothing is known of what became of it."""
+    return fact.row.status is None and bool(fact.known("left"))
 
 
 def _todos(facts: Sequence[_Fact]) -> list[_Line]:
-    """The todos as they stand, on one line; once all are completed, only until something else is asked for."""
+    """The todos as they stand, on one line; once all are completed, only until something else is asked for.
+
+    A list that nobody touched while one request after the other was done is not what is being done.
+    """
     todos: dict[str, tuple[str, str]] = {}
     latest: _Fact | None = None
     for fact in facts:
@@ -214,7 +224,15 @@ def _todos(facts: Sequence[_Fact]) -> list[_Line]:
     is_done = all(state in ("completed", "deleted") for state, _ in todos.values()) if todos else latest.is_settled
     if is_done and any(fact.row.type in (Type.REQUEST, Type.TASK) for fact in facts if fact.place > latest.place):
         return []
+    if sum(_is_done_since(fact, latest) for fact in facts) >= _DONE_BESIDES:
+        return []
     return [_Line(facts=[latest], text=text)]
+
+
+def _is_done_since(fact: _Fact, latest: _Fact) -> bool:
+    """Whether a request was asked after the messages of another row, and is done."""
+    asked, touched = fact.row.sources[:1], latest.row.sources[-1:]
+    return fact.row.type is Type.REQUEST and fact.row.status is Status.DONE and bool(touched) and asked > touched
 
 
 def _todo_text(todos: Sequence[tuple[str, str]]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Status, Type
+from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.saying import wording
 from omcli.memory.speakers import AGENT
@@ -25,7 +25,9 @@ LASTING_TYPES = MappingProxyType(
     }
 )
 """What sort of item a row of a type becomes."""
-_WANTED = frozenset({Type.PREFERENCE, Type.INSTRUCTION})
+_STANDING_FROM = 9
+"""Importance from which on an instruction that rules wrote down holds beyond its request: "Don't touch the lock file"
+is 8, "Never touch a lock file" 9."""
 _SHORTEST, _LONGEST = 12, 400
 """Characters: shorter rows tell nothing by themselves, longer ones are no one fact."""
 
@@ -78,7 +80,9 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
 def _lasts(row: Observation) -> bool:
     if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED:
         return False
-    if row.type in _WANTED:
+    if row.type is Type.INSTRUCTION:
+        return row.source is not Source.RULES or row.importance >= _STANDING_FROM
+    if row.type is Type.PREFERENCE:
         return True
     if row.text.startswith(AGENT):
         return False

@@ -94,3 +94,58 @@ def test_a_command_that_passes_elsewhere_leaves_the_failure_open(om: Om) -> None
     om.write("parts.jsonl", talk.call("Bash", {"command": "cd /src/web && make test"}).result("9 passed").text())
     om("observe", transcript)
     assert [row["status"] for row in log_of(om, "--type", "command_error")] == ["resolved"]
+
+
+def asked(om: Om) -> list[tuple[str | None, str]]:
+    rows = log_of(om, "--type", "request", "--type", "question")
+    return [(row.get("status"), row["text"]) for row in rows]
+
+
+def test_what_the_talk_went_past_is_not_open_for_ever(om: Om) -> None:
+    """O9: over three runs - asked back, answered, done; the agent's question that nobody took up is let go with it."""
+    talk = Talk().user("Add the harbours of Zeeland").assistant("They have three names each. Which of them is shown?")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    assert [status for status, _ in asked(om)] == ["open", "open"]
+    talk.user("Sort the list by depth before anything else, and keep the file as it is")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    talk.call("Edit", {"file_path": f"{PROJECT}/tides.ts", "old_string": "4", "new_string": "4.2"}).result("ok")
+    talk.assistant("Done: added the harbours to tides.ts, by depth.")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    by_text = {text: status for status, text in asked(om)}
+    assert by_text["User: Add the harbours of Zeeland"] == "done"
+    assert "open" not in by_text.values()
+    assert "Current Task" not in om("context", "--working-memory").stdout
+
+
+def test_a_failure_is_mended_by_another_spelling_of_its_command(om: Om) -> None:
+    """S4.16: `npm test`, and later the same as a script, with the end of what it prints."""
+    talk = Talk().user("Fix the tide table").call("Bash", {"command": "npm test"})
+    talk.result("Exit code 1\nerror: expected 4.2 m", is_error=True)
+    om("observe", om.write("tide.jsonl", talk.text()))
+    talk.call("Bash", {"command": "CI=1 npm run test 2>&1 | tail -4"}).result("12 passed")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    (row,) = log_of(om, "--type", "command_error")
+    assert row["status"] == "resolved"
+
+
+def test_what_one_request_is_bound_to_does_not_last_and_a_standing_rule_does(om: Om) -> None:
+    """S0.32, R12: told by two instructions of one session to every later one."""
+    talk = Talk().user("Don't touch the lock file of the harbours.").assistant("I leave it alone.")
+    talk.user("Before each commit, run the linter of the tide tables.").assistant("I will do that.")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    assert len(log_of(om, "--type", "instruction")) == 2
+    om("reflect", "--session", talk.session)
+    items = om("items").stdout
+    assert "run the linter" in items
+    assert "lock file" not in items
+
+
+def test_todos_that_nobody_touched_since_are_not_the_current_task(om: Om) -> None:
+    """T32."""
+    todos = [{"content": "Draw the map", "status": "pending"}, {"content": "Paint it", "status": "completed"}]
+    talk = Talk().user("Draw a map").call("TodoWrite", {"todos": todos}).result("ok")
+    for name in ("Texel", "Ameland", "Terschelling"):
+        talk.user(f"Add the tides of {name}").call("Write", {"file_path": f"{PROJECT}/{name}.csv", "content": "1"})
+        talk.result("ok").assistant(f"Added {name}.csv with its tides.")
+    om("observe", om.write("tide.jsonl", talk.text()))
+    assert "Draw the map" not in om("context", "--working-memory").stdout

@@ -141,7 +141,9 @@ def _hides_trouble(event: ToolEvent) -> bool:
     if event.kind is not ToolKind.RUN:
         return False
     command = shell.command_of(event.arguments, event.raw)
-    return shell.masks_status(command) and not shell.only_looks(command) and shell.reports_error(event.output[-8000:])
+    if not shell.masks_status(command) or shell.only_looks(command):
+        return False
+    return shell.reports_error(event.output[-8000:]) or shell.counts_failures(event.output)
 
 
 def _landmark(command: str, event: ToolEvent) -> Draft | None:
@@ -167,8 +169,14 @@ def passes(events: Iterable[ToolEvent]) -> Iterator[Passed]:
     """What worked: commands, and edits of files. A failure of the same before is mended then (`settling`)."""
     for event in events:
         if event.result is not None and not event.failed and not event.process and not _hides_trouble(event):
-            directory = _directory(event)
-            yield Passed(targets=_targets(event), directory=directory, sources=event.sources, at=event.at)
+            command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
+            yield Passed(
+                targets=_targets(event),
+                command=command,
+                directory=_directory(event),
+                sources=event.sources,
+                at=event.at,
+            )
 
 
 def _failure(event: ToolEvent, near: Paths) -> Draft:

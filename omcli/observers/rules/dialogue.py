@@ -8,6 +8,7 @@ used, answers are texts that can be read again, and little of them is kept.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -27,6 +28,10 @@ from omcli.observers.rules.wording import counted, cut
 
 # Data, markup and logs that somebody pasted: they begin with a bracket, a quoted key or a clock, or have no words.
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
+
+# Questions of which a person answered some, or none, before they said something else.
+_POLL = "\n    Questions asked:\n"
+_POLLED = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})', re.MULTILINE)
 
 _QUESTION_MARK = lazily("[?？؟]")
 
@@ -242,6 +247,9 @@ def asides_of_person(said: KeptMessage, refused: KeptMessage | None) -> Iterator
         return
     if said.message.aside is Aside.ANSWER:
         yield _draft(said, cut(f"User answered: {text}", 900), Type.DECISION, 8)
+    elif said.message.aside is Aside.REMARK and _POLL in said.message.text:
+        if answers := "; ".join(f"{asked} → {answer}" for asked, answer in _POLLED.findall(said.message.text)):
+            yield _draft(said, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
     elif said.message.aside is Aside.REMARK:
         tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
         yield _draft(said, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)

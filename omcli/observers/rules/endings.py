@@ -53,11 +53,9 @@ def moments_of(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | 
 
 
 def begins_turn(kept: KeptMessage) -> bool:
-    """Whether a message is a prompt, or a slash command that asks for something."""
+    """Whether a message is a prompt or a slash command: what was said before it is over then."""
     message = kept.message
-    if message.role is Role.USER:
-        return message.aside is None
-    return message.aside is Aside.COMMAND and " " in message.text.strip()
+    return message.aside is (None if message.role is Role.USER else Aside.COMMAND)
 
 
 def _since_before(opening: KeptMessage, last_said: KeptMessage) -> Iterator[Moment]:
@@ -87,7 +85,7 @@ def _closing(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
 
 
 def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None) -> Ended | None:
-    """The end of a turn; None where it goes on, says nothing, or is objected to."""
+    """The end of a turn; None where it goes on, only asks or announces, or is objected to."""
     goes_on = after is not None and not begins_turn(after[0])
     if not closing or goes_on or (after is not None and not _is_content(after[0])):
         return None
@@ -98,23 +96,22 @@ def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence
     announces = (
         bool(parts) and cues.is_talk(parts[-1]) and not (cues.offers(parts[-1]) or cues.is_pleasantry(parts[-1]))
     )
-    if all(map(cues.asks, told)) or (announces and after is None):
+    if all(map(cues.asks, told)) or announces:
         return None
+    asks, lacks = _asks_back(whole), Type.BLOCKER in kinds or _lacks(whole)
     return Ended(
         seq=closing[-1].seq,
         at=closing[-1].message.at,
         since=since,
-        closes=Type.BLOCKER not in kinds and not _leaves_open(whole),
+        closes=not (asks or lacks),
+        asks=asks,
         reports=Type.OUTCOME in kinds,
         accepted=after is not None,
     )
 
 
-def _leaves_open(parts: Sequence[Segment]) -> bool:
-    """Whether a report asks something, or says that something is missing or fails.
-
-    What a list of next steps asks is an offer, and cells of a table report nothing.
-    """
+def _asks_back(parts: Sequence[Segment]) -> bool:
+    """Whether a report asks something; what a list of next steps asks is an offer, and a table asks nothing."""
     offers = False
     for part in parts:
         if part.is_heading or part.text.endswith(":"):
@@ -123,7 +120,13 @@ def _leaves_open(parts: Sequence[Segment]) -> bool:
             continue
         if cues.asks(part.text) and not (offers and part.is_item):
             return True
-        undone = _UNDONE.search(part.text)
+    return False
+
+
+def _lacks(parts: Sequence[Segment]) -> bool:
+    """Whether a report says that something is missing or fails; cells of a table report nothing."""
+    for part in parts:
+        undone = None if " | " in part.text or cues.is_talk(part.text) else _UNDONE.search(part.text)
         if undone and not _SUPPOSES.search(part.text, 0, undone.start()):
             return True
     return False

@@ -20,6 +20,8 @@ class Language:
     name: str
     standing: tuple[str, ...]
     """Holds for everything that follows: always, never, from now on."""
+    tells: str = r"(?!)"
+    """At the beginning of a sentence: it only tells what always happens."""
     preference: tuple[str, ...]
     decision: tuple[str, ...]
     correction: tuple[str, ...]
@@ -41,6 +43,8 @@ LANGUAGES = (
         name="German",
         standing=(r"ab (?:jetzt|sofort|heute)", "von nun an", "in zukunft", "künftig", "zukünftig", "grundsätzlich",
                   r"(?<!schon )(?<!noch )immer(?! (?:noch|wieder|mehr))", "niemals", "nie (?:wieder|mehr)"),
+        tells=r"(?:es|das|er|ich|(?:der|die|dieser?|mein\w*|unser\w*) \w+) "
+               r"(?!muss|müssen|soll|sollte|sollen|darf|dürfen|möchte|will)\w+",
         preference=(r"ich bevorzuge", r"(?:ich|wir) \w+ (?:es )?lieber", r"mir (?:ist|wäre) (?:es )?lieber",
                     r"ich mag (?:es|keine?n?|lieber)", "am liebsten", r"mein\w* lieblings\w*"),
         decision=(r"(?:wir|ich) (?:nehmen?|verwenden?|benutzen?|nutzen?|bleiben?|behalten?|lassen?)",
@@ -58,6 +62,8 @@ LANGUAGES = (
         name="French",
         standing=(r"toujours(?! pas)", "jamais", "désormais", r"à partir de maintenant", "dorénavant",
                   r"à l['’]avenir", "à chaque fois que"),
+        tells=r"(?:ça|cela|il|elle|ils|elles|je|on|nous|(?:le|la|les|ce|cette|mon|ma|notre) \w+) "
+               r"(?!dois|doit|doivent|faut|veux|voudrais)\w+|(?:c|j)['’]\w+",
         preference=(r"je préfère", r"je préférerais", r"j['’]aime(?:rais)?(?: mieux| bien)?", r"je n['’]aime pas",
                     r"j['’]aimerais mieux", "je déteste"),
         decision=(r"on (?:va|prend|garde|utilise|part sur)", r"nous (?:allons|prenons|gardons|utilisons)",
@@ -72,8 +78,11 @@ LANGUAGES = (
     ),
     Language(
         name="Spanish",
-        standing=("siempre", "nunca", r"a partir de ahora", "de ahora en adelante", r"en (?:el|lo) (?:futuro|sucesivo)",
+        standing=(r"(?:siempre|nunca)(?! (?:me|se|nos|he|ha|hemos|falla\w*|\w+(?:ó|aba|aron|ieron))(?!\w))",
+                  r"a partir de ahora", "de ahora en adelante", r"en (?:el|lo) (?:futuro|sucesivo)",
                   "cada vez que", "jamás"),
+        tells=r"(?:yo|me|eso|esto|él|ella|(?:el|la|los|las|este|esta|mi|nuestr[oa]) \w+) "
+               r"(?!debe|deben|debería|tiene|tienen|hay)\w+",
         preference=(r"prefiero", r"preferiría", r"me gusta(?:ría|n)?", r"no me gusta(?:n)?", r"me encanta(?:n)?",
                     "odio"),
         decision=(r"(?:vamos a|usemos|usaremos|quedémonos|dejemos)", r"(?:hemos|he) decidido", "decidimos", "decidí",
@@ -88,8 +97,11 @@ LANGUAGES = (
     ),
     Language(
         name="Portuguese",
-        standing=("sempre", "nunca", r"a partir de agora", r"de agora em diante", r"no futuro", r"toda vez que",
+        standing=("sempre", r"nunca(?! \w+(?:ou|eu|iu|ava|ó)(?!\w))",
+                  r"a partir de agora", r"de agora em diante", r"no futuro", r"toda vez que",
                   "jamais"),
+        tells=r"(?!a partir )(?:eu|isso|isto|ele|ela|(?:o|a|os|as|este|esta|meu|minha|nosso|nossa) \w+) "
+               r"(?!deve|devem|deveria|tem|precisa)\w+",
         preference=(r"(?:eu )?prefiro", r"preferia", r"eu (?:gosto|gostaria|adoro|odeio)", r"não gosto"),
         decision=(r"vamos (?:usar|ficar|manter|com)", r"(?:decidimos|decidi)", r"optamos por", r"ficamos com"),
         correction=(r"não[,.!] ?\w", r"isso (?:não (?:é|está)|está errado)", r"você esqueceu", r"assim não"),
@@ -101,6 +113,8 @@ LANGUAGES = (
     Language(
         name="Italian",
         standing=("sempre", r"non \w+ mai", r"d['’]ora in (?:poi|avanti)", r"in futuro", r"ogni volta che"),
+        tells=r"(?:io|ho|mi|questo|quello|lui|lei|(?:il|lo|la|i|gli|le|questa|mio|mia) \w+) "
+               r"(?!deve|devono|dovrebbe|va|bisogna)\w+",
         preference=(r"preferisco", r"preferirei", r"mi piac(?:e|ciono|erebbe)", r"non mi piac(?:e|ciono)", "odio"),
         decision=(r"(?:usiamo|useremo|teniamo|andiamo con)", r"(?:abbiamo|ho) (?:deciso|scelto)", r"optiamo per"),
         correction=(r"no[,.!] ?\w", r"non è (?:giusto|corretto|quello)", r"(?:è|questo è) sbagliato",
@@ -113,7 +127,8 @@ LANGUAGES = (
     ),
     Language(
         name="Russian",
-        standing=("всегда", "никогда", "впредь", "отныне", "с этого момента", "в будущем", "каждый раз"),
+        standing=(r"(?:всегда|никогда)(?! (?:не )?\w+(?:[её]т|ит|[юуяа]т|л|ла|ло|ли)(?!\w))",
+                  "впредь", "отныне", "с этого момента", "в будущем", "каждый раз"),
         preference=("предпочитаю", r"мне (?:больше )?нравит?ся", r"(?:я )?(?:не )?люблю", "лучше бы"),
         decision=("решил[аи]?", r"давай(?:те)? (?:использ\w+|остав\w+|возьм\w+|сдела\w+)", r"будем использовать",
                   "остановились на", "выбрали"),
@@ -126,9 +141,10 @@ LANGUAGES = (
     Language(
         name="Chinese",
         spaced=False,
-        standing=("(?:以后|以後)(?:都|请|請|不|要|别|別|每|一律)", "今后", "从现在起", "从现在开始", "总是", "始终",
+        standing=("(?:以后|以後)(?:都|请|請|不|要|别|別|每|一律)", r"(?:^|[，。,！])以[后後](?=.{0,40}[请請])", "今后",
+                  "从现在起", "从现在开始", "总是(?!失败|报错|出错|崩溃|很|在)", "始终",
                   "一律", "永远", "每次", "绝不", "不要再", "從現在起",
-                  "今後", "總是", "始終", "永遠"),
+                  "今後", "總是(?!失敗|出錯|很|在)", "始終", "永遠"),
         preference=("我更?喜欢", "我不喜欢", "我偏好", "我倾向", "我宁愿", "我討厭", "我讨厌", "我更?喜歡", "我不喜歡",
                     "我寧願"),
         decision=("我们(?:用|使用|采用|改用|选择|决定)", "决定(?:用|使用|采用|改用)?", "就用", "那就用",
@@ -142,7 +158,9 @@ LANGUAGES = (
     Language(
         name="Japanese",
         spaced=False,
-        standing=("今後", "これから(?:は|も)", "常に", "必ず", "いつも", "毎回", "絶対に", "二度と", "以後"),
+        standing=("今後", "これから(?:は|も)",
+                  "(?:常に|必ず|いつも|毎回)(?=.{0,60}(?:さい|下さい|お願い|こと|する|よう))",
+                  "絶対に", "二度と", "以後"),
         preference=("のほうが(?:好き|いい|良い)", "の方が(?:好き|いい|良い)", "が好き", "が嫌い", "好みです",
                     "を好みます"),
         decision=("にしましょう", "にします", "に決め", "を使いましょう", "を使うことに", "を採用"),
@@ -156,7 +174,8 @@ LANGUAGES = (
     Language(
         name="Korean",
         spaced=False,
-        standing=("항상", "앞으로", "절대", "이제부터", "지금부터", "매번", "언제나"),
+        standing=("(?:항상|매번|언제나)(?=.{0,60}(?:세요|십시오|해라|하라|해 ?줘|하기|할 것))", "앞으로", "절대",
+                  "이제부터", "지금부터"),
         preference=("선호(?:합니다|해요|한다)", "(?:을|를|이|가|게) ?더 좋(?:아|습)", "좋아(?:해요|합니다|한다)",
                     "싫어"),
         decision=("(?:로|으로) (?:하자|합시다|결정|가자|정했)", "(?:을|를) (?:쓰자|씁시다|사용하기로)", "결정했"),
@@ -184,6 +203,7 @@ def _whole(parts: Iterable[tuple[str, ...]]) -> str:
 
 
 STANDING = _either((one.spaced, one.standing) for one in LANGUAGES)
+TELLS = lazily("|".join(rf"(?:{one.tells})" for one in LANGUAGES))
 PREFERENCE = _either((one.spaced, one.preference) for one in LANGUAGES)
 DECISION = _either((one.spaced, one.decision) for one in LANGUAGES)
 # A no that goes on ("nein, nicht so") corrects: what follows it may be the middle of a word.

@@ -11,6 +11,8 @@ class Passed:
 
     targets: tuple[str, ...]
     """As `recurring.failed_run` and `failed_use` name them."""
+    command: str = ""
+    """The command that worked, where it was one: it may mend what was spelled otherwise (`spellings`)."""
     directory: str | None = None
     """Where a command ran, where that was said."""
     sources: tuple[int, ...]
@@ -42,6 +44,8 @@ class Ended:
     """`seq` of the prompt that began the turn; None where that was in an earlier batch."""
     closes: bool
     """Whether it leaves nothing open: no question, and nothing that is missing or still fails."""
+    asks: bool
+    """Whether it asks something back."""
     reports: bool
     """Whether it reports a result."""
     accepted: bool

@@ -10,6 +10,11 @@ from omcli.memory.record import replace
 from omcli.observers.rules.tools import ToolKind, tool_kind
 
 _TIMES = lazily(r" \(× (\d{1,9})\)$")
+# What such a command says is not outdone by doing something else.
+_CHECKS = lazily(
+    r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
+    r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
+)
 
 
 def failed_run(command: str) -> str:
@@ -64,6 +69,12 @@ def directory_of(draft: Draft) -> str | None:
     """Where the command of a failure's row ran, where that was said."""
     directory = draft.metadata.get("directory") if draft.type in FAILURES else None
     return directory if isinstance(directory, str) else None
+
+
+def is_check(draft: Draft) -> bool:
+    """Whether a failure tells of what was made, or of what was to be published, and not of one way to get there."""
+    command = draft.metadata.get("command")
+    return isinstance(command, str) and bool(_CHECKS.search(command))
 
 
 def goes_on(draft: Draft) -> bool:

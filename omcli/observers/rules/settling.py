@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 
-from omcli.memory.observation import FILE_CHANGES, Draft, Observation, Priority, Status, Type
+from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
+from omcli.memory.patterns import lazily
 from omcli.memory.record import field, mutable_record, replace
 from omcli.memory.speakers import AGENT
 from omcli.memory.text import one_line
 from omcli.observers.rules import overruling
 from omcli.observers.rules.moments import Ended, Moment, Passed, Replied, Resumed
-from omcli.observers.rules.recurring import added_up, directory_of, goes_on, line_of, todos_of, what_failed
+from omcli.observers.rules.recurring import added_up, directory_of, goes_on, is_check, line_of, todos_of, what_failed
 from omcli.observers.rules.shell import same_place
+from omcli.observers.rules.spellings import outdoes
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
+_SETTLED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
+"""What the text settles that a turn ends with, and is open again where it was not its end."""
 _MATTERS = 7
 """Importance of a failure from which on it speaks against a job being done: others are detours."""
+_LEFT, _PASSED_OVER = "left", "passed over"
+"""In the metadata of a request: that the talk went past it."""
+_LEAVES = "leaves"
+"""In the metadata of a request: the message with the one before it, whose turn ended without that and asked nothing."""
+# What a bare yes or a short answer is an answer to, as its row has it.
+_NAMED_QUESTION = lazily(r"(?:\(answering|\) to): (.{8,80})")
 _QUOTED_QUESTION = 200
 """Characters up to which a question is repeated in the row of a long answer."""
 _FEW_WORDS = 3
@@ -97,6 +108,8 @@ class _Ledger:
     """What rows hold to be so, as far as that was asked."""
     _listed: int = -1
     """The last list of todos."""
+    _unfinished: int | None = None
+    """The message with a request whose turn has ended without it, until something else is asked."""
     _latest: int = 0
     """The last message that any row came from."""
     _next: int = 0
@@ -141,7 +154,15 @@ class _Ledger:
             draft = self._over(self._listed, draft, reason="updated")
         if (asked_before := self._restated(draft)) is not None:
             draft = self._over(asked_before, draft, reason="said again")
-        self.add(self._overruling(self._repeated(draft)))
+        self.add(self._overruling(self._repeated(self._leaving(draft))))
+
+    def _leaving(self, draft: Draft) -> Draft:
+        """A request that a person went on to, with the one that was left for it."""
+        left = self._unfinished
+        if left is None or draft.type not in _ASKED or draft.text.startswith(AGENT) or draft.sources[-1] <= left:
+            return draft
+        self._unfinished = None
+        return replace(draft, metadata=MappingProxyType({**draft.metadata, _LEAVES: left}))
 
     def _restated(self, draft: Draft) -> int | None:
         """What a person asked last and did not get, where they ask it again and say more."""
@@ -167,6 +188,10 @@ class _Ledger:
         for target in passed.targets:
             if failed := self._failures(target, passed.directory):
                 self._resolve(failed[-1], passed)
+        for target in list(self._failed) if passed.command else ():
+            for number in self._failures(target, passed.directory):
+                if outdoes(passed.command, str(self.rows[number].metadata.get("command", ""))):
+                    self._resolve(number, passed)
 
     def _failures(self, target: str, directory: str | None) -> list[int]:
         """Open failures of what ran there, or may have: the same command in another place is another thing."""
@@ -200,23 +225,68 @@ class _Ledger:
         """What was asked for in the turn is done, and what a person asked is answered, unless a failure says no."""
         if self._latest > ended.seq:
             return  # the turn went on, or was stopped
-        for number in self._asked_since(ended.since):
-            asked = self.rows.get(number)
-            if asked is None:
-                continue  # the same was asked twice
-            if asked.status is Status.OPEN and (asked.type is Type.QUESTION or self._is_done(asked, ended)):
-                end = Passed(targets=(), sources=(ended.seq,), at=ended.at)
-                said = self._place(number)
-                self._settle(number, asked, replace(end, at=asked.event_at), Status.DONE)
-                self._said[self._next - 1] = said
-                since = asked.sources[-1] if ended.reports else ended.seq
-                self._overcome(end, since=since)
-                self._carry_out(end, since=since)
+        asked = self._asked_since(ended.since)
+        began = min((self.rows[number].sources[-1] for number in asked), default=ended.seq)
+        for number in asked:
+            if number in self.rows:  # else the same was asked twice
+                self._conclude(number, ended)
+        left = {row.metadata.get(_LEAVES) for row in self.rows.values()}
+        for number in self._open_before(began):
+            row = self.rows[number]
+            if row.text.startswith(AGENT):
+                self._end(number, ended, None)  # it was replied to, and is not asked again
+            elif row.sources[-1] not in left and self._is_done(row, ended):
+                self._end(number, ended, None if self._is_withdrawn(row, ended) else Status.DONE)
+        if ended.accepted or (ended.closes and ended.reports):
+            self._pass_detours(ended)
+
+    def _conclude(self, number: int, ended: Ended) -> None:
+        """What was asked in a turn is answered or done where it ends, else left, unless the agent asks back."""
+        asked = self.rows[number]
+        if asked.status is not Status.OPEN:
+            return
+        if asked.type is Type.QUESTION or self._is_done(asked, ended):
+            self._end(number, ended, Status.DONE)
+        elif ended.accepted and not ended.asks:
+            self._unfinished = asked.sources[-1]
+
+    def _open_before(self, began: int) -> list[int]:
+        """What was asked before a turn, by whomever, and is open still."""
+        asked = ((number, self.rows[number]) for number in sorted(self._asked))
+        return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < began]
+
+    def _is_withdrawn(self, asked: Draft, ended: Ended) -> bool:
+        """Whether a person put something right after they asked for it: that was done, and may be something else."""
+        return any(
+            row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq
+            for row in self.rows.values()
+        )
+
+    def _end(self, number: int, ended: Ended, status: Status | None) -> None:
+        """What was asked is over; without a status where nothing says that it was done."""
+        row, said = self.rows[number], self._place(number)
+        asked = row if status else _left(row, _PASSED_OVER)
+        end = Passed(targets=(), sources=(ended.seq,), at=ended.at)
+        self._settle(number, asked, replace(end, at=asked.event_at), status)
+        self._said[self._next - 1] = said
+        if status is Status.DONE:
+            since = asked.sources[-1] if ended.reports else ended.seq
+            self._overcome(end, since=since)
+            self._carry_out(end, since=since)
 
     def _overcome(self, end: Passed, *, since: int) -> None:
         """What stood in the way of something that is done stands there no longer."""
         for number, row in list(self.rows.items()):
-            if row.type is Type.BLOCKER and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
+            stood = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
+            if stood and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
+                self._resolve(number, end)
+
+    def _pass_detours(self, ended: Ended) -> None:
+        """What was looked for in vain is of no concern once the turn is over."""
+        end = Passed(targets=(), sources=(ended.seq,), at=ended.at)
+        for number, row in list(self.rows.items()):
+            detour = row.type in FAILURES and row.importance < _MATTERS and row.status is Status.OPEN
+            if detour and row.sources[-1] < ended.seq:
                 self._resolve(number, end)
 
     def _carry_out(self, end: Passed, *, since: int) -> None:
@@ -226,14 +296,21 @@ class _Ledger:
                 self._settle(number, row, end, Status.DONE)
 
     def reopen(self, resumed: Resumed) -> None:
-        """Takes back that a text settled what was asked."""
-        for number in self._asked_since(None):
-            asked = self.rows[number]
-            if asked.status is Status.DONE and asked.sources[-1] == resumed.seq and asked.type is Type.REQUEST:
-                said = self._place(number)
-                self._take(number)
-                self.add(replace(asked, status=Status.OPEN, reason="taken up again"))
-                self._said[self._next - 1] = said
+        """Takes back what a text settled."""
+        for number, row in list(self.rows.items()):
+            if row.sources[-1:] != (resumed.seq,) or row.type not in _SETTLED_BY_TEXT:
+                continue
+            if row.type is Type.REQUEST and row.status is not Status.OPEN:
+                self._anew(number, replace(_left(row, None), status=Status.OPEN), reason="taken up again")
+            elif row.status in SETTLED:
+                self._anew(number, replace(row, status=Status.OPEN, priority=None), reason="taken up again")
+
+    def _anew(self, number: int, row: Draft, *, reason: str) -> None:
+        """The same row in other words, in its place."""
+        said = self._place(number)
+        self._take(number)
+        self.add(replace(row, reason=reason))
+        self._said[self._next - 1] = said
 
     def _is_done(self, asked: Draft, ended: Ended) -> bool:
         """A report counts where the last thing done did not fail; without one, nothing may have failed, and the
@@ -289,14 +366,13 @@ class _Ledger:
             if claim := self._claims[number]:
                 yield number, claim
 
-    def _settle(self, number: int, row: Draft, by: Passed, status: Status) -> None:
-        """The same row, settled by a later message."""
+    def _settle(self, number: int, row: Draft, by: Passed, status: Status | None) -> None:
+        """The same row, settled by a later message; without a status where that only passes over it."""
         self._take(number)
         sources = _union(row.sources, by.sources)
+        reason = status.value if status else _PASSED_OVER
         self.add(
-            self._repeated(
-                replace(row, status=status, sources=sources, event_at=by.at or row.event_at, reason=status.value)
-            )
+            self._repeated(replace(row, status=status, sources=sources, event_at=by.at or row.event_at, reason=reason))
         )
 
     def _over(self, number: int, draft: Draft, *, reason: str) -> Draft:
@@ -320,13 +396,20 @@ def _union(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({*old, *new}))
 
 
+def _left(row: Draft, how: str | None) -> Draft:
+    """A row that says how it was left, or nothing of that."""
+    known = {name: value for name, value in row.metadata.items() if name != _LEFT}
+    return replace(row, metadata=MappingProxyType({**known, _LEFT: how} if how else known))
+
+
 def _asks(row: Draft) -> bool:
     return row.type is Type.QUESTION and row.status is Status.OPEN and row.text.startswith(AGENT)
 
 
 def _answering(answer: Draft, question: str) -> Draft | None:
     """A row that answers a question, with the question; None where nothing tells that it does."""
-    if f": {question[:_QUOTED_QUESTION]}" in answer.text:
+    named = _NAMED_QUESTION.search(answer.text)
+    if f": {question[:_QUOTED_QUESTION]}" in answer.text or (named and named[1] in question):
         return answer
     if answer.type is Type.QUESTION or " | " in question or not _speaks_of(answer.text, question):
         return None

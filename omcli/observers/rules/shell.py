@@ -43,6 +43,7 @@ _SUMMARY = lazily(
     r"|\b(?:no issues found|all checks passed|already exists)\b|^\s*(?:\d+ files? changed|already up to date)\b",
     re.IGNORECASE,
 )
+_COUNTS_FAILURES = lazily(r"\b[1-9]\d{0,8} (?:tests? )?(?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
 _TROUBLE = lazily(
     r"^\s*(?:E \S|\S*(?:Error|Exception|Panic|panic)\b.*|error(?:\[\w+\])?[:\s].*|fatal:.*|"
     r"FAIL(?:ED)?\b.*|npm ERR!.*|"
@@ -151,6 +152,11 @@ def summary(output: str) -> str:
         if len(line) <= 300 and _SUMMARY.search(line):
             return cut(one_line(line).strip("= -"), 160)
     return ""
+
+
+def counts_failures(output: str) -> bool:
+    """Whether the line of an output that sums up counts something that failed."""
+    return bool(_COUNTS_FAILURES.search(summary(output)))
 
 
 def reports_error(output: str) -> bool:

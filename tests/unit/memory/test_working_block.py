@@ -37,7 +37,16 @@ class Rows:
     ) -> Rows:
         number = len(self.rows) + 1
         self.rows.append(
-            row(number, text=text, type=type, status=status, priority=priority, kind=kind, metadata=metadata)
+            row(
+                number,
+                text=text,
+                type=type,
+                status=status,
+                priority=priority,
+                kind=kind,
+                metadata=metadata,
+                sources=(number,),
+            )
         )
         return self
 
@@ -196,6 +205,25 @@ def test_only_the_latest_todos_count() -> None:
     assert rows.lines("Current Task") == ["Todos: 2 completed"]
     rows.add(Type.REQUEST, "User: Now the docs.").edited("a.py")
     assert rows.lines("Current Task") == ["User: Now the docs."]
+
+
+def test_todos_that_nobody_touched_while_other_things_were_done_are_old() -> None:
+    """T32."""
+    rows = Rows().todos(todo("a", "completed"), todo("b", "pending"))
+    for number in range(2):
+        rows.add(Type.REQUEST, f"User: Paint boat {number}.", status=Status.DONE).edited("boat.py")
+        assert rows.lines("Current Task") == ["Todos: 1 completed, 1 pending; next: b"]
+    rows.add(Type.REQUEST, "User: Paint boat 3.", status=Status.DONE).edited("boat.py")
+    assert rows.lines("Current Task") == []
+    rows.add(Type.REQUEST, "User: Paint boat 4.", status=Status.OPEN).edited("boat.py")
+    assert rows.lines("Current Task") == ["User: Paint boat 4."]
+
+
+def test_a_request_that_the_talk_went_past_is_not_the_current_task() -> None:
+    rows = Rows().edited("boat.py").add(Type.REQUEST, "User: Paint it red.", left="passed over")
+    assert rows.lines("Current Task") == []
+    rows.add(Type.REQUEST, "User: Paint it blue.", status=Status.OPEN)
+    assert rows.lines("Current Task") == ["User: Paint it blue."]
 
 
 def test_todos_that_are_written_one_by_one_add_up_over_turns() -> None:

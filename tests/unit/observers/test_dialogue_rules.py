@@ -201,6 +201,15 @@ def test_a_refused_call_is_what_was_said_about_it_and_no_failure() -> None:
     assert talk.one().sources == (1, 3)
 
 
+def test_of_questions_that_were_answered_in_part_the_answers_are_kept() -> None:
+    """What a client writes around them is nobody's word."""
+    poll = 'The person wants to talk about these.\n\n    Questions asked:\n- "Which sea?"\n  {}\n- "Which boat?"\n  {}'
+    answered = Talk().user(poll.format("Answer: the North Sea", "(No answer provided)"), aside=Aside.REMARK)
+    assert answered.texts() == ["User answered: Which sea? → the North Sea"]
+    nothing = Talk().user(poll.format("(No answer provided)", "(No answer provided)"), aside=Aside.REMARK)
+    assert nothing.texts() == []
+
+
 def test_a_subagents_prompt_is_not_the_users() -> None:
     """formats.md §0: in a subagent's transcript the "user" is the parent agent."""
     assert Talk().user("Always answer in JSON", aside=Aside.DELEGATED).observed() == ()

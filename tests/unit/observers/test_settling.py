@@ -115,6 +115,48 @@ class TestFailures:
         talk = self.fails(Talk()).tool("Bash", {"command": "bun lint"}, "ok", exit_code=0)
         assert [status for status, _ in both_ways(talk, 2, types=FAILURES)] == [Status.OPEN]
 
+    @pytest.mark.parametrize("ends", [(), (2,), (3,)])
+    def test_a_failure_is_resolved_by_the_same_command_in_other_words(self, ends: tuple[int, ...]) -> None:
+        """S4.16: what was run again is the same, however it was spelled."""
+        talk = Talk().tool("Bash", {"command": "npm test"}, "FAIL a.test.ts", failed=True, exit_code=1)
+        talk.tool("Bash", {"command": "cd /src/app && CI=1 npm run test --silent"}, "12 passed", exit_code=0)
+        assert both_ways(talk, *ends, types=FAILURES) == [(Status.RESOLVED, "Ran: npm test → exit 1: FAIL a.test.ts")]
+
+    def test_a_run_of_which_only_the_end_was_shown_mends_nothing_where_that_counts_failures(self) -> None:
+        """S4.16: the status is that of `tail`."""
+        talk = self.fails(Talk())
+        talk.tool("Bash", {"command": "bun test 2>&1 | tail -2"}, "Tests: 3 failed, 9 passed", failed=False)
+        assert [status for status, _ in both_ways(talk, 2, types=FAILURES)] == [Status.OPEN]
+
+    @pytest.mark.parametrize("ends", [(), (3,), (5,), (6,)])
+    def test_a_way_that_led_nowhere_is_over_once_another_one_did(self, ends: tuple[int, ...]) -> None:
+        talk = Talk().user("Number the harbours")
+        talk.tool("Bash", {"command": "node -e 'number()'"}, "SyntaxError: number", failed=True, exit_code=1)
+        edits(talk).agent("Done: numbered the harbours in `auth.py`.")
+        assert [status for status, _ in both_ways(talk, *ends, types=FAILURES)] == [Status.RESOLVED]
+
+    @pytest.mark.parametrize("ends", [(), (3,), (5,), (6,)])
+    def test_tests_that_failed_and_were_not_run_again_stay_open_whatever_is_reported(
+        self, ends: tuple[int, ...]
+    ) -> None:
+        talk = self.fails(Talk().user("Number the harbours"))
+        edits(talk).agent("Done: numbered the harbours in `auth.py`.")
+        assert [status for status, _ in both_ways(talk, *ends, types=FAILURES)] == [Status.OPEN]
+
+    @pytest.mark.parametrize("ends", [(), (3,), (4,)])
+    def test_what_was_looked_for_in_vain_is_over_with_the_turn(self, ends: tuple[int, ...]) -> None:
+        talk = Talk().user("Where are the tides kept?")
+        talk.tool("Read", {"file_path": "tides.csv"}, "File does not exist.", failed=True)
+        talk.agent("They are computed from the moon.").user("Then add a table of them")
+        assert [status for status, _ in both_ways(talk, *ends, types=FAILURES)] == [Status.RESOLVED]
+
+    def test_what_was_taken_for_an_end_and_was_none_resolves_nothing(self) -> None:
+        talk = Talk().user("Number the harbours")
+        talk.tool("Bash", {"command": "node -e 'number()'"}, "SyntaxError: number", failed=True, exit_code=1)
+        edits(talk).agent("Numbered the harbours in `auth.py`.")
+        talk.tool("Read", {"file_path": "b.py"}, "…")
+        assert [status for status, _ in both_ways(talk, 6, types=FAILURES)] == [Status.OPEN]
+
     @pytest.mark.parametrize("end", [2, 4])
     def test_equal_outcomes_are_counted_in_one_row(self, end: int) -> None:
         """T22, F33: forty times `all passed` is one fact."""
@@ -197,6 +239,16 @@ class TestQuestions:
         """O9."""
         talk = Talk().user("Clean up").agent("The cache is stale. Is it fine to drop the `sessions` table?").user("yes")
         assert in_sight(remembered(talk, 2), Type.QUESTION) == []
+
+    def test_a_question_below_a_heading_is_named_once(self) -> None:
+        talk = Talk().user("Set up the database")
+        talk.agent("The schema is ready.\n\n**Reports:**\n\nShould they be in UTC, or in local time?").user(
+            "in UTC, please"
+        )
+        rows = both_ways(talk, 2, types=(*ASKED, Type.DECISION))
+        assert [text for _, text in rows if "UTC" in text] == [
+            "User: in UTC, please (answering: Should they be in UTC, or in local time?)"
+        ]
 
     def test_a_persons_question_is_answered_by_the_turns_closing_text(self) -> None:
         talk = Talk().user("What does the --strict flag do?").agent("It makes every warning an error.")
@@ -355,6 +407,66 @@ class TestRequests:
     def test_what_is_done_is_asked_for_again(self) -> None:
         talk = self.start().agent("Fixed the redirect in `auth.py`.").user("Fix the login redirect")
         assert both_ways(talk, 4, types=ASKED) == [(Status.OPEN, self.REQUEST)]
+
+
+class TestWhatTheTalkWentPast:
+    """O9: people ask again for what they did not get; what nobody came back to is not open for ever."""
+
+    FIRST = "User: Fix the login redirect"
+
+    def start(self) -> Talk:
+        return edits(Talk().user("Fix the login redirect"))
+
+    @pytest.mark.parametrize("ends", [(), (3,), (4,), (6,)])
+    def test_a_request_that_was_answered_with_a_question_is_done_with_what_came_of_the_answer(
+        self, ends: tuple[int, ...]
+    ) -> None:
+        talk = self.start().agent("There are two redirects. Which of them should keep `next_url`?")
+        edits(talk.user("The one in `auth.py`, after the password")).agent("Fixed the redirect in `auth.py`.")
+        rows = both_ways(talk, *ends, types=ASKED)
+        assert (Status.DONE, self.FIRST) in rows
+        assert all(status is Status.DONE for status, _ in rows)
+
+    @pytest.mark.parametrize("ends", [(), (3,), (4,), (6,)])
+    def test_what_was_broken_off_is_done_with_what_it_was_part_of(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().event("[Request interrupted]", Aside.INTERRUPT).user("Also keep the query string of it")
+        edits(talk).agent("Fixed the redirect in `auth.py`, with its query string.")
+        assert (Status.DONE, self.FIRST) in both_ways(talk, *ends, types=ASKED)
+
+    @pytest.mark.parametrize("ends", [(), (3,), (4,), (7,)])
+    def test_what_was_put_right_is_neither_open_nor_done(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().event("[Request interrupted]", Aside.INTERRUPT).user("No, stop, not there")
+        talk.user("Rename the module to login")
+        edits(talk).agent("Renamed `auth.py` to `login.py`.")
+        rows = both_ways(talk, *ends, types=ASKED)
+        assert rows == [(None, self.FIRST), (Status.DONE, "User: Rename the module to login")]
+
+    @pytest.mark.parametrize("ends", [(), (3,), (4,), (6,)])
+    def test_what_an_agent_could_not_do_stays_open_when_something_else_is_done(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().agent("I couldn't find the second redirect.").user("Rename the module to login")
+        edits(talk).agent("Renamed `auth.py` to `login.py`.")
+        rows = both_ways(talk, *ends, types=ASKED)
+        assert rows == [(Status.OPEN, self.FIRST), (Status.DONE, "User: Rename the module to login")]
+
+    @pytest.mark.parametrize("ends", [(), (2,), (3,), (5,)])
+    def test_a_question_of_the_agent_is_open_until_it_goes_on_without_an_answer(self, ends: tuple[int, ...]) -> None:
+        question = "Agent: Which timezone should reports use?"
+        talk = Talk().user("Set up the database").agent("The schema is ready. Which timezone should reports use?")
+        talk.user("Please add a changelog entry for the last release and tag it as v1.2.0, then push the branch")
+        assert (Status.OPEN, question) in both_ways(talk, 2, types=ASKED)
+        edits(talk).agent("Added the entry and pushed v1.2.0.")
+        assert (None, question) in both_ways(talk, *ends, types=ASKED)
+
+    @pytest.mark.parametrize("command", ["/exit", "/review"])
+    def test_a_slash_command_ends_the_turn_before_it(self, command: str) -> None:
+        talk = self.start().agent("The redirect keeps `next_url` this way.").event(command, Aside.COMMAND)
+        talk.tool("Read", {"file_path": "auth.py"}, "…").agent("I cannot review it: the file is empty.")
+        assert both_ways(talk, 3, 4, types=ASKED) == [(Status.DONE, self.FIRST)]
+
+    @pytest.mark.parametrize("ends", [(), (3,), (4,)])
+    def test_a_text_that_only_announces_ends_nothing(self, ends: tuple[int, ...]) -> None:
+        talk = self.start().agent("Now let me run the tests.").user("Is the port still free?")
+        assert (Status.OPEN, self.FIRST) in both_ways(talk, *ends, types=ASKED)
 
 
 class TestTodosAndBlockers:

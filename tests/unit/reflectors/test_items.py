@@ -12,7 +12,7 @@ from tests.unit.reflectors.folded_rows import DONE, HIGH, material, row, stored,
 
 LASTING = (
     row(1, "User: I prefer tabs over spaces in Makefiles", Type.PREFERENCE),
-    row(2, "User: always run the linter before a commit", Type.INSTRUCTION),
+    row(2, "User: always run the linter before a commit", Type.INSTRUCTION, importance=9),
     row(3, "User: no, never push to main", Type.CORRECTION),
     row(4, "User: let's go with Postgres for the queue", Type.DECISION, priority=HIGH),
     row(5, 'User agreed ("yes") to: Use Postgres instead of Redis?', Type.DECISION, priority=HIGH),
@@ -26,7 +26,8 @@ PASSING = (
     row(14, "User: but we use the old one for now", Type.DECISION, priority=HIGH),
     row(15, 'User agreed ("go on") to: Does this look right, shall I use it?', Type.DECISION, priority=HIGH),
     row(16, "Agent: I'm going to use a queue", Type.DECISION, priority=HIGH),
-    row(17, "User: always the red one", Type.INSTRUCTION, status=DONE),
+    row(17, "User: always the red one", Type.INSTRUCTION, importance=9, status=DONE),
+    row(22, "User: don't touch the lock file", Type.INSTRUCTION, importance=8),
     row(18, "User: tabs", Type.PREFERENCE),
     row(19, "User: I prefer " + "tabs and more tabs " * 40, Type.PREFERENCE),
     row(20, "Modified src/always.py", Type.FILE_MODIFIED, priority=HIGH),

@@ -14,8 +14,9 @@ from omcli.observers.rules.cues.agents import (
 from omcli.observers.rules.cues.chat import is_reaction, told_importance
 from omcli.observers.rules.cues.courtesies import agrees, declines, is_pleasantry
 from omcli.observers.rules.cues.neighbours import leans, points
-from omcli.observers.rules.cues.people import is_standing, lasts, user_importance, user_type
+from omcli.observers.rules.cues.people import lasts, user_importance, user_type
 from omcli.observers.rules.cues.questions import asks, asks_nothing, begins_question
+from omcli.observers.rules.cues.standing import is_standing
 from omcli.observers.rules.cues.statements import asserts, states, wishes
 
 __all__ = [

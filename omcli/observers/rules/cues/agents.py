@@ -43,10 +43,12 @@ _I_DID = lazily(
     r"\b(?:tests?|checks?|lint|build|ci)\b.{0,30}\b(?:pass(?:es|ed|ing)?|green|clean|succeed(?:s|ed)?)\b",
 )
 _BLOCKER = lazily(
-    r"\b(?:blocked (?:by|on)|i (?:can'?t|cannot|couldn'?t|am unable|was unable)|unable to|not possible|"
+    r"\b(?:(?<!was )(?<!just )(?<!be )(?<!been )blocked (?:by|on)|"
+    r"i (?:can'?t|cannot|couldn'?t|am unable|was unable)|unable to|not possible|"
     r"(?:still|keeps?) fail(?:s|ing)?|fails? with|permission denied|requires? (?:you|your|access|manual|approval|"
     r"credentials)|needs? (?:your|you to|access|credentials|approval)|waiting (?:for|on)"
-    r" (?:you|your|approval|access|review|credentials)|stuck|not (?:working|available|installed|configured)|"
+    r" (?:you|your|approval|access|review|credentials)|"
+    r"(?:i|we)(?:'m|'re| am| are)(?: still)? stuck|not (?:working|available|installed|configured)|"
     r"out of (?:memory|disk|quota)|rate.limit)\b",
 )
 # A guess: at most a hypothesis, however it is worded.

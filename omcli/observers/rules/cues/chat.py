@@ -15,6 +15,8 @@ _WHEN = words(
     "(?:in|since|until|by|on|of) (?:january|february|march|april|may|june|july|august|september|october|november|"
     "december)",
 )  # fmt: skip
+# Goes on, or is to: "to always stay dry", "but never tried", not what a sentence begins with.
+_ON_AND_ON = lazily(r"(?:[,;:.(] |\b(?:and|but|so|or|to|you|then) )(?:always|never) \w")
 _OWN = words("i", "i'(?:m|ve|d|ll)", "my", "we", "we'(?:re|ve|d|ll)", "our", "me", "us", "mine")
 _DID = lazily(
     r"\b(?:i|we|my \w+|our \w+)(?:'ve| have| has|'d| had)? (?:\w+ly |just |also |even |never |always |both |all )*"
@@ -54,13 +56,14 @@ _OF_ONES_OWN = lazily(r"\d|\b(?:i|my|we|our)\b")
 
 
 def told_importance(sentence: str) -> int:
-    """0 to 10, between people: what somebody did, and what has a name, a number or a day in it, is asked for later."""
+    """0 to 10, between people: what somebody did or keeps to, and what has a name, a number or a day in it, is asked
+    for later."""
     said = small(sentence)
     did = bool(_DID.search(said)) or tells_what_happened(said)
     named = names_a_thing(said) or bool(_NAME_INSIDE.search(straight(sentence)) or _WHEN.search(said))
     if is_about_self(sentence) or (did and named):
         return 7
-    if did or named or user_type(sentence) in LASTING:
+    if did or named or _ON_AND_ON.search(said) or user_type(sentence) in LASTING:
         return 6
     return 5 if _OWN.search(said) else 3
 

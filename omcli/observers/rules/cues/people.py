@@ -13,6 +13,7 @@ from omcli.memory.patterns import lazily
 from omcli.observers.rules import languages
 from omcli.observers.rules.cues import questions
 from omcli.observers.rules.cues.matching import REMEMBERED, small, words
+from omcli.observers.rules.cues.standing import is_asked_politely, is_standing
 from omcli.observers.rules.cues.statements import (
     begins_as_statement,
     is_about_self,
@@ -23,25 +24,6 @@ from omcli.observers.rules.cues.statements import (
     wishes,
 )
 
-# "always" as a rule, not what somebody always did or what always happens.
-_ALWAYS = lazily(
-    r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|please|should|must|to|will|you|then|do) )"
-    r"always (?!had|has|been|was|were|wanted|loved)\w",
-)
-_NEVER = lazily(
-    r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|please|should|must|to|you|then) )never (?!saw|had|got|been|was|were|did|mind|"
-    r"seen|knew|thought|heard|really|quite)\w",
-)
-_RULE = r"(?:include|use|provide|give|format|mention|explain|list|avoid|add|show|keep|make sure|ensure|be sure)"
-_OCCASION = (
-    r"(?:i (?:ask|mention|request|talk|say)|you (?:answer|respond|reply|write|give|provide|explain|suggest|discuss))"
-)
-_STANDING = words(
-    "from now on", "from here on", "(?:going|moving) forward", "in (?:the )?future", "as a rule", "by default,",
-    "(?:every|each|any) ?time (?:you|i (?:ask|mention|request))", f"whenever (?:you|{_OCCASION})",
-    "remember (?:to|that)", "until (?:i|we) (?:say|tell)", "don'?t ever", "do not ever",
-    rf"(?:when|if) {_OCCASION}\b[^?]{{0,200}}\b{_RULE}", rf"{_RULE}\b[^?]{{1,200}}\b(?:when|if|each time) {_OCCASION}",
-)  # fmt: skip
 _CONSTRAINT = lazily(
     r"^(?:and |but |also |please |so )*(?:do not|don'?t|never|avoid|no need to|make sure|ensure|be sure|only|must|"
     r"you must(?: not)?|you should(?: not|n'?t)?|it (?:must|should|needs to))\b|"
@@ -62,15 +44,16 @@ _CORRECTION = words(
     "undo", "revert", "actually", "that(?:'s| is| was) (?:not|wrong|incorrect)", "this (?:is|was) (?:not|wrong)",
     "it(?:'s| is) (?:not|wrong|still)",
     "you (?:forgot|missed|broke|didn'?t|did not|should ?n'?t|should not|should have|removed|misunderst)",
-    "why (?:did|are|is|do|don'?t) you", "i (?:said|meant|did ?n'?t (?:ask|mean|want))", "not what i",
-    "please (?:undo|revert)", at_start=True,
+    "why (?:exactly )?(?:did|are|is|do|don'?t|didn'?t) you", "i (?:said|meant|did ?n'?t (?:ask|mean|want))",
+    "not what i", "please (?:undo|revert)", at_start=True,
 )  # fmt: skip
 _WRONG = lazily(
     r"\b(?:is|are|was|were)(?: not|n'?t) (?:correct|right|true|accurate|what i)\b|"
     r"^[^,;:]{1,60} (?:is|are) (?:wrong|incorrect)\b",
 )
 _DECISION = lazily(
-    r"\b(?:let'?s (?:use|go (?:with|for)|keep|drop|do|not|make(?! sure)|stick|store|put|call|remove|just)|"
+    r"\b(?:let'?s (?:use|go (?:with|for)|keep(?! (?:going|at it|on)\b)|drop|do|not|make(?! sure)|stick|store|put|call|"
+    r"remove|just)|"
     r"we(?:'ll| will|'re going to) (?:use|go|keep|drop|need|do|make|not|switch|stick)|(?:will |'ll )?go with|"
     r"going with|went with|decided|use \S+ instead|agreed|sounds good|option \w\b|"
     r"i(?:'ll| will) (?:go (?:with|for)|take (?:the|option)|use|stick|keep (?:the|it|using|this|that|my|our))|"
@@ -98,7 +81,7 @@ def user_type(sentence: str) -> Type | None:
     said = small(sentence)
     is_question = questions.is_question(said)
     asks = (is_question and not questions.asks_for_work(said)) or questions.asks_for_words(said)
-    if not is_question and is_standing(said):
+    if (not is_question or is_asked_politely(said)) and is_standing(said):
         return Type.INSTRUCTION
     if not asks and (_PREFERENCE.search(said) or languages.PREFERENCE.search(said)):
         return Type.PREFERENCE
@@ -116,12 +99,6 @@ def user_type(sentence: str) -> Type | None:
         return Type.REQUEST
     is_fact = is_about_self(sentence) or tells_a_change(said) or tells_what_happened(said)
     return Type.FACT if is_fact and not orders(said) else None
-
-
-def is_standing(sentence: str) -> bool:
-    """Whether a sentence rules what follows, not only one request."""
-    said = small(sentence)
-    return any(cue.search(said) for cue in (_ALWAYS, _NEVER, _STANDING, languages.STANDING))
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:
