@@ -16,7 +16,7 @@ from omcli.operations.clock import Clock
 from omcli.operations.observe_session import observe_session
 from omcli.operations.workshop import Workshop
 from omcli.tokenizers.table import counter
-from omcli.wiring import uuid7
+from omcli.wiring.ids import uuid7
 from tests.fakes import MemoryStore
 
 

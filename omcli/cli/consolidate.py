@@ -186,7 +186,7 @@ def _parts(done: Consolidated) -> Iterator[str]:
 def _pruned(done: Consolidated) -> Iterator[str]:
     if done.pruned is None:
         return
-    messages = sum(map(len, done.pruned.messages.values()))
+    messages = sum(done.pruned.counted.values())
     for number, noun in ((len(done.pruned.rows), "row"), (messages, "message")):
         if number:
             yield f"{counted(number, noun)} pruned"
@@ -306,7 +306,7 @@ def _lines(found: Foreseen) -> Iterator[str]:
         rows = sum(len(batch.rows) for batch in found.plan.batches)
         yield f"fold     {counted(rows, 'row')} across sessions"
     if found.pruned and not found.pruned.is_empty:
-        messages = sum(map(len, found.pruned.messages.values()))
+        messages = sum(found.pruned.counted.values())
         yield f"prune    {counted(len(found.pruned.rows), 'row')}, {counted(messages, 'message')}"
     if found.backup:
         yield "back up  the store"

@@ -12,7 +12,6 @@ from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
 
 if TYPE_CHECKING:
-    from omcli.memory.horizon import Cutting
     from omcli.memory.notation import Notation
     from omcli.operations.context import Place
 
@@ -66,13 +65,11 @@ def context(
     whether they are resolved, decisions, and then commands, delegated tasks and searches, with a line for each. It is
     made of all that was observed in the session, so that no compaction changes it.
 
-    With the setting context.freeze (the preset duet has it) a session's pack stays the same to the byte, and what a
-    host caches of a prompt that begins with it holds. Its rows are those of a horizon, and what came after that is told
-    by messages: those of the pack, to which messages are only added, or with --tier cross --tier session those that the
-    host has. The horizon moves when rows were folded, when that was undone, when something was noted by hand, and when
-    the messages behind it have come to more than context.evict tokens, or find no room in the budget; then context.tail
-    of them are left. --refresh prints the pack as of now. A pack for no session is always as of now, and so is
-    --working-memory.
+    With the setting context.freeze (preset duet) a session's pack is of a horizon and stays the same to the byte, for
+    the host's prompt cache: what came after is told by messages, which are only added to it, or with --tier cross
+    --tier session by those that the host has. The horizon moves when rows were folded or that was undone, something was
+    noted by hand, or the messages behind it are more than context.evict tokens, or than find room. --refresh prints the
+    pack as of now, which it is for no session, and which --working-memory always is.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
@@ -86,10 +83,8 @@ def context(
         _print_block(run, session, budget=said.session if total is None else total, to=to)
     else:
         most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
-        cutting = None if refresh else run.wiring.cutting
-        _print_pack(
-            run, session, most={**most, "total": total}, to=to, notation=run.notation(notation), cutting=cutting
-        )
+        most = {**most, "total": total}
+        _print_pack(run, session, most=most, to=to, notation=run.notation(notation), refresh=refresh)
 
 
 def _print_pack(
@@ -99,9 +94,9 @@ def _print_pack(
     most: Mapping[str, int | None],
     to: To,
     notation: Notation,
-    cutting: Cutting | None,
+    refresh: bool,
 ) -> None:
-    """The pack, within a budget for each tier and for the whole; with a `cutting` the frozen one."""
+    """The pack, within a budget for each tier and for the whole."""
     from omcli.operations.context import context as pack
 
     layout = run.layout(to)
@@ -114,7 +109,7 @@ def _print_pack(
         to=layout,
         notation=notation,
         choice=run.wiring.choice,
-        cutting=cutting,
+        cutting=None if refresh else run.wiring.cutting,
     )
     if contexted.note:
         run.talk.note(contexted.note)

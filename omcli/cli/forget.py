@@ -15,7 +15,9 @@ from omcli.memory.rows import full_row, message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from omcli.memory.bookmark import TakenIn
     from omcli.operations.forget import Forgotten
 
 EXAMPLES = """\b
@@ -57,7 +59,8 @@ def forget(
     What was forgotten before is found as well, so that --hard deletes it yet.
 
     Rows that were made of what is forgotten, and messages that it came from, may tell it yet: they are named, and go
-    as well with --derived, or by their ids. Exit 1 if there is nothing to forget.
+    as well with --derived, or by their ids. So are files of daily notes and MEMORY.md that hold the text: they stay as
+    they are, and so do transcripts. Exit 1 if there is nothing to forget.
     """
     from omcli.operations.forget import Wanted, forget
 
@@ -67,21 +70,32 @@ def forget(
         raise BadUsage("`--session` and `--project` go with `--match`")
     if run.is_disabled("nothing is forgotten"):
         return
+    taken_in = run.wiring.reading.taken_in()  # what is deleted for good takes that along
     wanted = Wanted(ids=tuple(ids or ()), match=match, session=session, project=resolved(project), with_derived=derived)
     store = run.wiring.reading if dry_run or hard else run.wiring.existing
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
         deleting.confirm(run, _in_words(found), is_sure=yes)
         found = forget(run.wiring.existing, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
-    _print(run, found, dry_run=dry_run)
+    files = _files(run, found, match, taken_in)
+    _print(run, found, files, dry_run=dry_run)
     if found.is_empty:
         raise Ended(_NOTHING)
 
 
-def _print(run: Run, found: Forgotten, *, dry_run: bool) -> None:
+def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[TakenIn]) -> tuple[Path, ...]:
+    """Files of notes that tell it as well."""
+    from omcli.wiring.beside import notes_that_say
+
+    said = (*(row.text for row in found.rows), *(kept.message.text for kept in found.messages))
+    texts = said if match is None else (match,)
+    return notes_that_say(texts, taken_in=taken_in, notes=run.wiring.settings.consolidate.notes)
+
+
+def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) -> None:
     if run.json:
         erased = {} if found.erased is None else deleting.as_dict(run, found.erased)
-        run.output.document({**_as_dict(found), **erased, "dry_run": dry_run})
+        run.output.document({**_as_dict(found), "files": list(map(str, files)), **erased, "dry_run": dry_run})
     else:
         for row in found.rows:
             run.output.row(row)
@@ -90,6 +104,8 @@ def _print(run: Run, found: Forgotten, *, dry_run: bool) -> None:
         for each in found.ahead:
             run.output.line(f"{each.session}: {each.text} (observed ahead)")
     _report(run, found, dry_run=dry_run)
+    if files:
+        run.talk.note(f"{counted(len(files), 'file')} of notes still hold it: {_some(list(map(str, files)))}")
     if found.erased is not None and not found.is_empty:
         deleting.tell(run, found.erased)
 
@@ -123,7 +139,8 @@ def _some(ids: Sequence[str]) -> str:
 
 def _in_words(found: Forgotten) -> str:
     rows = len(found.rows) + len(found.along)
-    counts = ((rows, "row"), (len(found.messages), "message"), (len(found.titles), "title"))
+    messages = sum(kept.message.is_counted for kept in found.messages)
+    counts = ((rows, "row"), (messages, "message"), (len(found.titles), "title"))
     parts = [counted(number, noun) for number, noun in counts if number]
     if found.ahead:
         parts.append(f"{counted(len(found.ahead), 'row')} observed ahead")
@@ -137,7 +154,7 @@ def _as_dict(found: Forgotten) -> dict[str, object]:
         "rows": [full_row(row) for row in found.rows],
         "along": [full_row(row) for row in found.along],
         "messages": [message(kept) for kept in found.messages],
-        "titles": list(found.titles),
+        "titles": [each.session for each in found.titles],
         "telling": [full_row(row) for row in found.telling],
         "ahead": [{"session": each.session, "text": each.text} for each in found.ahead],
         "telling_ahead": [{"session": each.session, "text": each.text} for each in found.telling_ahead],

@@ -115,7 +115,15 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
 
     def pruned(*, dry_run: bool) -> Pruned:
         store = run.wiring.reading if dry_run else run.wiring.existing
-        return prune(store, rules, counter=run.counter, clock=run.wiring.clock, dry_run=dry_run, for_good=for_good)
+        return prune(
+            store,
+            rules,
+            counter=run.counter,
+            clock=run.wiring.clock,
+            dry_run=dry_run,
+            for_good=for_good,
+            in_full=run.json,
+        )
 
     if rules.session is not None and not _is_known(run, rules.session):
         run.note_unknown(rules.session)
@@ -130,8 +138,8 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     for row in found.rows:
         run.output.line(f"{row_line(row)} ({reasons[row.id]})")
-    for name, seqs in found.messages.items():
-        run.output.line(f"{name}: {counted(len(seqs), 'message')}")
+    for name, messages in found.counted.items():
+        run.output.line(f"{name}: {counted(messages, 'message')}")
     _report(run, found, dry_run=dry_run)
 
 
@@ -156,9 +164,9 @@ def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
 
 
 def _in_words(found: Pruned) -> str:
-    messages = sum(map(len, found.messages.values()))
-    parts = [f"{counted(len(found.rows), 'row')} of {found.tokens} tokens"] if found.rows or not messages else []
-    parts += [counted(messages, "message")] if messages else []
+    messages = sum(found.counted.values())
+    parts = [f"{counted(len(found.rows), 'row')} of {found.tokens} tokens"] if found.rows or not found.messages else []
+    parts += [counted(messages, "message")] if found.messages else []
     where = f" in {counted(found.sessions, 'session')}" if found.sessions else ""
     return f"{', '.join(parts)}{where}"
 
@@ -170,11 +178,11 @@ def pruned_as_dict(found: Pruned) -> dict[str, object]:
     return {
         **operation,
         "pruned": len(found.rows),
-        "messages": sum(map(len, found.messages.values())),
+        "messages": sum(found.counted.values()),
         "sessions": found.sessions,
         "tokens": found.tokens,
         "rows": [full_row(row) | {"reason": reasons[row.id]} for row in found.rows],
-        "messages_by_session": {name: len(seqs) for name, seqs in found.messages.items()},
+        "messages_by_session": dict(found.counted),
     }
 
 
@@ -196,7 +204,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.talk.note("nothing was pruned or forgotten that is not deleted yet")
     else:
         deleting.confirm(run, what, is_sure=is_sure)
-    erased = erase(run.wiring.store, clock=run.wiring.clock) if run.wiring.has_store else Erased()
+    erased = erase(run.wiring.existing, clock=run.wiring.clock) if run.wiring.has_store else Erased()
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:
         run.output.document({**counts, **deleting.as_dict(run, erased), "dry_run": False})

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
 from omcli.memory.folding import Scope
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
 from omcli.memory.patterns import lazily
 from omcli.memory.record import field, record
 from omcli.memory.roles import Dropped
+
+if TYPE_CHECKING:
+    from omcli.memory.message import KeptMessage
 
 _HALF = lazily("[\ud800-\udfff]")
 """Of a surrogate pair: stores have U+FFFD in its place."""
@@ -29,9 +33,19 @@ class Verb(StrEnum):
     UNDO = "undo"
 
 
+class Titled(NamedTuple):
+    """A title that a session has, or had."""
+
+    session: str
+    title: str
+
+
 @record
 class Change:
-    """Rows and messages to be taken out of sight in one piece."""
+    """Rows and messages to be taken out of sight in one piece.
+
+    What is put aside already is so by this change as well, and comes back when none of them stands any more.
+    """
 
     verb: Verb
     scope: Scope = Scope()
@@ -40,12 +54,11 @@ class Change:
     messages: tuple[int, ...] = ()
     """`seq` of messages that are put aside: no tail, no observer and nobody who asks is shown them."""
     forgotten: tuple[str, ...] = ()
-    """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again. One
-    that is aside already is so by this change from now on, with its tombstone."""
+    """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again."""
     along: tuple[str, ...] = ()
     """Ids of rows that are put aside with those, and leave none: what they took the place of."""
-    titles: tuple[str, ...] = ()
-    """Sessions whose titles are put aside, and leave a tombstone."""
+    titles: tuple[Titled, ...] = ()
+    """Titles of sessions that are put aside, and leave a tombstone."""
     digests: tuple[str, ...] = ()
     """Further tombstones: of what was observed ahead, and is not to be written down."""
     seen: int | None = None
@@ -68,7 +81,7 @@ class Recorded:
     hidden: int
     """Rows that are out of sight by it, in the log or put aside."""
     messages: int
-    """Messages that are put aside by it."""
+    """Messages that are put aside by it (`Message.is_counted`)."""
     figures: Mapping[str, object]
     undoes: int | None = None
     """The operation that it took back."""
@@ -76,12 +89,41 @@ class Recorded:
     """The operation that took it back."""
     final_at: str | None = None
     """When what it took out of sight was deleted for good."""
+    uncounted: int = 0
+    """What is put aside by it beside those: events, and what was queued or summed up."""
 
     @property
     def can_be_undone(self) -> bool:
         """Whether it can be taken back, as far as can be told without the rows."""
-        did = self.made or self.hidden or self.messages or self.figures.get("titles") or self.figures.get("ahead")
+        put_aside = self.hidden or self.messages or self.uncounted
+        did = self.made or put_aside or self.figures.get("titles") or self.figures.get("ahead")
         return self.verb is not Verb.UNDO and self.undone_by is None and self.final_at is None and bool(did)
+
+
+@record
+class Undoing:
+    """What it comes to when an operation is taken back."""
+
+    undone: Recorded
+    """As it was before."""
+    rows: tuple[Observation, ...]
+    """Rows that are there again, in the log's order."""
+    gone: tuple[Observation, ...]
+    """Rows that it made, and that leave sight."""
+    messages: tuple[KeptMessage, ...]
+    titles: tuple[Titled, ...]
+    held_by: tuple[int, ...]
+    """Operations that stand, and have some of the rows, messages or titles out of sight as well: those stay so."""
+
+
+@record
+class Kin:
+    """What rows and messages have to do with other rows, in the log's order; none of it is among them."""
+
+    derived: tuple[Observation, ...]
+    """Rows that were made of them, or took their place, however many steps later."""
+    replaced: tuple[Observation, ...]
+    """Rows that they took the place of, in however many steps, but for what they were made of."""
 
 
 @record
@@ -90,6 +132,7 @@ class Erased:
 
     rows: int = 0
     messages: int = 0
+    """`Message.is_counted`."""
     bytes_before: int = 0
     """Of the store's files."""
     bytes_after: int = 0

@@ -121,6 +121,11 @@ def pack(
         tail=_Tail(messages=messages, scales=scales),
         is_frozen=horizon is not None,
     )
+    return _printed(draft, head, candidates=len(shared) + len(own))
+
+
+def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
+    """A pack as it was chosen, from so many rows."""
     draft.fill()
     printed, tokens = draft.print()
     shown = draft.shown
@@ -129,13 +134,13 @@ def pack(
         cross=tuple(shown.cross),
         observations=tuple(shown.session),
         turns=tuple(shown.tail),
-        is_tail_whole=horizon is not None and tail.holds_all(draft.tail.units, messages),
+        is_tail_whole=draft.is_frozen and tail.holds_all(draft.tail.units, draft.tail.messages),
         tokens=tokens,
-        left_out=len(shared) + len(own) - len(shown.cross) - len(shown.session),
-        counter=counter.name,
-        budgets=budgets,
-        pending=pending,
-        horizon=horizon,
+        left_out=candidates - len(shown.cross) - len(shown.session),
+        counter=head.counter,
+        budgets=head.budgets,
+        pending=head.pending,
+        horizon=head.horizon,
         printed=printed,
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from typing import Protocol
 
 from omcli.memory.bookmark import TakenIn
@@ -49,6 +50,9 @@ class Notebook(Protocol):
 
     def remember(self, note: Note, section: str) -> None:
         """Puts a section into `MEMORY.md`, in place of the one of that day. Raises InputOutput, and CannotCreate."""
+
+    def unremember(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
+        """Takes facts out of the sections of `MEMORY.md`, and tells how many. Raises InputOutput, and CannotCreate."""
 
     def archive(self, note: Note, known: TakenIn) -> str | None:
         """Moves a note to `archive` and tells where it is; None where it is not what it was then.
@@ -126,6 +130,20 @@ def with_section(content: bytes, day: str, section: str) -> bytes:
     before = content[:at]
     gap = b"" if not before else b"\n" if before.endswith(b"\n") else b"\n\n"
     return before + gap + new + content[at:]
+
+
+def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> tuple[bytes, int]:
+    """`MEMORY.md` without some of the facts in its sections, and how many those were; the rest to the byte."""
+    lines = content.splitlines(keepends=True)
+    sections, ends = _sections(content), [*accumulate(map(len, lines))]
+    facts = {
+        place: line.decode("utf-8", "replace").removeprefix("- ")
+        for place, (line, end) in enumerate(zip(lines, ends, strict=True))
+        if line.startswith(b"- ") and any(begin < end <= last for _, begin, last in sections)
+    }
+    told = zip(facts, are_gone(tuple(facts.values())), strict=True)
+    gone = {place for place, is_gone in told if is_gone}
+    return b"".join(line for place, line in enumerate(lines) if place not in gone), len(gone)
 
 
 def _sections(content: bytes) -> list[tuple[str, int, int]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # what reads no file waits for no hash
     from omcli.memory.backups import BackedUp
     from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin, TakenIn
-    from omcli.memory.changes import Change, Erased, Recorded, Traces
+    from omcli.memory.changes import Change, Erased, Kin, Recorded, Titled, Traces, Undoing
     from omcli.memory.folding import Attempt, Folding, Scope
     from omcli.memory.horizon import Cutting, Horizon
     from omcli.memory.retention import Outlined
@@ -80,6 +80,12 @@ class Batch:
     """Visible observations of the session, oldest first, that the batch may settle, overrule or repeat."""
     deferred_through: int = 0
     """Up to which `seq` the messages were offered before, from the same cursor, without giving anything yet."""
+    is_late: bool = False
+    """Whether the cursor has passed the messages: they were put aside while they waited, and came back."""
+
+    def follows(self, row: Observation) -> bool:
+        """Whether a row is of messages that were said before those of the batch."""
+        return bool(row.sources) and max(row.sources) <= self.after
 
 
 @record
@@ -282,6 +288,9 @@ class Observing(Protocol):
     ) -> Batch | None:
         """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None where none is left.
 
+        Those that came back behind the cursor are the first; no batch has others beside them, nor covered ones between
+        them, and only rows come with it that are of messages before it. They are never deferred.
+
         The batch does not end between a call and its result where the two, and what stands between them, fit into one
         batch (`batching`). With it come the newest `standing` observations of the session that are in sight, and the
         newest `standing` of those that may change (`Observation.may_change`). `ahead`: the oldest behind the last
@@ -314,10 +323,11 @@ class Observing(Protocol):
         What is out of sight already, or not there, is not replaced. `used` are ids of rows that mattered: they were
         used `now`. The session gets the `title` where it has none. FAILED records the error and leaves the cursor,
         DEFERRED leaves it as well; both also go for a batch behind the last pending block. Blocks that the cursor has
-        passed are gone. A row that is passed over, since what it says was forgotten, takes nobody's place. Raises
-        StaleBatch, whatever the outcome, where the cursor is no longer `batch.after`, and where messages of the batch
-        were put aside meanwhile, or brought back between them; ValueError for rows or replacements of a batch that is
-        not OBSERVED.
+        passed are gone. A late batch leaves the cursor where it is, whatever its outcome. A row that is passed over,
+        since what it says was forgotten, takes nobody's place. Raises StaleBatch, whatever the outcome, where the
+        cursor is no longer `batch.after`, or of a late batch a message is covered; and where messages of it were put
+        aside meanwhile, or brought back between them; ValueError for rows or replacements of a batch that is not
+        OBSERVED.
 
         What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those; a source
         that names no message is left out, but not one whose message was put aside or deleted.
@@ -359,6 +369,9 @@ class Reflecting(Protocol):
     def support(self, observation: str) -> int:
         """How many rows were made of the row with this id."""
 
+    def supports(self) -> Mapping[str, int]:
+        """The same of every row, by id, that any was made of."""
+
 
 class Copies(Protocol):
     """Copies of the store beside it."""
@@ -394,10 +407,13 @@ class Operations(Protocol):
     def undo(self, number: int | None = None, *, now: str) -> Recorded:
         """Takes an operation back - the last one that can be, where none is named - and gives the undoing.
 
-        What it hid is in sight again, what it made is not, and what it put aside is back where it was: a message that
-        waited to be observed waits again, unless what follows it was observed meanwhile; a pending block around it that
-        was made without it goes. Raises NotUndoable.
+        What it hid is in sight again, what it made is not, and what it put aside is back where it was, unless another
+        operation that stands has put it aside as well. A message that waited to be observed waits again, also where the
+        cursor has passed it meanwhile; a pending block around it that was made without it goes. Raises NotUndoable.
         """
+
+    def undoing(self, number: int | None = None) -> Undoing:
+        """What `undo` would come to; nothing changes. Raises NotUndoable as that does."""
 
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
         """Deletes for good what these prunings and forgettings took out of sight, and gives the room back to the disk.
@@ -411,8 +427,14 @@ class Operations(Protocol):
     def put_aside(self) -> tuple[Observation, ...]:
         """The rows that were forgotten and are not deleted, in the log's order; without what they are linked to."""
 
+    def titles_aside(self) -> tuple[Titled, ...]:
+        """The titles that were forgotten and are not deleted, by session."""
+
     def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         """For each row whether what it says was forgotten: the store passes it over when it is to be kept."""
+
+    def are_forgotten_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        """For each text whether something that says it in any session, or a title, was forgotten."""
 
     def traces(self, observation: str) -> Traces:
         """What became of the row with this id, and how it came to be."""
@@ -424,8 +446,17 @@ class Contents(Protocol):
     def outline(self, session: str) -> tuple[Outlined, ...]:
         """The messages of a session without what they say, in order."""
 
-    def every_message(self) -> Iterator[KeptMessage]:
-        """All messages in the order in which they came, those that are put aside as well; read on demand."""
+    def said_in_messages(self, text: str) -> tuple[KeptMessage, ...]:
+        """The messages that contain a text (`wording`), in the order in which they came; what is put aside as well."""
+
+    def said_in_rows(self, text: str) -> tuple[Observation, ...]:
+        """The rows that contain it (`row_says`), hidden or not, in the log's order; behind them what is put aside."""
+
+    def messages_named(self, key: str) -> tuple[KeptMessage, ...]:
+        """The messages with a printed id, in the order in which they came; what is put aside as well."""
+
+    def kin(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+        """What was made of rows of these ids, put aside or not, and of messages; what the rows took the place of."""
 
     def covered(self, session: str) -> tuple[Covered, ...]:
         """What the batches of a session covered, in order; a batch whose messages are gone is left out.

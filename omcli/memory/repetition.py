@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omcli.memory.counts import with_times
 from omcli.memory.patterns import lazily
 
 _ROWS, _ROW_CHARS, _EQUAL = 20, 24, 0.5
@@ -29,7 +30,7 @@ def unrepeated(text: str) -> str:
     groups: dict[str, list[str]] = {}
     for sentence in sentences:
         groups.setdefault(normalised(sentence), []).append(sentence)
-    return " ".join(f"{group[0]} (× {len(group)})" if len(group) > 1 else group[0] for group in groups.values())
+    return " ".join(with_times(group[0], len(group)) for group in groups.values())
 
 
 def is_repetitive(rows: Sequence[str]) -> bool:

@@ -95,6 +95,8 @@ class Outlined:
     """Whether it is of the main thread."""
     is_covered: bool
     """Whether it was observed."""
+    is_counted: bool = True
+    """`Message.is_counted`."""
 
 
 def is_across(row: Observation) -> bool:

@@ -6,12 +6,12 @@ run into a loop are found in `repetition`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 
 from omcli.memory.anchors import anchors
 from omcli.memory.common_words import COMMON_WORDS
-from omcli.memory.observation import Draft
+from omcli.memory.observation import Draft, Observation
 from omcli.memory.speakers import words_of
 from omcli.memory.worth import folded, terms_of
 
@@ -27,6 +27,20 @@ LEAST_TOUCHED = 0.2
 def wording(text: str) -> str:
     """A text in which case and spaces do not matter: what is equal then is said in the same words."""
     return " ".join(text.casefold().split())
+
+
+def row_says(row: Observation | Draft, text: str) -> bool:
+    """Whether a part of a row - what it says, its tags, its metadata - contains a text as `wording` has it."""
+    return any(text in wording(part) for part in _parts(row))
+
+
+def _parts(row: Observation | Draft) -> Iterator[str]:
+    yield row.text
+    yield from row.tags
+    if row.metadata:
+        from omcli.memory.rows import json_line  # noqa: PLC0415 - few look at it
+
+        yield json_line(dict(row.metadata))
 
 
 def covers(rows: Sequence[Draft], draft: Draft) -> bool:

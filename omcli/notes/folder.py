@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 
 from omcli.memory.bookmark import Extent, Origin, TakenIn
-from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section
+from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
 from omcli.memory.errors import CannotCreate, InputOutput, NoInput
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.transcript import Facts, Item, Pause, Transcript
@@ -80,6 +80,17 @@ class NotesFolder:
                 if after == before or self._replaced(target, before, after):
                     return
         raise InputOutput(f"{target} is being written by somebody else", hint="try again later; nothing was moved")
+
+    def unremember(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
+        """Takes facts out of `MEMORY.md`."""
+        target = Path(os.path.realpath(self._folder / _MEMORY))
+        with _writing(target):
+            for _ in range(_TRIES):
+                before = _content(target)
+                after, gone = without_facts(before or b"", are_gone)
+                if not gone or self._replaced(target, before, after):
+                    return gone
+        raise InputOutput(f"{target} is being written by somebody else", hint="try again later; nothing was changed")
 
     def _replaced(self, target: Path, before: bytes | None, after: bytes) -> bool:
         """Whether the new content is in its place; it is not where the old one is no longer what it was."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from omcli.memory.blocks import Block, activated
@@ -32,12 +33,23 @@ def waiting(session_id: str, workshop: Workshop, *, ahead: bool = False) -> Wait
     if set(pending.tokens) <= {counter.name}:
         tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
     else:
-        batch = workshop.store.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
-        messages = batch.messages if batch else ()
-        offered = batch.deferred_through if batch else 0
-        tokens = sum(message_tokens(kept, counter) for kept in messages)
-        fresh = sum(message_tokens(kept, counter) for kept in messages if kept.seq > offered)
+        tokens = fresh = 0
+        for batch in _batches(session_id, workshop, ahead=ahead):
+            tokens += sum(message_tokens(kept, counter) for kept in batch.messages)
+            fresh += sum(message_tokens(kept, counter) for kept in batch.messages if kept.seq > batch.deferred_through)
     return Waits(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
+
+
+def _batches(session_id: str, workshop: Workshop, *, ahead: bool) -> Iterator[Batch]:
+    """What no observation covers: what follows the cursor, and of what came back behind it the first."""
+    store = workshop.store
+    batch = store.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
+    if batch is None:
+        return
+    yield batch
+    last = store.newest(session_id, 1)
+    if batch.is_late and (follows := store.unobserved_up_to(session_id, last[0].seq)) and not follows.is_late:
+        yield follows
 
 
 def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tuple[Block, ...]:

@@ -185,19 +185,17 @@ def _drain(session_id: str, workshop: Workshop, steps: _Steps) -> ProviderFailed
 class _Lost:
     """Messages that no observation covers, where some wait that nobody was shown."""
 
-    messages: int
-    after: int
-    """The `seq` that all of them follow."""
+    seqs: frozenset[int] = frozenset()
 
     def without(self, seqs: Sequence[int]) -> int:
         """How many there are besides these messages."""
-        return self.messages - sum(seq > self.after for seq in seqs) if self.messages else 0
+        return len(self.seqs.difference(seqs))
 
 
 def _lost(session_id: str, store: Store) -> _Lost:
-    waiting = store.pending(session_id)
-    first = store.unobserved(session_id, max_tokens=1) if any(waiting.fresh_tokens.values()) else None
-    return _Lost(messages=waiting.messages, after=first.after) if first else _Lost(messages=0, after=0)
+    if not any(store.pending(session_id).fresh_tokens.values()):
+        return _Lost()
+    return _Lost(seqs=frozenset(each.seq for each in store.outline(session_id) if not each.is_covered))
 
 
 @record

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from omcli.memory.bookmark import TakenIn
 from omcli.memory.changes import UNDONE
 from omcli.memory.daily_notes import Note, Notebook, section, session_of
-from omcli.memory.errors import OF_MATERIAL, OF_MODELS, OmError, Unusable
+from omcli.memory.errors import OF_MATERIAL, OF_MODELS, CannotCreate, InputOutput, OmError, Unusable
 from omcli.memory.folding import Ending, Scope
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
@@ -22,6 +23,8 @@ from omcli.operations.studio import Studio
 
 MOST_FACTS = 6
 """Lines about a day in `MEMORY.md`, which its readers read every time."""
+_SPEAKER = "User: "
+"""What rows begin with that `MEMORY.md` tells without it."""
 
 
 @record
@@ -60,8 +63,11 @@ def keep_notes(
 
     A note is moved when all of it is observed and reflected on. Before that what lasts of it is put into `MEMORY.md`:
     whatever happens in between, the next run comes to the same. Where a model fails nothing is touched, and the rest is
-    only taken in. Yields those of which there is something to tell. Raises NoInput where there is no such folder.
+    only taken in. What was forgotten leaves `MEMORY.md` before anything else. Yields those of which there is something
+    to tell. Raises NoInput where there is no such folder.
     """
+    with suppress(InputOutput, CannotCreate):  # whoever has something to write there says so
+        notebook.unremember(lambda facts: _are_forgotten(facts, studio.workshop.store))
     known = {taken.origin.path: taken for taken in studio.workshop.store.taken_in()}
     waiting = {each.session.id for each in studio.workshop.store.sessions() if each.pending}
     asks = True
@@ -150,6 +156,12 @@ def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: TakenI
     return replace(report, archived=archived, left=None if archived else "it was written to meanwhile")
 
 
+def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
+    """For each fact whether it was forgotten, in the words of its row."""
+    bare, said = (store.are_forgotten_texts([f"{by}{fact}" for fact in facts]) for by in ("", _SPEAKER))
+    return tuple(map(any, zip(bare, said, strict=True)))
+
+
 def lasting(session: str, store: Store) -> tuple[str, ...]:
     """What lasts of a session, in the words of its rows, at most `MOST_FACTS`: its items, then what says most.
 
@@ -164,6 +176,6 @@ def lasting(session: str, store: Store) -> tuple[str, ...]:
     ranked = [standing[place] for place in most_telling(standing)]
     facts: dict[str, str] = {}
     for row in (*(item for item in items if own.intersection(item.supports)), *ranked):
-        text = row.text.removeprefix("User: ")
+        text = row.text.removeprefix(_SPEAKER)
         facts.setdefault(wording(text), text)
     return tuple(facts.values())[:MOST_FACTS]

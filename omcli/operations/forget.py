@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from operator import attrgetter
 
-from omcli.memory.changes import Change, Erased, Recorded, Verb, tombstone_of, tombstone_to_be
+from omcli.memory.changes import Change, Erased, Recorded, Titled, Verb, tombstone_of, tombstone_to_be
 from omcli.memory.errors import BadUsage, StaleBatch, UnknownId
 from omcli.memory.folding import Scope
 from omcli.memory.message import KeptMessage
-from omcli.memory.observation import Draft, Observation, handle
+from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.record import record, replace
-from omcli.memory.rows import json_line
-from omcli.memory.saying import says, wording
+from omcli.memory.saying import row_says, says, wording
 from omcli.operations.clock import Clock
 
 _TRIES = 10
@@ -50,10 +48,10 @@ class Forgotten:
     """What was forgotten, or would be."""
 
     rows: tuple[Observation, ...]
-    """In the log's order; those that were forgotten before, and are not deleted, behind the others."""
+    """Those that were forgotten before, and are not deleted, behind the others."""
     messages: tuple[KeptMessage, ...]
-    titles: tuple[str, ...]
-    """Sessions whose title tells it."""
+    titles: tuple[Titled, ...]
+    """Titles of sessions that tell it."""
     along: tuple[Observation, ...] = ()
     """What the rows had taken the place of: it goes with them."""
     telling: tuple[Observation, ...] = ()
@@ -115,65 +113,62 @@ def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for
 def _found(store: Store, wanted: Wanted) -> Forgotten:
     if wanted.match is not None and not wording(wanted.match):
         raise BadUsage("`--match` is empty")
-    logged = tuple(store.log(LogQuery(hidden=True)))
-    log = [each.observation for each in logged]
-    there = [*log, *store.put_aside()]
-    if wanted.match is None:
-        rows, messages = _named(store, wanted.ids, there)
-    else:
-        rows, messages = _matching(store, wanted, wording(wanted.match), there)
+    # Before anything is looked for: what comes after it has been seen by nobody.
+    seen = next((logged.position for logged in store.log(LogQuery(hidden=True, last=1, bare=True))), 0)
+    rows, messages = _named(store, wanted.ids) if wanted.match is None else _matching(store, wanted)
     seqs = {kept.seq for kept in messages}
-    derived = _derived({row.id for row in rows}, seqs, log)
-    if wanted.with_derived:
-        rows = [row for row in there if row.id in derived or row in rows]
+    kin = store.kin([row.id for row in rows], sorted(seqs))
+    derived = {row.id for row in kin.derived}
+    telling = [row for row in kin.derived if row.is_visible]
+    if wanted.with_derived and derived:
+        rows, telling = [*kin.derived, *rows], []
+        kin = store.kin([row.id for row in rows], sorted(seqs))
     gone = {row.id for row in rows}
-    along = _replaced_by(gone, log)
+    along = {row.id for row in kin.replaced}
     ahead, telling_ahead = _ahead(store, wanted, gone | derived, seqs)
     cited = {seq for row in rows for seq in row.sources} | {seq for each in ahead for seq in each.sources}
     return Forgotten(
         rows=tuple(rows),
         messages=tuple(messages),
         titles=tuple(_titles(store, wanted, rows, messages)),
-        along=tuple(row for row in log if row.id in along),
-        telling=tuple(row for row in log if row.id in derived - gone - along and row.is_visible),
+        along=kin.replaced,
+        telling=tuple(row for row in telling if row.id not in along),
         ahead=ahead,
         telling_ahead=telling_ahead,
         sources=store.messages(cited - seqs),
-        seen=logged[-1].position if logged else 0,
+        seen=seen,
     )
 
 
-def _named(store: Store, ids: Iterable[str], log: Iterable[Observation]) -> tuple[list[Observation], list[KeptMessage]]:
-    rows: set[str] = set()
+def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[KeptMessage]]:
+    rows: dict[str, Observation] = {}
     messages: dict[int, KeptMessage] = {}
+    aside = store.put_aside()
     for reference in ids:
         try:
-            rows.add(store.observation(reference).id)
+            row = store.observation(reference)
+            rows[row.id] = row
         except UnknownId as no_row:
             kept = _message(store, reference)
-            aside = {row.id for row in store.put_aside() if reference.lower() in (row.id, handle(row.id))}
-            if kept is None and len(aside) != 1:
+            gone = {row.id: row for row in aside if reference.lower() in (row.id, handle(row.id))}
+            if kept is None and len(gone) != 1:
                 raise no_row from None
-            rows |= aside
+            rows |= gone
             messages |= {kept.seq: kept} if kept else {}
-    return [row for row in log if row.id in rows], [messages[seq] for seq in sorted(messages)]
+    return list(rows.values()), [messages[seq] for seq in sorted(messages)]
 
 
 def _message(store: Store, key: str) -> KeptMessage | None:
     """The message with a printed id, also if it was pruned. Raises UnknownId for several."""
-    found = [kept for kept in store.every_message() if kept.key == key]
+    found = store.messages_named(key)
     return store.message(key) if len(found) > 1 else next(iter(found), None)
 
 
-def _matching(
-    store: Store, wanted: Wanted, text: str, log: Iterable[Observation]
-) -> tuple[list[Observation], list[KeptMessage]]:
-    projects = _projects(store)
-    rows = [row for row in log if _is_meant(wanted, row.session, row.project) and _says(row, text)]
+def _matching(store: Store, wanted: Wanted) -> tuple[list[Observation], list[KeptMessage]]:
+    text, projects = wording(wanted.match or ""), _projects(store)
+    rows = [row for row in store.said_in_rows(text) if _is_meant(wanted, row.session, row.project)]
     messages = [
-        kept
-        for kept in store.every_message()
-        if _is_meant(wanted, kept.session, projects.get(kept.session)) and text in wording(kept.message.text)
+        kept for kept in store.said_in_messages(text) if _is_meant(wanted, kept.session, projects.get(kept.session))
     ]
     return rows, messages
 
@@ -204,7 +199,7 @@ def _ahead(
             digest = tombstone_to_be(draft, session=session)
             found = Ahead(session=session, text=draft.text, digest=digest, sources=draft.sources)
             has_gone = not set(messages).isdisjoint(draft.sources)
-            if is_meant and _says(draft, text):
+            if is_meant and row_says(draft, text):
                 ahead.append(found)
             elif not of_it.isdisjoint((*draft.replaces, *draft.supports)) and not has_gone:
                 (ahead if wanted.with_derived else telling).append(found)
@@ -217,61 +212,20 @@ def _ahead(
     return tuple(ahead), tuple(telling)
 
 
-def _says(row: Observation | Draft, text: str) -> bool:
-    """Whether a part of it contains a text as `wording` has it."""
-    return any(text in wording(part) for part in _parts(row))
-
-
-def _parts(row: Observation | Draft) -> Iterator[str]:
-    """All that a row says."""
-    yield row.text
-    yield from row.tags
-    if row.metadata:
-        yield json_line(dict(row.metadata))
-
-
-def _derived(rows: set[str], messages: set[int], log: Iterable[Observation]) -> set[str]:
-    """Ids of the rows that were made of rows or messages, or took their place, however many steps later."""
-    found: set[str] = set()
-    successors = {row.id: row.superseded_by for row in log}
-    while True:
-        of_it = rows | found
-        places = {successors.get(row) for row in of_it}
-        more = {
-            row.id for row in log if of_it & set(row.supports) or messages & set(row.sources) or row.id in places
-        } - of_it
-        if not more:
-            return found
-        found |= more
-
-
-def _replaced_by(rows: set[str], log: Iterable[Observation]) -> set[str]:
-    """Ids of the rows that rows took the place of, in however many steps, but for what these were made of."""
-    made_of = {row.id: set(row.supports) for row in log}
-    found: set[str] = set()
-    while more := {
-        row.id
-        for row in log
-        if row.superseded_by in rows | found and row.id not in made_of.get(row.superseded_by or "", ())
-    } - (rows | found):
-        found |= more
-    return found
-
-
 def _titles(
     store: Store, wanted: Wanted, rows: Iterable[Observation], messages: Iterable[KeptMessage]
-) -> Iterator[str]:
-    """Sessions whose title contains the text, or tells what one of the rows or messages does."""
+) -> Iterator[Titled]:
+    """Titles that contain the text, or tell what one of the rows or messages does; those that are put aside as well."""
     rows, messages = list(rows), list(messages)
-    for session in map(attrgetter("session"), store.sessions()):
-        title = session.title
-        if title is None:
-            continue
+    projects = _projects(store)
+    given = (Titled(each.session.id, each.session.title) for each in store.sessions() if each.session.title is not None)
+    for titled in dict.fromkeys((*given, *store.titles_aside())):
+        name, title = titled
         if wanted.match is not None:
-            tells = _is_meant(wanted, session.id, session.project) and wording(wanted.match) in wording(title)
+            tells = _is_meant(wanted, name, projects.get(name)) and wording(wanted.match) in wording(title)
         else:
-            tells = any(row.session == session.id and says(title, row.text) for row in rows) or any(
-                kept.session == session.id and wording(title) in wording(kept.message.text) for kept in messages
+            tells = any(row.session == name and says(title, row.text) for row in rows) or any(
+                kept.session == name and wording(title) in wording(kept.message.text) for kept in messages
             )
         if tells:
-            yield session.id
+            yield titled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omcli.memory.changes import Recorded
+from omcli.memory.changes import Recorded, Undoing
 from omcli.memory.ports import Operations
 from omcli.memory.record import record
 from omcli.operations.clock import Clock
@@ -10,17 +10,17 @@ from omcli.operations.clock import Clock
 
 @record
 class Undone:
-    """An operation that was taken back."""
+    """An operation that was taken back, or would be."""
 
-    undone: Recorded
-    """As it was before."""
-    by: Recorded
+    undoing: Undoing
+    by: Recorded | None = None
+    """None where nothing was done."""
 
 
-def undo(store: Operations, number: int | None, *, clock: Clock) -> Undone:
-    """Takes an operation back, the last one that can be where none is named. Raises NotUndoable."""
-    before = {done.number: done for done in store.history()}
-    by = store.undo(number, now=clock.now())
-    assert by.undoes is not None
-    undone = before.get(by.undoes) or next(done for done in store.history() if done.number == by.undoes)
-    return Undone(undone=undone, by=by)
+def undo(store: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> Undone:
+    """Takes an operation back, the last one that can be where none is named; `dry_run` only looks.
+
+    Raises NotUndoable.
+    """
+    undoing = store.undoing(number)
+    return Undone(undoing=undoing, by=None if dry_run else store.undo(undoing.undone.number, now=clock.now()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from omcli.memory.budget import UNLIMITED
 from omcli.memory.dates import instant, minute
 from omcli.memory.errors import BadInput, OmError, UnknownId
 from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread
@@ -240,16 +239,22 @@ class _Place:
         self.now = workshop.clock.now()
         found = self._store.session(session) if session is not None else None
         self.project = found.project if found else None
-        self._batch = self._store.unobserved(session, max_tokens=UNLIMITED) if session is not None else None
+        self._batch = self._waits(session) if session is not None else None
         self._keys = {kept.key: kept for kept in self._batch.messages} if self._batch else {}
         covered = self._store.covered(session) if session is not None else ()
-        self._begin = covered[-1].end if covered else 0
+        self._begin = max((batch.end for batch in covered), default=0)
         """The place in the session of the first message that nothing covers."""
         self._known: dict[tuple[str, str | None], str] = {}
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
         for logged in self._store.log(query):
             if logged.observation.session == session:
                 self.note(logged.observation)
+
+    def _waits(self, session: str) -> Batch | None:
+        """What follows all that is covered; what came back between is left to those who observe."""
+        last = self._store.newest(session, 1)
+        batch = self._store.unobserved_up_to(session, last[0].seq) if last else None
+        return batch if batch and not batch.is_late else None
 
     def note(self, row: Observation) -> None:
         """Remembers a row, so that it is not written again."""

@@ -198,4 +198,6 @@ def _kept(batch: Batch, observed: Observed, workshop: Workshop) -> Step:
 
 def _is_end(batch: Batch, workshop: Workshop) -> bool:
     """Whether nothing waits behind a batch: only then can it be offered again together with more."""
+    if batch.is_late:
+        return False  # what follows it is covered, and is not shown again
     return workshop.store.pending(batch.session, ahead=workshop.ahead).messages <= len(batch.messages)

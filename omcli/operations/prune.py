@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from omcli.memory.changes import Change, Erased, Recorded, Verb
 from omcli.memory.counting import row_tokens, rows_tokens
+from omcli.memory.errors import UnknownId
 from omcli.memory.folding import Scope
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Operations, SessionSummary, Store, TokenCounter
 from omcli.memory.record import field, fields_of, record, replace
-from omcli.memory.retention import Pool, Rules, is_across, messages_to_go, rows_to_go
+from omcli.memory.retention import Outlined, Pool, Rules, is_across, messages_to_go, rows_to_go
 from omcli.memory.roles import Dropped
 from omcli.operations.clock import Clock
 
@@ -24,7 +25,9 @@ class Pruned:
     rows: tuple[Observation, ...] = ()
     """The same rows, in the same order."""
     messages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """`seq` of messages, by session."""
+    """`seq` of all that goes of the messages, by session."""
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """How many messages that is, by session, as they are counted everywhere (`Message.is_counted`)."""
     sessions: int = 0
     """How many sessions rows or messages left sight of."""
     tokens: int = 0
@@ -41,14 +44,25 @@ class Pruned:
 
 
 def prune(
-    store: Store, rules: Rules, *, counter: TokenCounter, clock: Clock, dry_run: bool = False, for_good: bool = False
+    store: Store,
+    rules: Rules,
+    *,
+    counter: TokenCounter,
+    clock: Clock,
+    dry_run: bool = False,
+    for_good: bool = False,
+    in_full: bool = True,
 ) -> Pruned:
     """Takes out of sight what the rules say, in one operation; `for_good` deletes it.
+
+    Rows are told with all that is known of them, or without what takes longest to read (`LogQuery.bare`).
 
     `for_good` also takes rows that are out of sight already, by their age or with their session, and gives the room
     back to the disk. `dry_run` changes nothing. What others take out of sight meanwhile stays as they left it.
     """
     found = _planned(store, rules, counter=counter, for_good=for_good)
+    if in_full:  # before they may be deleted
+        found = replace(found, rows=tuple(_in_full(store, found.rows)))
     if dry_run:
         return found
     if not found.is_empty:
@@ -81,14 +95,19 @@ def waiting(store: Operations) -> tuple[Recorded, ...]:
 def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: bool) -> Pruned:
     sessions = {summary.session.id: summary for summary in store.sessions()}
     pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
-    dropped = tuple(rows_to_go(pools, rules, support=store.support, tokens=lambda row: row_tokens(row, counter)))
+    support = store.supports() if rules.max_tokens is not None else {}
+    dropped = tuple(
+        rows_to_go(pools, rules, support=lambda row: support.get(row, 0), tokens=lambda row: row_tokens(row, counter))
+    )
     rows_of = {row.id: row for pool in pools for row in (*pool.hidden, *pool.rows)}
-    rows = _in_full(store, rules, [rows_of[each.row] for each in dropped], with_hidden=for_good)
-    messages = dict(_messages(store, rules, sessions))
+    rows = tuple(rows_of[each.row] for each in dropped)
+    going = dict(_messages(store, rules, sessions))
+    messages = {name: tuple(each.seq for each in outline) for name, outline in going.items()}
     return Pruned(
         dropped=dropped,
         rows=rows,
         messages=messages,
+        counted={name: sum(each.is_counted for each in outline) for name, outline in going.items()},
         sessions=len({row.session for row in rows if row.session} | messages.keys()),
         tokens=rows_tokens((row for row in rows if row.is_visible), counter),
     )
@@ -115,14 +134,13 @@ def _pools(store: Store, rules: Rules, sessions: dict[str, SessionSummary], *, w
     )
 
 
-def _in_full(store: Store, rules: Rules, bare: Sequence[Observation], *, with_hidden: bool) -> tuple[Observation, ...]:
-    """Rows that were read bare, with all that is known of them."""
-    if not bare:
-        return ()
-    names = {row.id for row in bare}
-    log = (logged.observation for logged in store.log(LogQuery(session=rules.session, hidden=with_hidden)))
-    full = {row.id: row for row in log if row.id in names}
-    return tuple(full.get(row.id, row) for row in bare)
+def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]:
+    """Rows that were read bare, with all that is known of them; as they are where they were forgotten meanwhile."""
+    for row in bare:
+        try:
+            yield store.observation(row.id)
+        except UnknownId:
+            yield row
 
 
 def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
@@ -131,12 +149,15 @@ def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
     return max([seen, *(row.dated for row in rows)])
 
 
-def _messages(store: Store, rules: Rules, sessions: dict[str, SessionSummary]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _messages(
+    store: Store, rules: Rules, sessions: dict[str, SessionSummary]
+) -> Iterator[tuple[str, tuple[Outlined, ...]]]:
     if rules.messages_before is None:
         return
     for name, summary in sessions.items():
         if rules.session in (None, name):
             undated = summary.last_at or summary.seen_at
-            gone = messages_to_go(store.outline(name), before=rules.messages_before, undated=undated)
+            outline = store.outline(name)
+            gone = frozenset(messages_to_go(outline, before=rules.messages_before, undated=undated))
             if gone:
-                yield name, gone
+                yield name, tuple(each for each in outline if each.seq in gone)

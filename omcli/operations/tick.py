@@ -157,6 +157,8 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     batch = workshop.store.unobserved(session_id, max_tokens=UNLIMITED)
     if batch is None or batch.deferred_through >= batch.through:
         return False
+    if batch.is_late:
+        return True
     if when.trigger is Trigger.TOOL:
         return any(kept.message.role is Role.RESULT for kept in batch.messages)
     main = [kept for kept in batch.messages if kept.message.agent is None]

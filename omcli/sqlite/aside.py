@@ -1,129 +1,219 @@
-"""What is put aside: moved out of the tables that are read, with whose doing it was, and back."""
+"""What is put aside: moved out of the tables that are read, with all whose doing it was, and back."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from omcli.memory.changes import UNDONE
+from omcli.memory.changes import UNDONE, Titled
 from omcli.memory.observation import Observation
+from omcli.memory.ports import Lane, Logged
 from omcli.sqlite import observations, rows, sessions, tombstones
 
 
 def put_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
-    """Puts messages aside by an operation; what is aside already is from now on by this one."""
+    """Puts messages aside by an operation; what is aside already is so by this one as well."""
     columns = _columns(connection, "messages")
-    asked = "seq IN (SELECT value FROM json_each(?))"
-    which = rows.compact_json(list(seqs))
-    connection.execute(f"UPDATE aside_messages SET put_by = ? WHERE {asked} AND NOT erased", (number, which))
+    asked = "seq IN (SELECT value FROM json_each(:which))"
+    values = {"which": rows.compact_json(list(seqs)), "number": number, "lane": Lane.OBSERVE}
     connection.execute(
-        f"INSERT INTO aside_messages ({columns}, put_by) SELECT {columns}, ? FROM messages WHERE {asked}",
-        (number, which),
+        "INSERT OR IGNORE INTO passed_over (session, message, since)"
+        " SELECT m.session, m.seq, (SELECT at FROM operations WHERE number = :number)"
+        " FROM messages AS m LEFT JOIN cursors AS c ON c.session = m.session AND c.lane = :lane"
+        f" WHERE m.{asked} AND m.seq > coalesce(c.covers_up_to, 0)",
+        values,
     )
-    connection.execute(f"DELETE FROM messages WHERE {asked}", (which,))
+    connection.execute(f"INSERT INTO aside_messages ({columns}) SELECT {columns} FROM messages WHERE {asked}", values)
+    connection.execute(f"DELETE FROM messages WHERE {asked}", values)
+    connection.execute(
+        "INSERT INTO message_holds (operation, message)"
+        f" SELECT :number, seq FROM aside_messages WHERE {asked} AND NOT erased",
+        values,
+    )
 
 
 def put_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_said: bool) -> None:
     """Puts rows aside, with their links; with a tombstone where what they say is not to come back.
 
-    What is aside already is from now on so by this operation.
+    What is aside already is so by this operation as well.
     """
     columns = _columns(connection, "observations")
     for reference in references:
         if found := observations.at(connection, reference):
             connection.execute(
-                f"INSERT INTO aside_observations ({columns}, sources, supports, put_by) SELECT {columns},"
+                f"INSERT INTO aside_observations ({columns}, sources, supports) SELECT {columns},"
                 " (SELECT json_group_array(message) FROM observation_sources WHERE observation = position),"
-                " (SELECT json_group_array(supported) FROM observation_supports WHERE observation = position),"
-                " ? FROM observations WHERE position = ?",
-                (number, found.position),
+                " (SELECT json_group_array(supported) FROM observation_supports WHERE observation = position)"
+                " FROM observations WHERE position = ?",
+                (found.position,),
             )
             connection.execute("DELETE FROM observations WHERE position = ?", (found.position,))
-        row = found.observation if found else _put_again(connection, reference, number)
-        if row is not None and is_said:
-            tombstones.leave(connection, row, operation=number)
+        found = found or at(connection, reference)
+        if found is None:
+            continue
+        connection.execute(
+            "INSERT OR IGNORE INTO row_holds (operation, position) VALUES (?, ?)", (number, found.position)
+        )
+        if is_said:
+            tombstones.leave(connection, found.observation, operation=number)
 
 
 def forgotten(connection: sqlite3.Connection) -> tuple[Observation, ...]:
     """The rows that are aside, without their links."""
-    return _aside(connection, "ORDER BY o.position")
+    return tuple(logged.observation for logged in _aside(connection, "ORDER BY o.position"))
 
 
-def _put_again(connection: sqlite3.Connection, reference: str, number: int) -> Observation | None:
-    """A row that is aside already goes over to another operation, with its tombstone; None where there is none."""
-    of_it, identity = "WHERE substr(id, 13) = ? AND id = ?", rows.packed(reference)
-    key = (identity[12:], identity)
-    for row in _aside(connection, of_it.replace("id", "o.id"), *key):
-        (before,) = connection.execute(f"SELECT put_by FROM aside_observations {of_it}", key).fetchone()
-        tombstones.take_away(connection, row, operation=before)
-        connection.execute(f"UPDATE aside_observations SET put_by = ? {of_it}", (number, *key))
-        return row
-    return None
+def at_places(connection: sqlite3.Connection, places: Sequence[int]) -> Iterator[Logged]:
+    """The rows that left these places in the log."""
+    which = "WHERE o.position IN (SELECT value FROM json_each(?)) ORDER BY o.position"
+    yield from _aside(connection, which, rows.compact_json(list(places)))
 
 
-def _aside(connection: sqlite3.Connection, clauses: str, *values: bytes) -> tuple[Observation, ...]:
+def held_by_others(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
+    """The other operations that have something aside that this one has."""
+    shared = "SELECT other.operation FROM {table} AS h JOIN {table} AS other USING ({what}) WHERE h.operation = :number"
+    found = connection.execute(
+        f"{shared.format(table='message_holds', what='message')}"
+        f" UNION {shared.format(table='row_holds', what='position')}"
+        " UNION SELECT other.put_by FROM aside_titles AS t JOIN aside_titles AS other USING (session, title)"
+        " WHERE t.put_by = :number EXCEPT SELECT :number ORDER BY 1",
+        {"number": number},
+    )
+    return tuple(each for (each,) in found)
+
+
+def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
+    """The row with this id, with its place in the log that it left; None where it is not aside."""
+    identity = rows.packed(reference)
+    found = _aside(connection, "WHERE substr(o.id, 13) = ? AND o.id = ?", identity[12:], identity)
+    return next(iter(found), None)
+
+
+def _aside(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
     select = rows.OBSERVATION.replace("FROM observations", "FROM aside_observations")
-    return tuple(rows.observation(row, ()) for row in connection.execute(f"SELECT {select} {clauses}", values))
+    for row in connection.execute(f"SELECT {select} {clauses}", values):
+        yield Logged(position=row[0], observation=rows.observation(row, ()))
 
 
-def put_titles(connection: sqlite3.Connection, names: Iterable[str], number: int) -> int:
-    """Takes the titles of sessions, each with a tombstone; gives how many had one."""
+def titles(connection: sqlite3.Connection) -> tuple[Titled, ...]:
+    """The titles that are aside."""
+    found = connection.execute(
+        "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session ORDER BY 1, 2"
+    )
+    return tuple(map(Titled._make, found))
+
+
+def put_titles(connection: sqlite3.Connection, wanted: Iterable[Titled], number: int) -> int:
+    """Takes titles of sessions that have them, each with a tombstone; gives how many were found.
+
+    What is aside already is so by this operation as well.
+    """
     taken = 0
-    for name in names:
+    for name, title in dict.fromkeys(wanted):
         session = sessions.number(connection, name)
-        for (title,) in connection.execute(
-            "SELECT title FROM sessions WHERE number = ? AND title IS NOT NULL", (session,)
-        ).fetchall():
-            connection.execute(
-                "INSERT INTO aside_titles (session, title, put_by) VALUES (?, ?, ?)", (session, title, number)
-            )
-            tombstones.leave_title(connection, title, operation=number)
-            connection.execute("UPDATE sessions SET title = NULL WHERE number = ?", (session,))
-            taken += 1
+        values = {"session": session, "title": title, "number": number}
+        had = rows.execute(
+            connection, "UPDATE sessions SET title = NULL WHERE number = :session AND title = :title", values
+        ).rowcount
+        are_aside = "SELECT 1 FROM aside_titles WHERE session = :session AND title = :title"
+        if not had and not rows.execute(connection, are_aside, values).fetchone():
+            continue
+        rows.execute(
+            connection,
+            "INSERT INTO aside_titles (session, title, put_by) VALUES (:session, :title, :number)",
+            values,
+        )
+        tombstones.leave_title(connection, title, operation=number)
+        taken += 1
     return taken
 
 
 def bring_back(connection: sqlite3.Connection, number: int, *, now: str) -> None:
-    """Brings back what an operation has put aside."""
-    _bring_messages_back(connection, number)
-    _bring_rows_back(connection, number, now=now)
-    connection.execute(
-        "UPDATE sessions SET title = taken.title FROM aside_titles AS taken"
-        " WHERE taken.session = sessions.number AND taken.put_by = ? AND sessions.title IS NULL",
-        (number,),
-    )
+    """Brings back what an operation has put aside, but for what another one has as well."""
+    back = coming_back(connection, number)
+    for held in ("message_holds", "row_holds"):
+        connection.execute(f"DELETE FROM {held} WHERE operation = ?", (number,))
+    _bring_messages_back(connection, back.messages)
+    _bring_rows_back(connection, back.rows, now=now)
     connection.execute("DELETE FROM aside_titles WHERE put_by = ?", (number,))
+    for name, title in back.titles:
+        rows.execute(connection, "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL", (title, name))
 
 
-def _bring_messages_back(connection: sqlite3.Connection, number: int) -> None:
-    """Messages wait again where they waited; what was observed ahead around them since, without them, goes."""
-    columns = _columns(connection, "messages")
-    connection.execute(
-        "DELETE FROM blocks WHERE at >= (SELECT at FROM operations WHERE number = :number) AND EXISTS"
-        " (SELECT 1 FROM aside_messages AS m WHERE m.session = blocks.session"
-        " AND m.seq > blocks.after AND m.seq <= blocks.through AND m.put_by = :number AND NOT m.erased)",
+class Back(NamedTuple):
+    """What is aside by an operation and by no other one."""
+
+    messages: tuple[int, ...]
+    """`seq` of each."""
+    rows: tuple[int, ...]
+    """The place of each in the log."""
+    titles: tuple[Titled, ...]
+
+
+def coming_back(connection: sqlite3.Connection, number: int) -> Back:
+    """What would come back without this operation. Of one that was taken back there is nothing aside any more."""
+
+    def alone(table: str, what: str) -> tuple[int, ...]:
+        found = connection.execute(
+            f"SELECT h.{what} FROM {table} AS h WHERE h.operation = :number AND NOT EXISTS"
+            f" (SELECT 1 FROM {table} AS other WHERE other.{what} = h.{what} AND other.operation <> :number)"
+            " ORDER BY 1",
+            {"number": number},
+        )
+        return tuple(place for (place,) in found)
+
+    titled = connection.execute(
+        "SELECT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
+        " WHERE t.put_by = :number AND NOT EXISTS (SELECT 1 FROM aside_titles AS other"
+        " WHERE other.session = t.session AND other.title = t.title AND other.put_by <> :number) ORDER BY 1",
         {"number": number},
     )
-    connection.execute(
-        f"INSERT INTO messages ({columns}) SELECT {columns} FROM aside_messages"
-        " WHERE put_by = ? AND NOT erased ORDER BY seq",
-        (number,),
+    return Back(
+        messages=alone("message_holds", "message"),
+        rows=alone("row_holds", "position"),
+        titles=tuple(map(Titled._make, titled.fetchall())),
     )
-    connection.execute("DELETE FROM aside_messages WHERE put_by = ? AND NOT erased", (number,))
 
 
-def _bring_rows_back(connection: sqlite3.Connection, number: int, *, now: str) -> None:
+def _bring_messages_back(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
+    """Messages wait again where they waited; what was observed ahead around them since, without them, goes."""
+    columns = _columns(connection, "messages")
+    came = "SELECT seq FROM aside_messages WHERE NOT erased AND seq IN (SELECT value FROM json_each(:which))"
+    values = {"which": rows.compact_json(list(seqs)), "lane": Lane.OBSERVE}
+    connection.execute(
+        f"DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM passed_over AS p WHERE p.message IN ({came})"
+        " AND p.session = blocks.session AND p.message > blocks.after AND p.message <= blocks.through"
+        " AND blocks.at >= p.since)",
+        values,
+    )
+    # What the cursor has not come to is covered as ever.
+    connection.execute(
+        f"DELETE FROM passed_over WHERE message IN ({came}) AND message >"
+        " coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = passed_over.session AND lane = :lane), 0)",
+        values,
+    )
+    connection.execute(
+        f"INSERT INTO messages ({columns}) SELECT {columns} FROM aside_messages WHERE seq IN ({came}) ORDER BY seq",
+        values,
+    )
+    connection.execute(f"DELETE FROM aside_messages WHERE seq IN ({came})", values)
+
+
+def _bring_rows_back(connection: sqlite3.Connection, positions: Sequence[int], *, now: str) -> None:
     """Rows come back as they were; where what hid or made one was undone meanwhile, as that left the others."""
     columns = _columns(connection, "observations")
+    which = rows.compact_json(list(positions))
+    asked = "position IN (SELECT value FROM json_each(?))"
     came = connection.execute(
-        "SELECT position, sources, supports FROM aside_observations WHERE put_by = ?", (number,)
+        f"SELECT position, sources, supports FROM aside_observations WHERE {asked}", (which,)
     ).fetchall()
     connection.execute(
-        f"INSERT INTO observations ({columns}) SELECT {columns} FROM aside_observations WHERE put_by = ?"
+        f"INSERT INTO observations ({columns}) SELECT {columns} FROM aside_observations WHERE {asked}"
         " ORDER BY position",
-        (number,),
+        (which,),
     )
-    connection.execute("DELETE FROM aside_observations WHERE put_by = ?", (number,))
+    connection.execute(f"DELETE FROM aside_observations WHERE {asked}", (which,))
     for position, sources, supports in came:
         for table, column, linked in (
             ("observation_sources", "message", sources),
@@ -132,17 +222,16 @@ def _bring_rows_back(connection: sqlite3.Connection, number: int, *, now: str) -
             connection.execute(
                 f"INSERT INTO {table} (observation, {column}) SELECT ?, value FROM json_each(?)", (position, linked)
             )
-    which = rows.compact_json([position for position, _, _ in came])
     undone = "(SELECT number FROM operations WHERE undone_by IS NOT NULL)"
     connection.execute(
         "UPDATE observations SET superseded_by = NULL, dropped_at = NULL, reason = NULL, hidden_by = NULL, visible = 1"
-        f" WHERE position IN (SELECT value FROM json_each(?)) AND hidden_by IN {undone}",
+        f" WHERE {asked} AND hidden_by IN {undone}",
         (which,),
     )
     connection.execute(
         "UPDATE observations SET dropped_at = ?, reason = ?, visible = 0,"
         " hidden_by = (SELECT undone_by FROM operations WHERE number = made_by)"
-        f" WHERE position IN (SELECT value FROM json_each(?)) AND made_by IN {undone} AND visible",
+        f" WHERE {asked} AND made_by IN {undone} AND visible",
         (now, UNDONE, which),
     )
 

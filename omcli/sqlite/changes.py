@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
-from omcli.memory.changes import UNDONE, Change, Recorded, Verb
+from omcli.memory.changes import UNDONE, Change, Recorded, Undoing, Verb
 from omcli.memory.dates import minute
 from omcli.memory.errors import NotUndoable, StaleBatch
 from omcli.memory.folding import Ending, Scope
-from omcli.sqlite import aside, erasing, observations, rows, sessions, tombstones
+from omcli.sqlite import aside, erasing, messages, observations, rows, sessions, tombstones
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
 """An operation and its parts."""
@@ -103,6 +103,26 @@ def undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Rec
     return recorded(connection, undoing)
 
 
+def undoing(connection: sqlite3.Connection, number: int | None) -> Undoing:
+    """What `undo` would come to. Raises NotUndoable as that does."""
+    undone = _to_undo(connection, number)
+    _check_stands_alone(connection, undone.number)
+    values = {"number": undone.number}
+    back = aside.coming_back(connection, undone.number)
+    hidden = f"SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by IS NULL"
+    hidden += f" UNION ALL SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by NOT IN {_PARTS}"
+    made = f"SELECT position FROM observations WHERE made_by IN {_PARTS} AND visible"
+    there = [*observations.at_places(connection, hidden, values), *aside.at_places(connection, back.rows)]
+    return Undoing(
+        undone=undone,
+        rows=tuple(logged.observation for logged in sorted(there, key=lambda logged: logged.position)),
+        gone=tuple(logged.observation for logged in observations.at_places(connection, made, values)),
+        messages=messages.aside(connection, back.messages),
+        titles=back.titles,
+        held_by=aside.held_by_others(connection, undone.number),
+    )
+
+
 def _to_undo(connection: sqlite3.Connection, number: int | None) -> Recorded:
     if number is None:
         found = next((each for each in history(connection, last=None) if each.can_be_undone), None)
@@ -129,7 +149,8 @@ def _check_stands_alone(connection: sqlite3.Connection, number: int) -> None:
         f" AND later.number NOT IN {_PARTS} AND later.number IN"
         f" (SELECT hidden_by FROM observations WHERE made_by IN {_PARTS}"
         f" UNION ALL SELECT hidden_by FROM aside_observations WHERE made_by IN {_PARTS}"
-        f" UNION ALL SELECT put_by FROM aside_observations WHERE made_by IN {_PARTS})",
+        " UNION ALL SELECT held.operation FROM row_holds AS held"
+        f" JOIN aside_observations AS o ON o.position = held.position WHERE o.made_by IN {_PARTS})",
         {"number": number},
     ).fetchone()
     if later is not None:
@@ -154,13 +175,14 @@ def _recorded(
     connection: sqlite3.Connection, conditions: str, *, number: int | None = None, last: int | None = None
 ) -> tuple[Recorded, ...]:
     parts = "(SELECT p.number FROM operations AS p WHERE p.number = o.number OR p.part_of = o.number)"
+    held = "SELECT count(*) FROM message_holds JOIN aside_messages ON seq = message WHERE operation = o.number"
     found = connection.execute(
         "SELECT o.number, o.verb, o.at, o.figures, o.undone_by, o.final_at, s.id AS session, p.path AS project,"
         f" (SELECT count(*) FROM observations WHERE made_by IN {parts})"
         f" + (SELECT count(*) FROM aside_observations WHERE made_by IN {parts}) AS made,"
         f" (SELECT count(*) FROM observations WHERE hidden_by IN {parts})"
-        f" + (SELECT count(*) FROM aside_observations WHERE put_by = o.number) AS hidden,"
-        " (SELECT count(*) FROM aside_messages WHERE put_by = o.number) AS messages"
+        " + (SELECT count(*) FROM row_holds WHERE operation = o.number) AS hidden,"
+        f" ({held} AND counted) AS messages, ({held} AND NOT counted) AS uncounted"
         " FROM operations AS o LEFT JOIN sessions AS s ON s.number = o.session"
         f" LEFT JOIN projects AS p ON p.number = o.project WHERE {conditions}",
         {"number": number, "done": Ending.DONE, "last": -1 if last is None else last},
@@ -178,6 +200,7 @@ def _from_row(row: sqlite3.Row) -> Recorded:
         made=row["made"],
         hidden=row["hidden"],
         messages=row["messages"],
+        uncounted=row["uncounted"],
         figures=figures,
         undoes=figures.get("undoes"),
         undone_by=row["undone_by"],

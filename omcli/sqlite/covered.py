@@ -14,7 +14,7 @@ def covered(connection: sqlite3.Connection, *, session: int) -> tuple[Covered, .
     """The stretches that batches covered, in order; places are among all messages that the session ever had."""
     batches = connection.execute(
         "SELECT number, after, through FROM batches WHERE session = ? AND lane = ? AND outcome IN (?, ?)"
-        " ORDER BY after",
+        " ORDER BY after, number",
         (session, Lane.OBSERVE, Outcome.OBSERVED, Outcome.EMPTY),
     ).fetchall()
     seqs = messages.of_session(connection, session)

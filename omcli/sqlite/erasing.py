@@ -6,10 +6,11 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from omcli.sqlite import rows
+from omcli.sqlite import pictures, rows
 
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs whose operations can be taken back for what is left of them."""
+_BY_THEM = "operation IN (SELECT value FROM json_each(:which))"
 
 
 def erase(
@@ -21,18 +22,12 @@ def erase(
     what the rows do: what they carry may tell of it.
     """
     which = rows.compact_json(list(numbers))
-    gone = _doomed(connection, which, besides)
-    erased_rows = _erase_rows(connection, gone, now=now)
-    erased_messages = _erase_messages(connection, which)
-    by_them = "put_by IN (SELECT value FROM json_each(?))"
-    titles = connection.execute(f"DELETE FROM aside_titles WHERE {by_them}", (which,)).rowcount
-    connection.execute(
-        "UPDATE operations SET final_at = ? WHERE undone_by IS NULL AND final_at IS NULL"
-        " AND number IN (SELECT value FROM json_each(?))",
-        (now, which),
-    )
     _erase_blocks(connection, which)
-    if erased_rows or erased_messages or titles:
+    erased_rows, touched = _erase_rows(connection, _doomed(connection, which, besides))
+    erased_messages, holding = _erase_messages(connection, which)
+    titles, entitled = _erase_titles(connection, which)
+    _make_final(connection, which, touched | holding | entitled, now=now)
+    if erased_rows or holding or titles:
         connection.execute("DELETE FROM bookmarks")
     return erased_rows, erased_messages
 
@@ -42,7 +37,8 @@ def _doomed(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]
     by_them = "IN (SELECT value FROM json_each(:which))"
     found = connection.execute(
         f"SELECT id FROM observations WHERE hidden_by {by_them}"
-        f" UNION ALL SELECT id FROM aside_observations WHERE put_by {by_them}",
+        " UNION ALL SELECT id FROM aside_observations AS o JOIN row_holds AS h ON h.position = o.position"
+        f" WHERE h.operation {by_them}",
         {"which": which},
     )
     waiting = [*besides, *(identity for (identity,) in found)]
@@ -62,54 +58,81 @@ def _doomed(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]
     return gone
 
 
-def _erase_rows(connection: sqlite3.Connection, gone: set[bytes], *, now: str) -> int:
-    """Deletes rows; operations that would bring back but a part of what they hid, or made, are final from now on."""
+def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, set[int]]:
+    """Deletes rows; gives how many those were, and the operations that made them, or had them out of sight."""
     operations: set[int] = set()
     erased = 0
     for identity in gone:
-        for table, mark in (("observations", "hidden_by"), ("aside_observations", "put_by")):
+        key = (identity[12:], identity)
+        for table in ("observations", "aside_observations"):
             found = f"FROM {table} WHERE substr(id, 13) = ? AND id = ?"
-            key = (identity[12:], identity)
-            for numbers in connection.execute(f"SELECT made_by, hidden_by, {mark} {found}", key).fetchall():
-                operations.update(number for number in numbers if number)
+            for position, *numbers in connection.execute(
+                f"SELECT position, made_by, hidden_by {found}", key
+            ).fetchall():
+                held = connection.execute("SELECT operation FROM row_holds WHERE position = ?", (position,))
+                operations.update(number for number in (*numbers, *(each for (each,) in held)) if number)
             erased += connection.execute(f"DELETE {found}", key).rowcount
-    whole = "SELECT coalesce(part_of, number) FROM operations WHERE number IN (SELECT value FROM json_each(:which))"
+    return erased, operations
+
+
+def _make_final(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
+    """Operations that were erased are final, and those that would bring back but a part of what they hid, or made."""
+    is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
+    connection.execute(f"{is_open} AND number IN (SELECT value FROM json_each(:which))", {"now": now, "which": which})
+    whole = "SELECT coalesce(part_of, number) FROM operations WHERE number IN (SELECT value FROM json_each(:touched))"
     connection.execute(
-        "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL AND verb <> 'undo'"
-        f" AND number IN ({whole})"
+        f"{is_open} AND verb <> 'undo' AND number IN ({whole})"
         f" AND (verb NOT IN {_REVERSIBLE} OR NOT"
         " (EXISTS (SELECT 1 FROM observations WHERE hidden_by = number)"
-        " OR EXISTS (SELECT 1 FROM aside_observations WHERE number IN (put_by, hidden_by))"
-        " OR EXISTS (SELECT 1 FROM aside_messages WHERE put_by = number AND NOT erased)))",
-        {"now": now, "which": rows.compact_json(sorted(operations))},
+        " OR EXISTS (SELECT 1 FROM aside_observations WHERE hidden_by = number)"
+        " OR EXISTS (SELECT 1 FROM row_holds WHERE operation = number)"
+        " OR EXISTS (SELECT 1 FROM aside_titles WHERE put_by = number)"
+        " OR EXISTS (SELECT 1 FROM message_holds JOIN aside_messages ON seq = message"
+        " WHERE operation = number AND NOT erased)))",
+        {"now": now, "touched": rows.compact_json(sorted(touched))},
     )
-    return erased
 
 
-def _erase_messages(connection: sqlite3.Connection, which: str) -> int:
-    """Leaves of messages only stubs, and none of their images that no other message waits with."""
-    by_them = "put_by IN (SELECT value FROM json_each(?)) AND NOT erased"
-    images = connection.execute(
-        f"SELECT DISTINCT image.value ->> 'sha256' FROM aside_messages, json_each(images) AS image WHERE {by_them}",
+def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
+    """Leaves of messages only stubs, and none of their images that no other message waits with.
+
+    Gives how many those were, and the operations that had them aside.
+    """
+    of_them = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AND NOT erased"
+    values = {"which": which}
+    found = connection.execute(f"SELECT seq, images, counted FROM aside_messages WHERE {of_them}", values).fetchall()
+    if not found:
+        return 0, set()
+    connection.execute(
+        f"DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM aside_messages AS m WHERE {of_them}"
+        " AND m.session = blocks.session AND m.seq > blocks.after AND m.seq <= blocks.through)",
+        values,
+    )
+    connection.execute(
+        "UPDATE aside_messages SET erased = 1, text = '', at = NULL, utc_offset = NULL, name = NULL, cwd = NULL,"
+        f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {of_them}",
+        values,
+    )
+    gone = {"gone": rows.compact_json([seq for seq, _, _ in found])}
+    connection.execute("DELETE FROM passed_over WHERE message IN (SELECT value FROM json_each(:gone))", gone)
+    pictures.let_go(connection, (image["sha256"] for _, images, _ in found if images for image in rows.parsed(images)))
+    holding = connection.execute(
+        "SELECT DISTINCT operation FROM message_holds WHERE message IN (SELECT value FROM json_each(:gone))", gone
+    )
+    return sum(counted for _, _, counted in found), {number for (number,) in holding}
+
+
+def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
+    """Deletes titles; gives how many, and the operations that had them aside."""
+    same = "other.session = t.session AND other.title = t.title"
+    by_them = "t.put_by IN (SELECT value FROM json_each(?))"
+    found = connection.execute(
+        f"SELECT DISTINCT other.put_by, other.session, other.title FROM aside_titles AS t"
+        f" JOIN aside_titles AS other ON {same} WHERE {by_them}",
         (which,),
     ).fetchall()
-    for (digest,) in images:
-        connection.execute(
-            "DELETE FROM pictures WHERE sha256 = ? AND NOT EXISTS"
-            " (SELECT 1 FROM messages WHERE images IS NOT NULL AND instr(images, ?))",
-            (bytes.fromhex(digest), digest),
-        )
-    connection.execute(
-        "DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM aside_messages AS m WHERE m.session = blocks.session"
-        " AND m.seq > blocks.after AND m.seq <= blocks.through AND NOT m.erased"
-        " AND m.put_by IN (SELECT value FROM json_each(?)))",
-        (which,),
-    )
-    return connection.execute(
-        "UPDATE aside_messages SET erased = 1, text = '', at = NULL, utc_offset = NULL, name = NULL, cwd = NULL,"
-        f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {by_them}",
-        (which,),
-    ).rowcount
+    connection.executemany("DELETE FROM aside_titles WHERE put_by = ? AND session = ? AND title = ?", found)
+    return len(found), {number for number, _, _ in found}
 
 
 def _erase_blocks(connection: sqlite3.Connection, which: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from typing import NamedTuple
 
 from omcli.memory.errors import LaneTaken, StaleBatch
 from omcli.memory.ports import Batch, Lane, LaneError, Outcome
@@ -36,10 +37,46 @@ def drop_passed_blocks(connection: sqlite3.Connection, *, session: int) -> None:
     connection.execute("DELETE FROM blocks WHERE session = ? AND through <= ?", (session, passed))
 
 
+class Passed(NamedTuple):
+    """Messages that came back behind a cursor, as far as no covered one is between them."""
+
+    after: int
+    through: int
+
+
+def passed(connection: sqlite3.Connection, *, session: int) -> Passed | None:
+    """The first messages of a session that its cursor has passed and no batch covers; None where there are none."""
+    late = (
+        "SELECT m.seq FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
+        " WHERE p.session = :session ORDER BY p.message"
+    )
+    first = connection.execute(f"{late} LIMIT 1", {"session": session}).fetchone()
+    if first is None:
+        return None
+    (through,) = connection.execute(
+        f"SELECT max(seq) FROM ({late}) WHERE seq < coalesce((SELECT min(seq) FROM messages WHERE session = :session"
+        f" AND seq > :first AND seq NOT IN ({late})), seq + 1)",
+        {"session": session, "first": first["seq"]},
+    ).fetchone()
+    return Passed(after=first["seq"] - 1, through=through)
+
+
+def cover_passed(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> None:
+    """Covers messages that the cursor has passed, unless the outcome leaves them as they are. Raises StaleBatch."""
+    which = rows.compact_json([kept.seq for kept in batch.messages])
+    these = "session = ? AND message IN (SELECT value FROM json_each(?))"
+    (late,) = connection.execute(f"SELECT count(*) FROM passed_over WHERE {these}", (session, which)).fetchone()
+    if late != len(batch.messages):
+        raise stale(batch)
+    if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+        connection.execute(f"DELETE FROM passed_over WHERE {these}", (session, which))
+
+
 def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int:
     """Up to which `seq` an observer was shown messages from this cursor on that gave nothing yet; 0 for none."""
     (through,) = connection.execute(
-        "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?",
+        "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?"
+        " AND NOT late",
         (session, Lane.OBSERVE, after, Outcome.DEFERRED),
     ).fetchone()
     assert isinstance(through, int)
@@ -88,6 +125,7 @@ def note_batch(
     error: str | None,
     now: str,
     observations: int,
+    is_late: bool = False,
 ) -> int:
     """Writes down what became of a batch (`Outcome`, AHEAD) and gives its number."""
     return rows.insert(
@@ -102,6 +140,7 @@ def note_batch(
             "error": error,
             "at": now,
             "observations": observations,
+            "late": is_late,
         },
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.errors import StaleBatch, UnknownId
@@ -16,6 +16,14 @@ from omcli.sqlite import lanes, rows
 if TYPE_CHECKING:
     from omcli.memory.retention import Outlined
 
+_LAST = (1 << 63) - 1
+"""No message has a greater `seq`."""
+_ASIDE = rows.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
+"""`rows.MESSAGE` of those that are put aside, and not deleted."""
+_NAMED = (
+    # The first condition is what the index holds: the end of the id.
+    "WHERE substr(coalesce(m.key, m.id), -8) = substr(:key, -8) AND coalesce(m.key, m.id) = :key ORDER BY m.seq"
+)
 _ASKED_AT_ONCE = 500
 """Values in one statement; SQLite may be built for no more than 999."""
 
@@ -110,20 +118,47 @@ def keys(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, str]:
     return dict(found.fetchall())
 
 
+class Stretch(NamedTuple):
+    """Messages of a session that no batch covers: those with `seq > after`, up to another one."""
+
+    after: int
+    through: int
+    is_late: bool
+    """Whether the cursor has passed them."""
+
+
+def uncovered(
+    connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
+) -> Stretch:
+    """The first stretch, or that in which a message may be; `ahead`: what follows the last pending block."""
+    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    if ahead:
+        end, _ = lanes.last_end(connection, session=session, cursor=cursor)
+        return Stretch(after=end, through=_LAST, is_late=False)
+    late = lanes.passed(connection, session=session) if through is None or through <= cursor else None
+    if late is not None:
+        return Stretch(after=late.after, through=late.through, is_late=True)
+    return Stretch(after=cursor, through=_LAST, is_late=False)
+
+
 def next_length(
-    connection: sqlite3.Connection, *, session: int, after: int, max_tokens: int, max_messages: int | None
+    connection: sqlite3.Connection, stretch: Stretch, *, session: int, max_tokens: int, max_messages: int | None
 ) -> int:
-    """How many messages the next batch behind a cursor has; 0 where nothing follows it."""
+    """How many messages the next batch of a stretch has; 0 where there are none in it."""
     waiting = connection.execute(
-        "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? ORDER BY seq", (session, after)
+        "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
+        (session, stretch.after, stretch.through),
     )
     return batch_length(map(Waiting._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
 
 
-def length_up_to(connection: sqlite3.Connection, *, session: int, after: int, through: int) -> int:
-    """How many messages a batch has that ends with this `seq`; 0 where the cursor has passed it, or it is elsewhere."""
+def length_up_to(connection: sqlite3.Connection, stretch: Stretch, *, session: int, through: int) -> int:
+    """How many messages a batch of a stretch has that ends with this `seq`; 0 where it is elsewhere."""
+    if through > stretch.through:
+        return 0
     count, last = connection.execute(
-        "SELECT count(*), max(seq) FROM messages WHERE session = ? AND seq > ? AND seq <= ?", (session, after, through)
+        "SELECT count(*), max(seq) FROM messages WHERE session = ? AND seq > ? AND seq <= ?",
+        (session, stretch.after, through),
     ).fetchone()
     return count if last == through else 0
 
@@ -147,16 +182,28 @@ def outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined, 
 
     after = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     found = connection.execute(
-        "SELECT seq, at, role, call_id, agent FROM messages WHERE session = ? ORDER BY seq", (session,)
+        "SELECT seq, at, role, call_id, agent, counted FROM messages WHERE session = ? ORDER BY seq", (session,)
     )
+    late = {
+        seq for (seq,) in connection.execute("SELECT message FROM passed_over WHERE session = ?", (session,)).fetchall()
+    }
     return tuple(
-        Outlined(seq=seq, at=at, role=Role(role), call_id=call_id, is_main=agent is None, is_covered=seq <= after)
-        for seq, at, role, call_id, agent in found
+        Outlined(
+            seq=seq,
+            at=at,
+            role=Role(role),
+            call_id=call_id,
+            is_main=agent is None,
+            is_covered=seq <= after and seq not in late,
+            is_counted=bool(counted),
+        )
+        for seq, at, role, call_id, agent, counted in found
     )
 
 
-def batch(connection: sqlite3.Connection, session: Session, *, number: int, after: int, length: int) -> Batch:
-    """So many messages, at least one, of a session behind its cursor. `number` is the session's."""
+def batch(connection: sqlite3.Connection, session: Session, stretch: Stretch, *, number: int, length: int) -> Batch:
+    """So many messages, at least one, of a stretch of a session. `number` is the session's."""
+    after = stretch.after
     messages = _select(connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (number, after, length))
     last_said = _select(
         connection,
@@ -171,7 +218,8 @@ def batch(connection: sqlite3.Connection, session: Session, *, number: int, afte
         earlier_calls=_earlier_calls(connection, messages, session=number, after=after),
         last_said=last_said[0] if last_said else None,
         cwd=session.cwd,
-        deferred_through=lanes.deferred(connection, session=number, after=after),
+        deferred_through=0 if stretch.is_late else lanes.deferred(connection, session=number, after=after),
+        is_late=stretch.is_late,
     )
 
 
@@ -189,15 +237,18 @@ def are_aside(connection: sqlite3.Connection, *, session: int, after: int, throu
 
 
 def pending(connection: sqlite3.Connection, *, session: int, ahead: bool = False) -> Pending:
-    """How much of a session follows its cursor; `ahead`: its last pending block."""
+    """How much of a session follows its cursor, or was passed by it; `ahead`: follows its last pending block."""
     cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
     end, blocks = lanes.last_end(connection, session=session, cursor=cursor)
     after = end if ahead else cursor
     offered = lanes.deferred(connection, session=session, after=after)
     found = connection.execute(
-        "SELECT counter, count(*), sum(tokens), sum(iif(seq > ?, tokens, 0)) FROM messages"
-        " WHERE session = ? AND seq > ? GROUP BY counter",
-        (offered, session, after),
+        "SELECT counter, count(*), sum(tokens), sum(fresh) FROM ("
+        "SELECT counter, tokens, iif(seq > :offered, tokens, 0) AS fresh FROM messages"
+        " WHERE session = :session AND seq > :after"
+        " UNION ALL SELECT m.counter, m.tokens, m.tokens FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
+        " WHERE p.session = :session AND NOT :ahead) GROUP BY counter",
+        {"offered": offered, "session": session, "after": after, "ahead": ahead},
     ).fetchall()
     return Pending(
         messages=sum(number for _, number, _, _ in found),
@@ -265,12 +316,7 @@ def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMes
 
 def by_key(connection: sqlite3.Connection, key: str) -> KeptMessage:
     """The message with this printed id. Raises UnknownId."""
-    # The first condition is what the index holds: the end of the id.
-    found = _select(
-        connection,
-        "WHERE substr(coalesce(m.key, m.id), -8) = substr(:key, -8) AND coalesce(m.key, m.id) = :key ORDER BY m.seq",
-        {"key": key},
-    )
+    found = _select(connection, _NAMED, {"key": key})
     if not found:
         raise UnknownId(f"no message has the id `{key}`", hint="`om show` prints the ids of messages")
     if len(found) > 1:
@@ -279,16 +325,24 @@ def by_key(connection: sqlite3.Connection, key: str) -> KeptMessage:
     return found[0]
 
 
+def named(connection: sqlite3.Connection, key: str) -> tuple[KeptMessage, ...]:
+    """The messages with this printed id, those that are put aside as well."""
+    gone = rows.execute(connection, f"SELECT {_ASIDE} {_NAMED}", {"key": key})
+    there = _select(connection, _NAMED, {"key": key})
+    return tuple(sorted((*there, *map(rows.kept_message, gone)), key=lambda kept: kept.seq))
+
+
 def after(connection: sqlite3.Connection, seq: int, *, limit: int) -> tuple[KeptMessage, ...]:
     """The messages of all sessions that follow a `seq`, at most `limit`."""
     return _select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (seq, limit))
 
 
-def aside_after(connection: sqlite3.Connection, seq: int, *, limit: int) -> tuple[KeptMessage, ...]:
-    """The same of those that are put aside, and not deleted."""
-    aside = rows.MESSAGE.replace("FROM messages", "FROM aside_messages")
-    found = connection.execute(f"SELECT {aside} WHERE m.seq > ? AND NOT m.erased ORDER BY m.seq LIMIT ?", (seq, limit))
-    return tuple(map(rows.kept_message, found))
+def aside(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+    """Messages that are put aside, and not deleted, by `seq`."""
+    which = "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq"
+    return tuple(
+        map(rows.kept_message, connection.execute(f"SELECT {_ASIDE} {which}", (rows.compact_json(list(seqs)),)))
+    )
 
 
 def _select(connection: sqlite3.Connection, clauses: str, values: rows.Values) -> tuple[KeptMessage, ...]:

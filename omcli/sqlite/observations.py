@@ -127,6 +127,11 @@ def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     return next(iter(_select(connection, f"WHERE {_OF_ID.replace('id', 'o.id')}", _identity(reference))), None)
 
 
+def at_places(connection: sqlite3.Connection, places: str, values: rows.Values) -> tuple[Logged, ...]:
+    """The rows at these places, which are a query, in the log's order."""
+    return _select(connection, f"WHERE o.position IN ({places}) ORDER BY o.position", values)
+
+
 def support(connection: sqlite3.Connection, reference: str) -> int:
     """How many rows were made of the row with this id."""
     (number,) = connection.execute(
@@ -136,6 +141,16 @@ def support(connection: sqlite3.Connection, reference: str) -> int:
     ).fetchone()
     assert isinstance(number, int)
     return number
+
+
+def supports(connection: sqlite3.Connection) -> Mapping[str, int]:
+    """How many rows were made of each row, by id, that any was made of."""
+    found = connection.execute(
+        "SELECT o.id, made.number FROM"
+        " (SELECT supported, count(*) AS number FROM observation_supports GROUP BY supported) AS made"
+        " JOIN observations AS o ON o.position = made.supported"
+    )
+    return {rows.spelt(identity): number for identity, number in found}
 
 
 def traces(connection: sqlite3.Connection, reference: str) -> tuple[int | None, int | None, Sequence[Observation]]:

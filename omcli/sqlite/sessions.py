@@ -11,8 +11,9 @@ from omcli.memory.session import Session
 from omcli.sqlite import lanes, rows, tombstones
 
 _PENDING = """
-    (SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
+    ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
         coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0))
+    + (SELECT count(*) FROM passed_over AS p JOIN messages AS m ON m.seq = p.message WHERE p.session = s.number))
 """
 _AHEAD = """
     SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)
@@ -57,7 +58,7 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
     """Keeps what is known about a session together with what was known before, and gives its number."""
     place = numbered(connection, session.id)
     known = find(connection, session.id)
-    if tombstones.is_forgotten_title(connection, session.title):
+    if tombstones.is_forgotten_text(connection, session.title):
         session = replace(session, title=None)
     if known is None:
         rows.update(connection, "sessions", {**rows.session_columns(session), "seen_at": now}, number=place)
@@ -68,7 +69,7 @@ def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
 
 def entitle(connection: sqlite3.Connection, session: int, title: str) -> None:
     """Gives a session a title, where it has none and this one was not forgotten."""
-    if tombstones.is_forgotten_title(connection, title):
+    if tombstones.is_forgotten_text(connection, title):
         return
     rows.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
 

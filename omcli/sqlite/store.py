@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from omcli import __version__
-from omcli.memory.errors import SessionTaken
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Observation
 from omcli.memory.ports import (
@@ -42,17 +42,14 @@ if TYPE_CHECKING:
     from omcli.memory.backups import BackedUp
     from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin, TakenIn
-    from omcli.memory.changes import Change, Erased, Recorded, Traces
+    from omcli.memory.changes import Change, Erased, Kin, Recorded, Titled, Traces, Undoing
     from omcli.memory.folding import Attempt, Folding, Scope
     from omcli.memory.horizon import Cutting, Horizon
     from omcli.memory.model import Call, Rung, Spent
     from omcli.memory.retention import Outlined
 
 
-def _some(messages: Iterable[Incoming], chosen: Iterable[bool]) -> Iterator[Incoming]:
-    return (incoming for incoming, is_chosen in zip(messages, chosen, strict=True) if is_chosen)
-
-
+_Row = TypeVar("_Row")
 _PAGE = 500
 """Rows read at once by what may read all of them."""
 
@@ -116,26 +113,102 @@ class SqliteStore:
     ) -> None:
         self.close()
 
-    # What goes in.
+    # What goes in: `Intake`.
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
         """Keeps new messages and what is known of their session."""
-        with self._writing() as connection:
-            number = session_table.merge(connection, session, now=now)
-            message_table.rename(connection, messages)
-            identities = [incoming.identity for incoming in messages[:opening]]
-            if not message_table.begins_with(connection, identities, session=number):
-                raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
-            new = message_table.append(connection, messages, session=number, counter=counter)
-            if any(new):
-                from omcli.sqlite import pictures
+        from omcli.sqlite import taking_in
 
-                pictures.keep(connection, [incoming.message for incoming in _some(messages, new)])
-                added = (incoming.message.at for incoming in _some(messages, new))
-                session_table.note_new(connection, number, instants=[at for at in added if at], now=now)
+        with self._writing() as connection:
+            new = taking_in.append(connection, session, messages, counter=counter, now=now, opening=opening)
         return Appended(new=new)
+
+    def begins_with(self, session: str, identities: Sequence[str]) -> bool:
+        """Whether a session's first messages are these, as far as both go."""
+        with self._of(session) as (connection, number):
+            return number is None or message_table.begins_with(connection, identities, session=number)
+
+    def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
+        """Which messages were taken in before."""
+        with self._reading() as connection:
+            return message_table.known(connection, identities)
+
+    def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
+        """The last messages to arrive."""
+        with self._of(session) as (connection, number):
+            return message_table.newest(connection, session=number, count=count) if number is not None else ()
+
+    def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
+        """How far a file was taken in."""
+        with self._reading() as connection:
+            return bookmark_table.find(connection, origin)
+
+    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        """Keeps the bookmarks of a file."""
+        with self._writing() as connection:
+            bookmark_table.put(connection, origin, bookmarks)
+
+    def taken_in(self) -> tuple[TakenIn, ...]:
+        """The files that were taken in."""
+        with self._reading() as connection:
+            return bookmark_table.files(connection)
+
+    # What waits, and what came of it: `Observing`.
+
+    def pending(self, session: str, *, ahead: bool = False) -> Pending:
+        """How much of a session waits."""
+        with self._of(session) as (connection, number):
+            if number is None:
+                return Pending(messages=0, tokens={}, fresh_tokens={})
+            return message_table.pending(connection, session=number, ahead=ahead)
+
+    def said_tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of the messages of a session's main thread."""
+        with self._of(session) as (connection, number):
+            return {} if number is None else message_table.said_tokens(connection, session=number)
+
+    def visible_tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of the rows of a session."""
+        with self._of(session) as (connection, number):
+            return {} if number is None else observation_table.visible_tokens(connection, session=number)
+
+    def unobserved(
+        self,
+        session: str,
+        *,
+        max_tokens: int,
+        max_messages: int | None = None,
+        standing: int = 0,
+        ahead: bool = False,
+    ) -> Batch | None:
+        """The next batch of a session."""
+        from omcli.sqlite import observing
+
+        with self._reading() as connection:
+            batch = observing.next_batch(
+                connection, session, max_tokens=max_tokens, max_messages=max_messages, ahead=ahead
+            )
+            return self._beside(connection, batch, standing=standing)
+
+    def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
+        """The batch of a session that ends there."""
+        from omcli.sqlite import observing
+
+        with self._reading() as connection:
+            batch = observing.batch_up_to(connection, session, through)
+            return self._beside(connection, batch, standing=standing)
+
+    def _beside(self, connection: sqlite3.Connection, batch: Batch | None, *, standing: int) -> Batch | None:
+        """A batch with as many of the rows that stand."""
+        number = session_table.number(connection, batch.session) if batch and standing else None
+        if batch is None or number is None:
+            return batch
+        self._standing = observation_table.standing(connection, session=number, limit=standing, known=self._standing)
+        stood = self._standing.values()
+        # What was said later stays, whatever comes of these.
+        return replace(batch, standing=tuple(row for row in stood if not batch.is_late or batch.follows(row)))
 
     def record(
         self,
@@ -151,37 +224,23 @@ class SqliteStore:
         folding: Folding | None = None,
     ) -> None:
         """Writes a batch's rows, hides what they replace and moves the cursor, or nothing of it."""
+        from omcli.sqlite import observing
+
         if (observations or replaced) and outcome is not Outcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
         with self._writing() as connection:
-            session = session_table.numbered(connection, batch.session)
-            lanes.advance(connection, batch, session=session, lane=Lane.OBSERVE, outcome=outcome)
-            message_table.check_whole(connection, batch, session=session)
-            lanes.drop_passed_blocks(connection, session=session)
-            if folding is not None:
-                from omcli.sqlite import foldings
-
-                foldings.fold(connection, folding, now=now)
-            number = lanes.note_batch(
+            observing.record(
                 connection,
                 batch,
-                session=session,
-                lane=Lane.OBSERVE,
+                observations,
                 outcome=outcome,
-                error=error,
                 now=now,
-                observations=len(observations),
+                replaced=replaced,
+                used=used,
+                title=title,
+                error=error,
+                folding=folding,
             )
-            observation_table.add(connection, observations, batch=number)
-            for replacement in replaced:
-                observation_table.replace(connection, replacement)
-            observation_table.use(connection, used, now=now)
-            if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
-                from omcli.sqlite import pictures
-
-                pictures.let_go(connection, [kept.message for kept in batch.messages])
-            if title is not None:
-                session_table.entitle(connection, session, title)
 
     def put_block(self, block: Block) -> None:
         """Keeps what was observed ahead."""
@@ -190,12 +249,50 @@ class SqliteStore:
         with self._writing() as connection:
             blocks.put(connection, block, session=session_table.numbered(connection, block.batch.session))
 
+    def blocks(self, session: str) -> tuple[Block, ...]:
+        """What was observed ahead and can be written down."""
+        with self._of(session) as (connection, number):
+            if number is None or not lanes.last_end(connection, session=number, cursor=0)[1]:
+                return ()
+            from omcli.sqlite import blocks  # most sessions have none
+
+            known = session_table.find(connection, session)
+            return tuple(blocks.find(connection, known, number=number)) if known else ()
+
+    def every_block(self) -> tuple[Block, ...]:
+        """What was observed ahead, of all sessions."""
+        from omcli.sqlite import blocks
+
+        with self._reading() as connection:
+            return tuple(blocks.every(connection))
+
+    # Rows that others take the place of: `Reflecting`.
+
     def fold(self, folding: Folding, *, now: str) -> None:
         """Writes a reflection down, whole or not at all."""
         from omcli.sqlite import foldings
 
         with self._writing() as connection:
             foldings.fold(connection, folding, now=now)
+
+    def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
+        """The last reflection in a scope, or on these rows of it."""
+        from omcli.sqlite import foldings
+
+        with self._reading() as connection:
+            return foldings.last_attempt(connection, scope, mark)
+
+    def support(self, observation: str) -> int:
+        """How many rows were made of one."""
+        with self._reading() as connection:
+            return observation_table.support(connection, observation)
+
+    def supports(self) -> Mapping[str, int]:
+        """How many rows were made of each."""
+        with self._reading() as connection:
+            return observation_table.supports(connection)
+
+    # What is taken out of sight, and brought back: `Operations`.
 
     def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
         """Takes rows and messages out of sight, in one piece."""
@@ -204,12 +301,26 @@ class SqliteStore:
         with self._writing() as connection:
             return changes.change(connection, change, now=now, for_good=for_good)
 
+    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
+        """Operations, newest first."""
+        from omcli.sqlite import changes
+
+        with self._reading() as connection:
+            return changes.history(connection, last=last)
+
     def undo(self, number: int | None = None, *, now: str) -> Recorded:
         """Takes an operation back."""
         from omcli.sqlite import changes
 
         with self._writing() as connection:
             return changes.undo(connection, number, now=now)
+
+    def undoing(self, number: int | None = None) -> Undoing:
+        """What taking an operation back would come to."""
+        from omcli.sqlite import changes
+
+        with self._reading() as connection:
+            return changes.undoing(connection, number)
 
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
         """Deletes for good, and gives the room back to the disk."""
@@ -224,6 +335,77 @@ class SqliteStore:
             vacuum(self._connection, wait=self._wait)
         return Erased(rows=rows, messages=messages, bytes_before=before, bytes_after=size(self._path))
 
+    def put_aside(self) -> tuple[Observation, ...]:
+        """The rows that were forgotten."""
+        from omcli.sqlite import aside
+
+        with self._reading() as connection:
+            return aside.forgotten(connection)
+
+    def titles_aside(self) -> tuple[Titled, ...]:
+        """The titles that were forgotten."""
+        from omcli.sqlite import aside
+
+        with self._reading() as connection:
+            return aside.titles(connection)
+
+    def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        """Whether what rows say was forgotten."""
+        with self._reading() as connection:
+            return tuple(tombstones.is_forgotten(connection, row) for row in rows)
+
+    def are_forgotten_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        """Whether texts were forgotten."""
+        with self._reading() as connection:
+            return tuple(tombstones.is_forgotten_text(connection, text) for text in texts)
+
+    def traces(self, observation: str) -> Traces:
+        """What became of a row."""
+        from omcli.sqlite import tracing
+
+        with self._reading() as connection:
+            return tracing.traces(connection, observation)
+
+    # What can be read: `Contents`.
+
+    def outline(self, session: str) -> tuple[Outlined, ...]:
+        """What a session's messages are."""
+        with self._of(session) as (connection, number):
+            return message_table.outline(connection, session=number) if number is not None else ()
+
+    def said_in_messages(self, text: str) -> tuple[KeptMessage, ...]:
+        """The messages that contain a text."""
+        from omcli.sqlite import saying
+
+        with self._reading() as connection:
+            return saying.said_in_messages(connection, text)
+
+    def said_in_rows(self, text: str) -> tuple[Observation, ...]:
+        """The rows that contain it."""
+        from omcli.sqlite import saying
+
+        with self._reading() as connection:
+            return saying.said_in_rows(connection, text)
+
+    def messages_named(self, key: str) -> tuple[KeptMessage, ...]:
+        """The messages with a printed id."""
+        with self._reading() as connection:
+            return message_table.named(connection, key)
+
+    def kin(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+        """What rows and messages have to do with other rows."""
+        from omcli.sqlite import saying
+
+        with self._reading() as connection:
+            return saying.kin(connection, rows, messages)
+
+    def covered(self, session: str) -> tuple[Covered, ...]:
+        """What each batch of a session covered."""
+        from omcli.sqlite import covered
+
+        with self._of(session) as (connection, number):
+            return covered.covered(connection, session=number) if number is not None else ()
+
     def picture(self, sha256: str) -> bytes | None:
         """The bytes of an image that waits to be seen."""
         from omcli.sqlite import pictures
@@ -236,179 +418,14 @@ class SqliteStore:
         with self._writing() as connection:
             observation_table.add(connection, observations)
 
-    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        """Keeps the bookmarks of a file."""
-        with self._writing() as connection:
-            bookmark_table.put(connection, origin, bookmarks)
-
-    # What comes out.
-
-    def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
-        """How far a file was taken in."""
-        with self._reading() as connection:
-            return bookmark_table.find(connection, origin)
-
-    def taken_in(self) -> tuple[TakenIn, ...]:
-        """The files that were taken in."""
-        with self._reading() as connection:
-            return bookmark_table.files(connection)
-
-    def pending(self, session: str, *, ahead: bool = False) -> Pending:
-        """How much of a session waits."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            if number is None:
-                return Pending(messages=0, tokens={}, fresh_tokens={})
-            return message_table.pending(connection, session=number, ahead=ahead)
-
-    def said_tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of the messages of a session's main thread."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            return {} if number is None else message_table.said_tokens(connection, session=number)
-
-    def visible_tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of the rows of a session."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            return {} if number is None else observation_table.visible_tokens(connection, session=number)
-
-    def blocks(self, session: str) -> tuple[Block, ...]:
-        """What was observed ahead and can be written down."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            if number is None or not lanes.last_end(connection, session=number, cursor=0)[1]:
-                return ()
-            from omcli.sqlite import blocks  # most sessions have none
-
-            known = session_table.find(connection, session)
-            return tuple(blocks.find(connection, known, number=number)) if known else ()
-
-    def put_aside(self) -> tuple[Observation, ...]:
-        """The rows that were forgotten."""
-        from omcli.sqlite import aside
-
-        with self._reading() as connection:
-            return aside.forgotten(connection)
-
-    def every_block(self) -> tuple[Block, ...]:
-        """What was observed ahead, of all sessions."""
-        from omcli.sqlite import blocks
-
-        with self._reading() as connection:
-            return tuple(blocks.every(connection))
-
-    def unobserved(
-        self,
-        session: str,
-        *,
-        max_tokens: int,
-        max_messages: int | None = None,
-        standing: int = 0,
-        ahead: bool = False,
-    ) -> Batch | None:
-        """The next batch of a session."""
-
-        def length(connection: sqlite3.Connection, number: int, after: int) -> int:
-            return message_table.next_length(
-                connection, session=number, after=after, max_tokens=max_tokens, max_messages=max_messages
-            )
-
-        return self._batch(session, length, standing=standing, ahead=ahead)
-
-    def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
-        """The batch of a session that ends there."""
-
-        def length(connection: sqlite3.Connection, number: int, after: int) -> int:
-            return message_table.length_up_to(connection, session=number, after=after, through=through)
-
-        return self._batch(session, length, standing=standing)
-
-    def _batch(
-        self,
-        session: str,
-        length: Callable[[sqlite3.Connection, int, int], int],
-        *,
-        standing: int,
-        ahead: bool = False,
-    ) -> Batch | None:
-        """The batch of so many messages: a length is told from a connection, the session's number and its cursor.
-
-        `ahead`: from the end of the last pending block, and not from the cursor.
-        """
-        with self._reading() as connection:
-            known = session_table.find(connection, session)
-            number = session_table.number(connection, session)
-            if known is None or number is None:
-                return None
-            after = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
-            if ahead:
-                after, _ = lanes.last_end(connection, session=number, cursor=after)
-            messages = length(connection, number, after)
-            if not messages:
-                return None
-            batch = message_table.batch(connection, known, number=number, after=after, length=messages)
-            if not standing:
-                return batch
-            self._standing = observation_table.standing(
-                connection, session=number, limit=standing, known=self._standing
-            )
-            return replace(batch, standing=tuple(self._standing.values()))
-
-    def covered(self, session: str) -> tuple[Covered, ...]:
-        """What each batch of a session covered."""
-        from omcli.sqlite import covered
-
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            return covered.covered(connection, session=number) if number is not None else ()
-
-    def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Whether a session's first messages are these, as far as both go."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            return number is None or message_table.begins_with(connection, identities, session=number)
-
-    def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
-        """Which messages were taken in before."""
-        with self._reading() as connection:
-            return message_table.known(connection, identities)
-
-    def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
-        """The last messages to arrive."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            return message_table.newest(connection, session=number, count=count) if number is not None else ()
-
-    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """The end of a session's main thread."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            if number is None:
-                return ()
-            return message_table.tail(connection, session=number, max_tokens=max_tokens, after=after)
-
-    def horizon(
-        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
-    ) -> Horizon:
-        """The horizon of a session's frozen pack."""
-        from omcli.sqlite import horizons
-
-        with self._reading() as connection:
-            number = session_table.number(connection, session) or 0
-            return horizons.horizon(
-                connection, session=number, own=own, project=project, cutting=cutting, further=further
-            )
-
     def log(self, query: LogQuery) -> Iterator[Logged]:
         """The rows a query asks for, read in pages: no transaction is open while the caller looks at one."""
-        while True:
-            with self._reading() as connection:
-                page = observation_table.log(connection, query, limit=_PAGE)
-            yield from page
-            if query.last is not None or len(page) < _PAGE:
-                return
-            query = replace(query, after=page[-1].position)
+
+        def read(connection: sqlite3.Connection, after: int) -> Sequence[Logged]:
+            return observation_table.log(connection, replace(query, after=after), limit=_PAGE)
+
+        whole = query.last is not None
+        yield from self._pages(read, place=lambda logged: logged.position, after=query.after, whole=whole)
 
     def observation(self, reference: str) -> Observation:
         """The row that an id or the beginning of a handle names."""
@@ -424,6 +441,24 @@ class SqliteStore:
         """The message with a printed id."""
         with self._reading() as connection:
             return message_table.by_key(connection, key)
+
+    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
+        """The end of a session's main thread."""
+        with self._of(session) as (connection, number):
+            if number is None:
+                return ()
+            return message_table.tail(connection, session=number, max_tokens=max_tokens, after=after)
+
+    def horizon(
+        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
+    ) -> Horizon:
+        """The horizon of a session's frozen pack."""
+        from omcli.sqlite import horizons
+
+        with self._of(session) as (connection, number):
+            return horizons.horizon(
+                connection, session=number or 0, own=own, project=project, cutting=cutting, further=further
+            )
 
     def session(self, session: str) -> Session | None:
         """What is known about a session."""
@@ -442,74 +477,11 @@ class SqliteStore:
 
     def stored_texts(self) -> Iterator[Message | Observation]:
         """Every message, then every visible row, in pages like the log."""
-        yield from (kept.message for kept in self._pages(message_table.after))
+        messages = partial(message_table.after, limit=_PAGE)
+        yield from (kept.message for kept in self._pages(messages, place=lambda kept: kept.seq))
         yield from (logged.observation for logged in self.log(LogQuery()))
 
-    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
-        """Operations, newest first."""
-        from omcli.sqlite import changes
-
-        with self._reading() as connection:
-            return changes.history(connection, last=last)
-
-    def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
-        """Whether what rows say was forgotten."""
-        with self._reading() as connection:
-            return tuple(tombstones.is_forgotten(connection, row) for row in rows)
-
-    def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
-        """The last reflection in a scope, or on these rows of it."""
-        from omcli.sqlite import foldings
-
-        with self._reading() as connection:
-            return foldings.last_attempt(connection, scope, mark)
-
-    def support(self, observation: str) -> int:
-        """How many rows were made of one."""
-        with self._reading() as connection:
-            return observation_table.support(connection, observation)
-
-    def traces(self, observation: str) -> Traces:
-        """What became of a row."""
-        from omcli.memory.changes import Traces
-        from omcli.sqlite import changes
-
-        with self._reading() as connection:
-            row = observation_table.find(connection, observation)
-            made_by, hidden_by, replaced = observation_table.traces(connection, row.id)
-            successor = row.superseded_by and observation_table.at(connection, row.superseded_by)
-            return Traces(
-                made_by=changes.recorded(connection, made_by) if made_by else None,
-                hidden_by=changes.recorded(connection, hidden_by) if hidden_by else None,
-                replaced=tuple(replaced),
-                made_of=observation_table.linked(connection, row.id, made_of=True),
-                made_into=observation_table.linked(connection, row.id, made_of=False),
-                successor=successor.observation if successor else None,
-            )
-
-    def outline(self, session: str) -> tuple[Outlined, ...]:
-        """What a session's messages are."""
-        with self._reading() as connection:
-            number = session_table.number(connection, session)
-            return message_table.outline(connection, session=number) if number is not None else ()
-
-    def every_message(self) -> Iterator[KeptMessage]:
-        """All messages, in pages like the log."""
-        from heapq import merge
-
-        yield from merge(
-            self._pages(message_table.after), self._pages(message_table.aside_after), key=lambda kept: kept.seq
-        )
-
-    def _pages(self, read: Callable[..., tuple[KeptMessage, ...]]) -> Iterator[KeptMessage]:
-        seq = 0
-        while True:
-            with self._reading() as connection:
-                page = read(connection, seq, limit=_PAGE)
-            yield from page
-            if len(page) < _PAGE:
-                return
-            seq = page[-1].seq
+    # Copies of all of it: `Copies`.
 
     def snapshot(self, *, now: str) -> str:
         """Copies the store beside it."""
@@ -544,14 +516,10 @@ class SqliteStore:
         """Calls of a period, read in pages like the log."""
         from omcli.sqlite import calls as call_table
 
-        number = 0
-        while True:
-            with self._reading() as connection:
-                page = call_table.page(connection, after=number, since=since, until=until, limit=_PAGE)
-            yield from (call for _, call in page)
-            if len(page) < _PAGE:
-                return
-            number = page[-1][0]
+        def read(connection: sqlite3.Connection, after: int) -> Sequence[tuple[int, Call]]:
+            return call_table.page(connection, after=after, since=since, until=until, limit=_PAGE)
+
+        yield from (call for _, call in self._pages(read, place=lambda numbered: numbered[0]))
 
     def spent(self, *, since: str) -> Spent:
         """What calls have come to."""
@@ -574,7 +542,7 @@ class SqliteStore:
         with self._writing() as connection:
             call_table.put_rung(connection, endpoint, model, rung, program=__version__)
 
-    # Who is at work.
+    # Who is at work: `Leases`.
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
         """Takes or extends the lease on a lane."""
@@ -597,6 +565,34 @@ class SqliteStore:
             number = session_table.number(connection, session)
             if number is not None:
                 lanes.release(connection, session=number, lane=lane, owner=owner)
+
+    # How it is read and written.
+
+    @contextmanager
+    def _of(self, session: str) -> Iterator[tuple[sqlite3.Connection, int | None]]:
+        """Reading of a session, with its number; None where there is no such session."""
+        with self._reading() as connection:
+            yield connection, session_table.number(connection, session)
+
+    def _pages(
+        self,
+        read: Callable[[sqlite3.Connection, int], Sequence[_Row]],
+        *,
+        place: Callable[[_Row], int],
+        after: int = 0,
+        whole: bool = False,
+    ) -> Iterator[_Row]:
+        """What `read` gives behind a place, page by page: no transaction is open while the caller looks at one.
+
+        `whole` says that the first page is all of it, whatever its length.
+        """
+        while True:
+            with self._reading() as connection:
+                page = read(connection, after)
+            yield from page
+            if whole or len(page) < _PAGE:
+                return
+            after = place(page[-1])
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

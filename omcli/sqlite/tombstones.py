@@ -21,14 +21,6 @@ def leave_title(connection: sqlite3.Connection, title: str, *, operation: int) -
     _leave(connection, tombstone_of(title), operation)
 
 
-def take_away(connection: sqlite3.Connection, row: Observation, *, operation: int) -> None:
-    """Takes the tombstone of a row away that an operation has left."""
-    from omcli.memory.changes import tombstone  # noqa: PLC0415
-
-    digest = bytes.fromhex(tombstone(row))
-    connection.execute("DELETE FROM tombstones WHERE digest = ? AND operation = ?", (digest, operation))
-
-
 def leave_digest(connection: sqlite3.Connection, digest: str, *, operation: int) -> None:
     """Leaves a tombstone of what is no row, nor a title."""
     _leave(connection, digest, operation)
@@ -43,13 +35,13 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
     return _is_there(connection, tombstone(row))
 
 
-def is_forgotten_title(connection: sqlite3.Connection, title: str | None) -> bool:
-    """Whether a session's title was forgotten."""
-    if title is None or not _are_any(connection):
+def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
+    """Whether a text was forgotten, in no session in particular: a session's title, or a fact."""
+    if text is None or not _are_any(connection):
         return False
     from omcli.memory.changes import tombstone_of  # noqa: PLC0415
 
-    return _is_there(connection, tombstone_of(title))
+    return _is_there(connection, tombstone_of(text))
 
 
 def _leave(connection: sqlite3.Connection, digest: str, operation: int) -> None:

@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Surroundings
 
 
-_MUCH = 10
-"""Times what a model is shown that is observed at once where it is shown only the newest."""
-
-
 def _silent(name: str, tally: Tally) -> None:
     """Nobody is shown any progress."""
 
@@ -256,26 +252,19 @@ class Wiring:
 
         Raises NotAllowed, BadConfiguration and NoInput, before anybody is asked anything.
         """
-        from omcli.wiring import models
+        from omcli.wiring import models, policies
 
         chosen = models.observer(self._surroundings(workshop))
         if chosen is None:
             return workshop
         from omcli.memory.record import replace
 
-        said = self.settings.observe
-        longest = said.max_transcript or workshop.batch_tokens
-        at_once = min(said.batch_tokens, longest)
-        batch = _MUCH * longest if said.newest_only else at_once if said.chunk_messages else longest
         return replace(
-            workshop,
+            policies.in_portions(workshop, self.settings.observe),
             observer=chosen.observer,
             model=chosen.observer,
             rules_stand_in=chosen.rules_stand_in,
             keeps_pictures=chosen.takes_images,
-            batch_tokens=batch,
-            batch_messages=said.chunk_messages or None,
-            slice_tokens=None if said.newest_only else at_once,
         )
 
     @property
@@ -347,6 +336,8 @@ class Wiring:
 
     def new_id(self) -> str:
         """A UUIDv7."""
+        from omcli.wiring.ids import uuid7
+
         return uuid7(self.clock.milliseconds(), int.from_bytes(os.urandom(10), "big"))
 
     @property
@@ -389,10 +380,3 @@ def counters() -> tuple[str, ...]:
     from omcli.tokenizers.table import NAMES
 
     return NAMES
-
-
-def uuid7(milliseconds: int, randomness: int) -> str:
-    """The UUIDv7 of an instant and (at least) 74 random bits."""
-    tail = 0x7 << 76 | (randomness >> 62 & 0xFFF) << 64 | 0b10 << 62 | randomness & (1 << 62) - 1
-    digits = f"{(milliseconds & (1 << 48) - 1) << 80 | tail:032x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

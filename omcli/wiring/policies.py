@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from omcli.operations.clock import Clock
     from omcli.operations.studio import Policy
     from omcli.operations.tick import Due
+    from omcli.operations.workshop import Workshop
     from omcli.settings.settings import ObserveSettings, Settings
 
 _LONGEST_AGO = 30_000
 """Days: before that there are no instants."""
 _TOKENS = 100
 """From here on `block_after` says how many, and no longer how many times as many."""
+_MUCH = 10
+"""Times what a model is shown that is observed at once where it is shown only the newest."""
 
 
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
@@ -35,6 +38,21 @@ def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     defaults = {tier: most if tier in tiers.order else 0 for tier, most in usual.items()}
     most = {name: tokens if tokens is None else min(tokens, UNLIMITED) for name, tokens in asked.items()}
     return budgets(**most, defaults=defaults)
+
+
+def in_portions(workshop: Workshop, said: ObserveSettings) -> Workshop:
+    """A workshop in which a model is shown as much at once as the settings say."""
+    from omcli.memory.record import replace
+
+    longest = said.max_transcript or workshop.batch_tokens
+    at_once = min(said.batch_tokens, longest)
+    batch = _MUCH * longest if said.newest_only else at_once if said.chunk_messages else longest
+    return replace(
+        workshop,
+        batch_tokens=batch,
+        batch_messages=said.chunk_messages or None,
+        slice_tokens=None if said.newest_only else at_once,
+    )
 
 
 def cutting(settings: Settings) -> Cutting | None:

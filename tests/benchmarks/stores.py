@@ -15,7 +15,7 @@ from omcli.memory.ports import Batch, Incoming, Outcome
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.approximate import APPROXIMATE
-from omcli.wiring import uuid7
+from omcli.wiring.ids import uuid7
 
 PROJECT = "/home/ada/harbour"
 SESSION = "7b1e4c52-0000-4000-8000-000000000000"

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.changes import Change, Recorded, Verb
+from omcli.memory.blocks import Block
+from omcli.memory.changes import Change, Recorded, Titled, Verb
 from omcli.memory.errors import NotUndoable, StaleBatch, UnknownId
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
-from omcli.memory.message import Role
-from omcli.memory.observation import Kind, Observation, Source, Type
+from omcli.memory.message import Image, Role
+from omcli.memory.observation import Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import LogQuery, Outcome, Replacement, Store
 from omcli.memory.record import replace
-from omcli.memory.roles import Dropped
+from omcli.memory.roles import Dropped, Observed
 from omcli.sqlite.store import SqliteStore
 from tests.contract.test_stores_agree import IN_MEMORY
 from tests.fakes import MemoryStore
@@ -269,7 +270,9 @@ class TestForgetting:
     def test_a_title_is_taken_and_not_given_again(self, store: Store) -> None:
         known = replace(session(), title="The harbour code")
         store.append(known, [said("one")], counter=COUNTER, now=NOW)
-        done = store.change(Change(verb=Verb.FORGET, titles=("s", "nobody")), now=LATER)
+        done = store.change(
+            Change(verb=Verb.FORGET, titles=(Titled("s", "The harbour code"), Titled("nobody", "x"))), now=LATER
+        )
         assert done.figures["titles"] == 1
         store.append(replace(known, title="the  HARBOUR code"), [said("two")], counter=COUNTER, now=LATER)
         batch = store.unobserved("s", max_tokens=10)
@@ -330,6 +333,233 @@ class TestForgetting:
         assert not store.begins_with("s", [said("three").identity])
 
 
+class TestFinding:
+    """What is to be forgotten is found wherever it is."""
+
+    @pytest.mark.parametrize(
+        ("said_as", "wanted"),
+        [
+            ("The  HARBOUR\ncode", "harbour code"), ("Stra\u00dfe 7", "strasse 7"), ("3 \u212a", "3 k"),
+            ("\ufb01nal", "final"), ("a\0harbour", "harbour"),
+            ("\u6e2f\u306e\u7b26\u53f7", "\u7b26\u53f7"), ("100%_x", "%_"),
+        ],
+    )  # fmt: skip
+    def test_case_and_spaces_do_not_matter_in_any_script(self, store: Store, said_as: str, wanted: str) -> None:
+        """D6: in what rows say, in their tags and metadata, and in messages; also once it is put aside."""
+        [_, seq] = keep(store, "nothing", said_as)
+        rows = [
+            row(1, text=said_as, sources=(seq,)), row(2, tags=(said_as,)), row(3, metadata={"path": said_as.strip()}),
+            row(4, text="nothing"),
+        ]  # fmt: skip
+        store.add(*rows)
+        for _ in range(2):
+            assert {each.id for each in store.said_in_rows(wanted)} >= {row(1).id, row(2).id}
+            assert row(4).id not in {each.id for each in store.said_in_rows(wanted)}
+            assert [kept.seq for kept in store.said_in_messages(wanted)] == [seq]
+            forget(store, *rows[:3], messages=(seq,))
+
+    def test_a_reflection_that_is_forgotten_again_takes_nothing_along_that_it_was_made_of(self, store: Store) -> None:
+        old = some(store, 1, 2)
+        reflect(store, row(3, text="both"), *old)
+        for _ in range(2):
+            assert store.kin([row(3).id], []).replaced == ()
+            forget(store, row(3))
+
+    def test_what_was_made_of_a_row_is_known_also_once_that_is_forgotten(self, store: Store) -> None:
+        [seq] = keep(store, "one")
+        store.add(row(1, text="row 1", sources=(seq,)))
+        reflect(store, row(3, text="folded"), row(1))
+        for _ in range(2):
+            assert [each.text for each in store.kin([row(1).id], []).derived] == ["folded"]
+            forget(store, row(1))
+        assert [each.text for each in store.kin([], [seq]).derived] == []
+
+
+class TestSeveralThatHide:
+    """What several operations took out of sight is there again when none of them stands (S4.16)."""
+
+    @pytest.mark.parametrize("first", ["pruning", "forgetting"])
+    def test_a_message_that_was_pruned_and_forgotten_comes_back_when_neither_stands(
+        self, store: Store, first: str
+    ) -> None:
+        seqs = keep(store, "one", "two")
+        observe(store)
+        done = {"pruning": prune(store, messages=(seqs[0],)), "forgetting": forget(store, messages=tuple(seqs))}
+        assert [each.messages for each in done.values()] == [1, 2]
+        for name in sorted(done, key=lambda name: name != first):
+            assert [kept.seq for kept in store.messages(seqs[:1])] == []
+            store.undo(done[name].number, now=LATEST)
+        assert [kept.seq for kept in store.messages(seqs)] == seqs
+
+    @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+    def test_what_was_forgotten_twice_stays_so_while_one_forgetting_stands(
+        self, store: Store, order: tuple[int, int]
+    ) -> None:
+        """Also what it says is not taken in again until then."""
+        known = replace(session(), title="Tides")
+        store.append(known, [said("one")], counter=COUNTER, now=NOW)
+        old, title = some(store, 1)[0], (Titled("s", "Tides"),)
+        both = [
+            store.change(Change(verb=Verb.FORGET, forgotten=(old.id,), titles=title, messages=(1,)), now=LATER)
+            for _ in range(2)
+        ]
+        assert [(each.hidden, each.messages, each.figures["titles"]) for each in both] == [(1, 1, 1)] * 2
+        assert store.titles_aside() == title
+        store.undo(both[order[0]].number, now=LATEST)
+        assert (texts(store, hidden=True), store.are_forgotten([old]), store.messages([1])) == ([], (True,), ())
+        assert store.session("s") == replace(known, title=None)
+        store.undo(both[order[1]].number, now=LATEST)
+        assert (texts(store), store.are_forgotten([old]), store.session("s")) == (["row 1"], (False,), known)
+        assert len(store.messages([1])) == 1
+
+    def test_what_is_deleted_is_deleted_for_all_that_had_it_aside(self, store: Store) -> None:
+        """What is left of one of them comes back; one that nothing is left of is final."""
+        seqs = keep(store, "one", "two")
+        observe(store)
+        rows = some(store, 1)
+        whole = [prune(store, messages=tuple(seqs)), forget(store, *rows, messages=(seqs[0],))]
+        last = store.change(
+            Change(verb=Verb.FORGET, forgotten=(rows[0].id,), messages=(seqs[0],)), now=LATEST, for_good=True
+        )
+        assert [each.final_at for each in store.history()] == [LATEST, LATEST, None]
+        for done in (last, whole[1]):
+            with pytest.raises(NotUndoable):
+                store.undo(done.number, now=LATEST)
+        store.undo(now=LATEST)
+        assert [kept.message.text for kept in store.messages(seqs)] == ["two"]
+
+
+class TestPassedOver:
+    """Messages that were forgotten while they waited, and come back when the cursor has passed them."""
+
+    def test_they_wait_again_and_are_covered_once(self, store: Store) -> None:
+        """F1, S4.16: exactly once, by a batch of their own, from which the cursor does not move."""
+        seqs = keep(store, "one", "two", "three", "four", "five")
+        done = forget(store, messages=(seqs[0], seqs[2], seqs[3]))
+        observe(store)
+        assert store.pending("s").messages == 0
+        store.undo(done.number, now=LATEST)
+        keep(store, "six")
+        assert (store.pending("s").messages, store.status().pending, store.sessions()[0].pending) == (4, 4, 4)
+        assert store.pending("s", ahead=True).messages == 1
+        assert [each.is_covered for each in store.outline("s")] == [False, True, False, False, True, False]
+        shown: list[tuple[bool, list[str]]] = []
+        while batch := store.unobserved("s", max_tokens=1000):
+            assert store.unobserved_up_to("s", batch.through) == batch
+            shown.append((batch.is_late, [kept.message.text for kept in batch.messages]))
+            store.record(batch, (), outcome=Outcome.FAILED, now=LATEST, error="no answer")
+            assert store.unobserved("s", max_tokens=1000) == batch
+            store.record(batch, (), outcome=Outcome.EMPTY, now=LATEST)
+            with pytest.raises(StaleBatch):
+                store.record(batch, (), outcome=Outcome.EMPTY, now=LATEST)
+        assert shown == [(True, ["one"]), (True, ["three", "four"]), (False, ["six"])]
+        assert (store.pending("s").messages, store.pending("s").tokens) == (0, {})
+
+    def test_only_rows_of_what_was_said_before_stand_by(self, store: Store) -> None:
+        """What was said later is not overruled by it."""
+        seqs = keep(store, "one", "two", "three")
+        done = forget(store, messages=(seqs[1],))
+        observe(store, *(row(n, text=f"row {n}", sources=(seqs[n],)) for n in (0, 2)))
+        store.add(row(3, text="noted"))
+        store.undo(done.number, now=LATEST)
+        late = store.unobserved("s", max_tokens=1000, standing=5)
+        assert late is not None
+        assert [each.text for each in late.standing] == ["row 0"]
+        store.record(late, [row(4, text="row 4", sources=(seqs[1],))], outcome=Outcome.OBSERVED, now=LATEST)
+        assert [(each.start, each.end) for each in store.covered("s")] == [(0, 3), (1, 2)]
+
+    def test_forgotten_again_they_do_not_wait_until_that_is_undone(self, store: Store) -> None:
+        seqs = keep(store, "one", "two")
+        done = forget(store, messages=(seqs[0],))
+        observe(store)
+        store.undo(done.number, now=LATEST)
+        late = store.unobserved("s", max_tokens=1000)
+        again = forget(store, messages=(seqs[0],))
+        assert store.unobserved("s", max_tokens=1000) is None
+        assert late is not None
+        with pytest.raises(StaleBatch):
+            store.record(late, (), outcome=Outcome.EMPTY, now=LATEST)
+        store.undo(again.number, now=LATEST)
+        assert store.unobserved("s", max_tokens=1000) == late
+        store.record(late, (), outcome=Outcome.EMPTY, now=LATEST)
+        pruned = prune(store, messages=(seqs[0],))
+        store.undo(pruned.number, now=LATEST)
+        assert store.pending("s").messages == 0, "what was covered stays covered"
+
+    def test_one_that_comes_back_before_the_cursor_is_covered_with_what_follows(self, store: Store) -> None:
+        seqs = keep(store, "one", "two")
+        store.undo(forget(store, messages=(seqs[0],)).number, now=LATEST)
+        batch = store.unobserved("s", max_tokens=1000)
+        assert batch is not None
+        assert ([kept.seq for kept in batch.messages], batch.is_late) == (seqs, False)
+        store.record(batch, (), outcome=Outcome.EMPTY, now=LATEST)
+        assert store.unobserved("s", max_tokens=1000) is None
+
+    def test_a_block_that_was_made_without_one_goes_however_often_it_was_forgotten(self, store: Store) -> None:
+        seqs = keep(store, "one", "two")
+        first = forget(store, messages=(seqs[0],))
+        batch = store.unobserved("s", max_tokens=1000)
+        assert batch is not None
+        observed = Observed(drafts=(Draft(text="two", type=Type.FACT, importance=5, sources=(seqs[1],)),))
+        block = Block(batch=batch, begins=0, observed=observed, ids=(row(1).id,), source=Source.MODEL, at=LATER)
+        store.put_block(block)
+        second = store.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATEST)
+        store.undo(first.number, now=LATEST)
+        assert len(store.blocks("s")) == 1
+        store.undo(second.number, now=LATEST)
+        assert store.blocks("s") == ()
+        again = store.unobserved("s", max_tokens=1000)
+        assert again is not None
+        assert [kept.seq for kept in again.messages] == seqs
+
+    def test_deleted_for_good_they_wait_no_more(self, store: Store) -> None:
+        seqs = keep(store, "one", "two")
+        store.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATER, for_good=True)
+        observe(store)
+        assert store.pending("s").messages == 0
+
+
+class TestPicturesOfSeveral:
+    """An image that several messages have stays until the last of them is observed."""
+
+    def shown(self, store: Store, *texts: str) -> list[int]:
+        image = Image(media_type="image/png", size=4, sha256="ab" * 32, content=b"seen")
+        store.append(session(), [said(text, images=(image,)) for text in texts], counter=COUNTER, now=NOW)
+        return [kept.seq for kept in store.newest("s", len(texts))]
+
+    def cover(self, store: Store, messages: int) -> None:
+        batch = store.unobserved("s", max_tokens=1000, max_messages=messages)
+        assert batch is not None
+        store.record(batch, (), outcome=Outcome.EMPTY, now=LATER)
+
+    def test_one_waits_while_another_is_covered(self, store: Store) -> None:
+        self.shown(store, "one", "two")
+        self.cover(store, 1)
+        assert store.picture("ab" * 32) == b"seen"
+        self.cover(store, 1)
+        assert store.picture("ab" * 32) is None
+
+    @pytest.mark.parametrize("for_good", [False, True])
+    def test_one_that_was_forgotten_while_it_waited_may_come_back(self, store: Store, *, for_good: bool) -> None:
+        seqs = self.shown(store, "one", "two")
+        done = store.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATER, for_good=for_good)
+        assert store.picture("ab" * 32) == b"seen"
+        self.cover(store, 1)
+        assert store.picture("ab" * 32) == (None if for_good else b"seen")
+        if not for_good:
+            store.undo(done.number, now=LATEST)
+            self.cover(store, 1)
+            assert store.picture("ab" * 32) is None
+
+    def test_deleting_one_leaves_what_another_waits_with(self, store: Store) -> None:
+        seqs = self.shown(store, "one", "two")
+        forgotten = forget(store, messages=(seqs[1],))
+        store.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATER, for_good=True)
+        assert store.picture("ab" * 32) == b"seen"
+        store.erase([forgotten.number], now=LATEST)
+        assert store.picture("ab" * 32) is None
+
+
 class TestErasing:
     """Deleting for good."""
 
@@ -356,7 +586,7 @@ class TestErasing:
             assert (found.sources, found.message_ids) == (tuple(seqs), ("k-one", "k-two"))
             assert [each.message.text for each in store.messages(seqs)] == ["two"]
             store.erase([done.number], now=LATEST)
-        assert [each.message.text for each in store.every_message()] == ["two"]
+        assert [each.message.text for each in store.said_in_messages("")] == ["two"]
 
     def test_a_change_for_good_deletes_at_once_what_it_names(self, store: Store) -> None:
         """Rows that are out of sight already as well; that operation then can't be taken back any more."""
@@ -448,7 +678,7 @@ def test_the_outline_of_a_session_is_all_its_messages_without_what_they_say(stor
 def test_every_message_is_read_in_order_also_what_is_put_aside(store: Store) -> None:
     seqs = keep(store, "one", "two", "three")
     forget(store, messages=(seqs[1],))
-    assert [kept.message.text for kept in store.every_message()] == ["one", "two", "three"]
+    assert [kept.message.text for kept in store.said_in_messages("")] == ["one", "two", "three"]
 
 
 CHANGES = st.lists(
@@ -501,7 +731,7 @@ def do(store: Store, what: str, chosen: set[int], number: int, *, at: int, seqs:
     elif what == "undo":
         store.undo(number, now=LATEST)
     else:
-        store.change(Change(verb=Verb.FORGET, titles=("s",)), now=LATER)
+        store.change(Change(verb=Verb.FORGET, titles=(Titled("s", "Tides"),)), now=LATER)
 
 
 def all_of(store: Store) -> object:

@@ -195,6 +195,30 @@ def test_old_notes_are_moved_after_what_lasts_of_them_was_written_down(om: Om) -
     assert files(notes) == after
 
 
+def test_what_is_forgotten_leaves_memory_with_the_next_run(om: Om) -> None:
+    """D6, S0.39: of our sections; what stands elsewhere is the user's. The note in the archive is named, and left."""
+    notes = folder(om, d05=HARBOUR, d06=PAINT)
+    mine = b"- Decided to use Postgres instead of MySQL for the tide service.\n"
+    (notes / "MEMORY.md").write_bytes(mine)
+    run = ("--archive-after", "30")
+    consolidated(om, notes, *run)
+    memory = (notes / "MEMORY.md").read_bytes()
+    assert memory.count(b"Postgres") == 2
+    named = om("forget", "--match", "Postgres instead", "--dry-run", "--json", env={"OM_CONSOLIDATE_NOTES": str(notes)})
+    assert named.document["files"] == [str(notes / "MEMORY.md"), str(notes / "archive" / "2026-01-05.md")]
+    om("forget", "--match", "Postgres instead", "--derived")
+    assert (notes / "MEMORY.md").read_bytes() == memory
+    consolidated(om, notes, *run)
+    after = (notes / "MEMORY.md").read_bytes()
+    assert after.startswith(mine)
+    gone = set(memory.splitlines()) - set(after.splitlines())
+    assert (after.count(b"Postgres"), len(memory.splitlines()) - len(after.splitlines())) == (1, 1)
+    assert all(b"Postgres" in line for line in gone)
+    om("undo")
+    consolidated(om, notes, *run)
+    assert (notes / "MEMORY.md").read_bytes() == after, "it is told in the store again, and not put back here"
+
+
 def test_a_second_note_of_a_day_takes_no_ones_place(om: Om) -> None:
     """A note that comes back after it was archived goes beside the first; the day has one section, of both."""
     notes = folder(om, d05=HARBOUR)

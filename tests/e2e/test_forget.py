@@ -144,7 +144,9 @@ class TestForgetting:
         again = om("forget", *names, "--json").document
         assert (len(again["rows"]), len(again["messages"])) == (1, 1)
         om("undo")
-        assert CODE in om("log", "--all").stdout, "one undo is enough"
+        assert CODE not in om("log", "--all").stdout, "the first forgetting stands"
+        om("undo")
+        assert CODE in om("log", "--all").stdout
         assert om("undo", code=65).stdout == ""
         om("forget", *names)
         run = om("forget", *names, "--hard", "--yes")
@@ -232,6 +234,26 @@ class TestForgetting:
         assert CODE.encode() not in b"".join(each.encode() for each in texts(om))
 
 
+def test_files_of_notes_that_tell_it_are_named_and_left_as_they_are(om: Om) -> None:
+    """D6: they are no part of the store; a folder is known by what was taken in from it, or by the settings."""
+    notes = om.folder / "notes"
+    (notes / "archive").mkdir(parents=True)
+    told_in = [notes / "2026-01-05.md", notes / "MEMORY.md", notes / "archive" / "2026-01-04.md"]
+    for path in told_in:
+        path.write_text(f"- Decided that the harbour code is {CODE}.\n", "utf-8")
+    (notes / "2026-01-06.md").write_text("- Decided to use tabs.\n", "utf-8")
+    om("observe", "--format", "text", "--session", "notes", notes / "2026-01-05.md")
+    run = om("forget", "--match", CODE, "--dry-run")
+    named = " ".join(map(str, sorted(told_in)))
+    assert run.stderr.splitlines()[-1] == f"om: 3 files of notes still hold it: {named}"
+    done = om("forget", "--match", CODE, "--hard", "--yes", "--json").document
+    assert done["files"] == sorted(map(str, told_in))
+    assert all(CODE in path.read_text("utf-8") for path in told_in)
+    told_in[0].unlink()
+    env = {"OM_CONSOLIDATE_NOTES": str(notes)}
+    assert om("forget", "--match", CODE, "--json", env=env, code=1).document["files"] == sorted(map(str, told_in[1:]))
+
+
 class TestUndoing:
     """What was done is taken back."""
 
@@ -264,6 +286,80 @@ class TestUndoing:
         assert om("undo", "4", code=65).stderr.startswith("om: error: operation 4 is an undo itself\n")
         assert om("undo", "99", code=65).stderr.startswith("om: error: there is no operation 99\n")
         assert om("undo", code=65).stderr.startswith("om: error: there is nothing to undo\n")
+
+    @pytest.mark.parametrize("first", ["prune", "forget"])
+    def test_a_message_is_there_again_when_neither_its_pruning_nor_its_forgetting_stands(
+        self, om: Om, first: str
+    ) -> None:
+        """S4.16: in whatever order they are undone."""
+        harbour(om)
+        [key] = next(each["message_ids"] for each in in_sight(om) if CODE in each["text"])
+        om("prune", "--raw", "--older-than", "1d")
+        om("forget", key)
+        run = om("undo", "1" if first == "prune" else "2")
+        assert f"undo that as well ({2 if first == 'prune' else 1})" in run.stderr
+        om("show", key, code=65)
+        run = om("undo")
+        assert "stays out of sight" not in run.stderr
+        assert CODE in om("show", key).stdout
+
+    def test_what_was_forgotten_while_it_waited_is_observed_once_when_it_is_back(self, om: Om) -> None:
+        """F1: although the session was observed beyond it meanwhile."""
+        talk = Talk().user(f"We decided that the code is {CODE}.").assistant("Fine.").user("We decided to use tabs.")
+        path = om.write("t.jsonl", talk.text())
+        om("observe", "--later", path)
+        om("forget", "--match", CODE)
+        path.write_text(talk.assistant("Fine.").text(), "utf-8")
+        om("observe", path)
+        assert om("sessions", "--jsonl").lines[0]["pending"] == 0
+        om("undo")
+        assert (om("sessions", "--jsonl").lines[0]["pending"], om("status", "--json").document["pending"]) == (1, 1)
+        assert CODE in om("pending", "--session", talk.session).stdout
+        assert om("prune", "--raw", "--older-than", "1d", "--dry-run", "--json", *NOW).document["messages"] == 2
+        for _ in range(2):
+            om("observe", path)
+            assert [CODE in text for text in texts(om)].count(True) == 1
+        assert om("sessions", "--jsonl").lines[0]["pending"] == 0
+        assert "tick" not in om("history").stdout
+
+    def test_an_agent_may_observe_what_came_back(self, om: Om) -> None:
+        talk = Talk().user(f"We decided that the code is {CODE}.").assistant("Fine.").user("We decided to use tabs.")
+        om("observe", "--later", om.write("t.jsonl", talk.text()))
+        om("forget", "--match", CODE)
+        om("observe", om.folder / "t.jsonl")
+        om("undo")
+        waiting = om("pending", "--session", talk.session, "--json").document
+        given = om.write("given.json", json.dumps({"token": waiting["token"], "observations": []}))
+        om("apply", given)
+        assert om("sessions", "--jsonl").lines[0]["pending"] == 0
+        assert om("apply", given, code=75).stdout == ""
+
+    def test_a_dry_run_says_what_would_come_back_and_changes_nothing(self, om: Om) -> None:
+        """F88: with `--json` the same."""
+        harbour(om)
+        [row] = [each for each in in_sight(om) if CODE in each["text"]]
+        om("forget", "--match", CODE)
+        before = om("history").stdout, om("log", "--all").stdout
+        run = om("undo", "--dry-run")
+        assert run.stdout.splitlines()[0] == "1  forget  1 row out of sight, 1 message"
+        assert handle(row["id"]) in run.stdout.splitlines()[1]
+        assert run.stdout.splitlines()[2].startswith(row["message_ids"][0])
+        assert run.stderr == "operation 1 would be undone\n"
+        planned = om("undo", "1", "--dry-run", "--json").document
+        assert (om("history").stdout, om("log", "--all").stdout) == before
+        assert ([each["id"] for each in planned["rows"]], planned["dry_run"]) == ([row["id"]], True)
+        done = om("undo", "--json").document
+        assert done == {**planned, "dry_run": False, "operation": 2}
+        assert om("undo", "--dry-run", code=65).stdout == ""
+
+    def test_a_dry_run_names_what_a_reflection_made_and_would_take_along(self, om: Om) -> None:
+        om(*reflected(om, "The port is 8080", "The host is db1"))
+        [made] = in_sight(om, "--session", "s")
+        run = om("undo", "--dry-run")
+        assert len(run.stdout.splitlines()) == 4
+        assert run.stdout.splitlines()[3].startswith(handle(made["id"]))
+        assert run.stdout.endswith(" (goes)\n")
+        assert in_sight(om, "--session", "s") == [made]
 
     def test_json_does_the_same(self, om: Om) -> None:
         """F88."""

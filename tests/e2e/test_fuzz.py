@@ -21,7 +21,7 @@ from omcli.operations.clock import Clock
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.workshop import Workshop
 from omcli.tokenizers.table import counter
-from omcli.wiring import uuid7
+from omcli.wiring.ids import uuid7
 from omcli.wiring.inputs import transcript_in
 from tests.conftest import Om
 from tests.fakes import MemoryStore

@@ -203,6 +203,29 @@ class TestMessages:
         assert om("sessions", "--jsonl").lines[0]["messages"] == 9
         assert om("show", rows[0]["id"]).stderr == ""
 
+    def test_as_many_messages_go_as_sessions_and_status_have_fewer(self, om: Om) -> None:
+        """F16: also where a transcript has events, which nothing counts as messages."""
+        talk = tide_story()
+        event = {
+            "type": "system", "subtype": "local_command", "content": "<command-name>/clear</command-name>",
+            "sessionId": talk.session, "uuid": "q-1", "timestamp": "2026-02-10T09:00:00Z",
+        }  # fmt: skip
+        om("observe", om.write("t.jsonl", talk.raw(json.dumps(event)).assistant("Fine.").text()))
+
+        def numbers() -> tuple[int, int]:
+            return om("sessions", "--jsonl").lines[0]["messages"], om("status", "--json").document["messages"]
+
+        before = numbers()
+        planned = om("prune", "--raw", "--older-than", "1d", "--dry-run", "--json", *NOW).document
+        done = om("prune", "--raw", "--older-than", "1d", "--json", *NOW).document
+        assert (done["messages"], done["messages_by_session"]) == (planned["messages"], planned["messages_by_session"])
+        assert numbers() == tuple(number - done["messages"] for number in before)
+        with closing(sqlite3.connect(om.db)) as store:
+            (aside,) = store.execute("SELECT count(*) FROM aside_messages").fetchone()
+        assert aside == done["messages"] + 1, "the event has gone as well"
+        assert om("history", "--jsonl").lines[0]["messages"] == done["messages"]
+        assert om("prune", "--hard", "--yes", "--json").document["messages"] == done["messages"]
+
     def test_what_follows_is_observed_as_if_the_messages_were_there(self, new_om: Callable[[], Om]) -> None:
         """F16: what stands is settled, also if the messages it came from are gone for good."""
         told = []

@@ -22,7 +22,7 @@ from omcli.operations.reflect import reflect_session
 from omcli.operations.studio import Policy, Studio
 from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
 from omcli.operations.workshop import Workshop
-from omcli.wiring import uuid7
+from omcli.wiring.ids import uuid7
 from tests.fakes import MemoryStore, WordCounter
 from tests.material import COUNTER, NOW, said, session
 

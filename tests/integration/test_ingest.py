@@ -20,7 +20,7 @@ from omcli.operations.clock import Clock
 from omcli.operations.ingest import Ingested, ingest
 from omcli.operations.observe import Input, observe_files
 from omcli.operations.workshop import Workshop
-from omcli.wiring import uuid7
+from omcli.wiring.ids import uuid7
 from tests.fakes import MemoryStore, WordCounter
 
 NOW = "2026-02-10T09:00:00.000Z"

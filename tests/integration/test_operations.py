@@ -33,7 +33,7 @@ from omcli.operations.show import show
 from omcli.operations.status import status
 from omcli.operations.workshop import BATCH_TOKENS, Workshop
 from omcli.tokenizers.table import counter
-from omcli.wiring import uuid7
+from omcli.wiring.ids import uuid7
 from tests.fakes import MemoryStore
 
 NOW = "2026-02-10T09:00:00.000Z"

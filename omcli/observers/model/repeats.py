@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from omcli.memory.counts import with_times
 from omcli.memory.observation import Draft
 from omcli.memory.record import replace
 from omcli.memory.repetition import is_repetitive, normalised
@@ -41,7 +42,7 @@ def _as_one(group: _Group, *, is_counted: bool) -> Draft:
         return first
     return replace(
         first,
-        text=f"{first.text} (× {len(group)})" if is_counted else first.text,
+        text=with_times(first.text, len(group)) if is_counted else first.text,
         importance=max(draft.importance for draft in group),
         sources=_sources(group),
         replaces=tuple(dict.fromkeys(row for draft in group for row in draft.replaces)),

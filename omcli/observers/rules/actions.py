@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from omcli.memory.counts import first_of, with_times
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.observers.rules import shell
@@ -21,7 +22,7 @@ from omcli.observers.rules.recurring import failed_run, failed_use
 from omcli.observers.rules.running import started
 from omcli.observers.rules.tasks import SINGLE, todos
 from omcli.observers.rules.tools import ToolEvent, ToolKind, subject
-from omcli.observers.rules.wording import cut, first_lines, folded
+from omcli.observers.rules.wording import cut, first_lines
 
 _FOLDED_CHARACTERS = 70
 """How much of a command is shown where several share a row."""
@@ -88,7 +89,7 @@ def _commands(events: Sequence[ToolEvent]) -> Iterator[Draft]:
 def _ran(command: str, outcome: str, same: Sequence[ToolEvent], *, priority: Priority | None = None) -> Draft:
     return draft_of(
         same,
-        f"Ran: {command}{outcome}{_times(same)}",
+        with_times(f"Ran: {command}{outcome}", len(same)),
         Type.COMMAND_RUN,
         4,
         priority=priority,
@@ -106,16 +107,12 @@ def _looked(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
     names = list(dict.fromkeys(shell.shown(command, _FOLDED_CHARACTERS) for command in commands))
     return draft_of(
         events,
-        f"Ran: {folded(names, '; ') if len(commands) > 1 else commands[0]}",
+        f"Ran: {first_of(names, '; ') if len(commands) > 1 else commands[0]}",
         Type.COMMAND_RUN,
         2,
         status=Status.DONE,
         metadata={"commands": commands},
     )
-
-
-def _times(same: Sequence[ToolEvent]) -> str:
-    return f" (× {len(same)})" if len(same) > 1 else ""
 
 
 def _count(same: Sequence[ToolEvent]) -> int | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from omcli.memory.anchors import anchors
+from omcli.memory.counts import counted
 from omcli.memory.message import Aside, KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.memory.patterns import lazily
@@ -24,7 +25,7 @@ from omcli.observers.rules.salience import telling_sentences
 from omcli.observers.rules.sentences import Segment, counted_words, prose, segments, spoken_length
 from omcli.observers.rules.shell import reports_error, shown
 from omcli.observers.rules.times import spoken_of
-from omcli.observers.rules.wording import counted, cut
+from omcli.observers.rules.wording import cut
 
 # Data, markup and logs that somebody pasted: they begin with a bracket, a quoted key or a clock, or have no words.
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from omcli.memory.counts import counted, first_of
 from omcli.memory.observation import Draft, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
 from omcli.observers.rules.drafting import Paths, draft_of
 from omcli.observers.rules.tools import ToolEvent, ToolKind, subject
-from omcli.observers.rules.wording import counted, cut, first_lines, folded
+from omcli.observers.rules.wording import cut, first_lines
 
 _COUNT_LINE = lazily(r"^(?:Found )?(\d{1,9}) (files?|match(?:es)?|results?|lines?)\b", re.IGNORECASE)
 _NAMES_FILES = frozenset("glob ls find list_dir list_directory list_files file_search".split())
@@ -25,7 +26,7 @@ def looks(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
     if read:
         names = list(dict.fromkeys(name for name, _ in read))
         yield draft_of(
-            (event for _, event in read), f"Read {folded(names, ', ')}", Type.FILE_READ, 3, metadata={"paths": names}
+            (event for _, event in read), f"Read {first_of(names, ', ')}", Type.FILE_READ, 3, metadata={"paths": names}
         )
     searched = [event for event in events if event.kind is ToolKind.SEARCH and subject(event)]
     if searched:
@@ -33,7 +34,7 @@ def looks(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
     remote = [event for event in events if event.kind is ToolKind.REMOTE and event.looks_only]
     if remote:
         names = list(dict.fromkeys(event.name for event in remote))
-        yield draft_of(remote, f"Used {folded(names, ', ')}", Type.TOOL_USED, 3)
+        yield draft_of(remote, f"Used {first_of(names, ', ')}", Type.TOOL_USED, 3)
 
 
 def _searches(events: Sequence[ToolEvent]) -> Draft:
@@ -47,7 +48,7 @@ def _searches(events: Sequence[ToolEvent]) -> Draft:
     lines = [line for line, _ in found.values()]
     return draft_of(
         events,
-        f"Searched {folded(lines, '; ')}",
+        f"Searched {first_of(lines, '; ')}",
         Type.SEARCH_PERFORMED,
         3,
         metadata={"searches": [told for _, told in found.values()]},

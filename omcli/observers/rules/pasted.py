@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omcli.memory.counts import counted
 from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
 from omcli.observers.rules import shell
-from omcli.observers.rules.wording import counted, cut
+from omcli.observers.rules.wording import cut
 
 _ROW_CHARACTERS = 400
 """What is kept of all that a prompt pastes."""

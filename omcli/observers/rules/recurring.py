@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from omcli.memory.counts import times_in, with_times, without_times
 from omcli.memory.observation import FAILURES, FILE_CHANGES, Draft, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.record import replace
 from omcli.observers.rules.tools import ToolKind, tool_kind
 
-_TIMES = lazily(r" \(× (\d{1,9})\)$")
 # What such a command says is not outdone by doing something else.
 _CHECKS = lazily(
     r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
@@ -29,7 +29,7 @@ def failed_use(kind: ToolKind, target: str) -> str:
 
 def line_of(draft: Draft) -> tuple[Type, str, str | None]:
     """What makes two rows the same: commands and failures whatever their count, failures in one place."""
-    return draft.type, _TIMES.sub("", draft.text) if _is_counted(draft) else draft.text, directory_of(draft)
+    return draft.type, without_times(draft.text) if _is_counted(draft) else draft.text, directory_of(draft)
 
 
 def _is_counted(draft: Draft) -> bool:
@@ -43,9 +43,9 @@ def added_up(old: Draft, new: Draft) -> Draft:
         return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
     if not _is_counted(new) or goes_on(new):
         return new
-    times = sum(int(found[1]) if (found := _TIMES.search(row.text)) else 1 for row in (old, new))
+    times = times_in(old.text) + times_in(new.text)
     metadata = MappingProxyType({**new.metadata, "times": times})
-    return replace(new, text=f"{_TIMES.sub('', new.text)} (× {times})", metadata=metadata)
+    return replace(new, text=with_times(without_times(new.text), times), metadata=metadata)
 
 
 def _edits(draft: Draft) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from omcli.memory.counts import first_of
 from omcli.memory.observation import Draft, Status, Type
 from omcli.memory.patterns import lazily
 from omcli.memory.record import record
@@ -16,7 +17,7 @@ from omcli.observers.rules.running import started
 from omcli.observers.rules.salience import told_most
 from omcli.observers.rules.sentences import segments
 from omcli.observers.rules.tools import ToolEvent, ToolKind
-from omcli.observers.rules.wording import cut, folded
+from omcli.observers.rules.wording import cut
 
 _ANSWER_CHARACTERS = 300
 _REPORT_CHARACTERS = 20_000
@@ -96,7 +97,7 @@ def _state(listed: Sequence[_Todo], *, now: str) -> str:
         if any(todo.state == state for todo in listed)
     ]
     left = [todo.text for todo in listed if todo.state == "pending"]
-    return ", ".join(counts) + (f"; now: {now}" if now else "") + (f"; next: {folded(left, ' · ')}" if left else "")
+    return ", ".join(counts) + (f"; now: {now}" if now else "") + (f"; next: {first_of(left, ' · ')}" if left else "")
 
 
 def _named(todo: _Todo) -> str:

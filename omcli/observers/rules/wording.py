@@ -1,14 +1,10 @@
-"""How rows are worded: texts cut between words, long lists counted, counts that can be taken for nothing else."""
+"""How rows are worded: texts cut between words, and the lines a text begins with."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
 
-_SHOWN = 8
-"""Names a folded row lists before it counts the rest."""
 _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
@@ -21,17 +17,6 @@ def cut(text: str, limit: int) -> str:
         wide = [] if text.isascii() else list(_WIDE.finditer(text, 0, max(0, limit - 1)))
         end = wide[-1].end() if wide else 0
     return f"{text[:end].rstrip()} …" if end > 0 else "…"
-
-
-def counted(number: int) -> str:
-    """A count in words that can be taken for nothing else: large ones are "99+", not a number somebody may look for."""
-    return str(number) if number < 100 else "99+"
-
-
-def folded(names: Sequence[str], joint: str) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _SHOWN
-    return joint.join(names[:_SHOWN]) + (f"{joint}+{counted(more)} more" if more > 0 else "")
 
 
 def first_lines(text: str, count: int | None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from omcli.memory.counts import counted, first_of, without_times
 from omcli.memory.observation import (
     FAILURES,
     FILE_CHANGES,
@@ -24,14 +25,11 @@ from omcli.memory.speakers import AGENT, speaker
 from omcli.reflectors.folding import folded
 from omcli.reflectors.rules.sight import Sight
 
-_SHOWN = 8
-"""Names that a folded row lists before it counts the rest."""
 _NAMES_SHOWN = 16
 _LINES_SHOWN = 6
 _WHY_CHARACTERS = 100
 _STORY_CHARACTERS = 2000
 """About 600 tokens: no row says more than one story."""
-_TIMES = lazily(r" \(× \d{1,9}\)$")
 _MORE = lazily(r"\+\d{1,9}\+? more\Z")
 _FILE = lazily(r"(?P<head>(?:Created|Modified|Deleted) .+?)(?: \(\d{1,9}\+? edits?(?: since)?\))?(?:: (?P<what>.*))?\Z")
 _LISTS = lazily(r"(?:; )?(adds|removes) ([^·;]*)")
@@ -84,7 +82,7 @@ def _looks(sight: Sight) -> Iterator[Draft]:
                 ("Searched ", "; ", [row for row in stretch if row.type is Type.SEARCH_PERFORMED]),
                 ("Ran: ", "; ", [row for row in stretch if row.type is Type.COMMAND_RUN]),
             )
-            parts = [f"{verb}{_listed(_names(same, verb, joint), joint)}" for verb, joint, same in kinds if same]
+            parts = [f"{verb}{first_of(_names(same, verb, joint), joint)}" for verb, joint, same in kinds if same]
             yield folded(stretch, " · ".join(parts), reason="folded")
 
 
@@ -112,7 +110,7 @@ def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
         if row.type is Type.SEARCH_PERFORMED and isinstance(searches, list | tuple):
             names += [f'"{each.get("pattern")}"' for each in searches if f'"{each.get("pattern")}"' in row.text]
         else:
-            listed = _TIMES.sub("", row.text).removeprefix(verb).partition(" → ")[0]
+            listed = without_times(row.text).removeprefix(verb).partition(" → ")[0]
             names += [name for name in listed.split(joint) if not _MORE.match(name)]
     return list(dict.fromkeys(names))
 
@@ -136,7 +134,7 @@ def _file(same: Sequence[Observation], head: str, told: Sequence[str]) -> Draft:
     changed = "" if verb == "Deleted" else _what_changed(told)
     edits = sum(_edits(row) for row in same)
     times = (
-        f" ({_at_most_99(edits)} edit{'s' if edits > 1 else ''}{' since' if created else ''})"
+        f" ({counted(edits)} edit{'s' if edits > 1 else ''}{' since' if created else ''})"
         if edits and verb != "Deleted"
         else ""
     )
@@ -159,7 +157,7 @@ def _what_changed(told: Sequence[str]) -> str:
         if first and not lists:
             lines[first] = None
     names = {verb: [name for name, last in became.items() if last == verb] for verb in ("adds", "removes")}
-    lists = [f"{verb} {_listed(each, ', ', _NAMES_SHOWN)}" for verb, each in names.items() if each]
+    lists = [f"{verb} {first_of(each, ', ', shown=_NAMES_SHOWN)}" for verb, each in names.items() if each]
     rest = told[-1].split(" · ")[1:]
     return " · ".join(dict.fromkeys(filter(None, ("; ".join(lists), *list(lines)[-_LINES_SHOWN:], *rest))))
 
@@ -189,9 +187,9 @@ def _counted(same: Sequence[Observation], last: Observation, *, status: Status |
     """The last of several rows, with how often it happened in all."""
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
-    what, arrow, outcome = _TIMES.sub("", last.text).partition(" → ")
-    why = f"; failed: {_cut(_TIMES.sub('', failed[-1].text).partition(' → ')[2])}" if failed and arrow else ""
-    text = f"{what} (× {_at_most_99(times)}{why}){f', last{arrow}{outcome}' if arrow else ''}"
+    what, arrow, outcome = without_times(last.text).partition(" → ")
+    why = f"; failed: {_cut(without_times(failed[-1].text).partition(' → ')[2])}" if failed and arrow else ""
+    text = f"{what} (× {counted(times)}{why}){f', last{arrow}{outcome}' if arrow else ''}"
     draft = replace(folded(same, text, reason="counted"), status=status or last.status)
     about = {name: last.metadata[name] for name in ("command", "target", "tool", "exit_code") if name in last.metadata}
     return replace(draft, type=last.type, metadata={**draft.metadata, **about, "times": times})
@@ -222,16 +220,6 @@ def _number(row: Observation, name: str) -> int:
     return max(1, number) if isinstance(number, int) else 1
 
 
-def _at_most_99(number: int) -> str:
-    """A count that nobody takes for a number to look for."""
-    return str(number) if number < 100 else "99+"
-
-
 def _cut(why: str) -> str:
     """The beginning of what went wrong, cut between words."""
     return why if len(why) <= _WHY_CHARACTERS else f"{why[: why.rfind(' ', 0, _WHY_CHARACTERS)]} …"
-
-
-def _listed(names: Sequence[str], joint: str, shown: int = _SHOWN) -> str:
-    more = len(names) - shown
-    return joint.join(names[:shown]) + (f"{joint}+{_at_most_99(more)} more" if more > 0 else "")

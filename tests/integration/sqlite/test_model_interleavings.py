@@ -33,7 +33,7 @@ from omcli.reflectors.model import ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
-from omcli.wiring import uuid7
+from omcli.wiring.ids import uuid7
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
 from tests.material import COUNTER, said, session
 

@@ -1,38 +1,37 @@
-"""What tests use in place of the outside world, under the same contract tests as the real thing."""
+"""The store in memory, under the same contract tests as the one in a file."""
 
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import accumulate
-from typing import Any, TypeVar
+from itertools import accumulate, takewhile
 
 from omcli.memory import block_text
 from omcli.memory.backups import BackedUp, Backup, is_due
 from omcli.memory.batching import Waiting, batch_length
-from omcli.memory.blocks import Block, Span, in_line, is_superfluous
+from omcli.memory.blocks import Block, in_line, is_superfluous
 from omcli.memory.bookmark import Bookmark, Origin, TakenIn
 from omcli.memory.changes import (
-    UNDONE,
     Change,
     Erased,
+    Kin,
     Recorded,
+    Titled,
     Traces,
+    Undoing,
     Verb,
     tombstone,
     tombstone_of,
-    tombstone_to_be,
 )
-from omcli.memory.errors import LaneTaken, NotUndoable, OmError, SessionTaken, StaleBatch, UnknownId
+from omcli.memory.errors import LaneTaken, NotUndoable, SessionTaken, StaleBatch, UnknownId
 from omcli.memory.folding import Attempt, Ending, Folding, Scope
 from omcli.memory.horizon import Cutting, Horizon
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.model import Prompt, Reply, Stop
 from omcli.memory.observation import Kind, Observation, Source, handle
 from omcli.memory.ports import (
     Appended,
@@ -51,9 +50,22 @@ from omcli.memory.ports import (
 )
 from omcli.memory.retention import Outlined
 from omcli.memory.roles import Dropped
+from omcli.memory.saying import row_says, wording
 from omcli.memory.session import Session
-
-_Value = TypeVar("_Value", Session, Message, Observation)
+from tests.fakes.rows import (
+    asked_for,
+    covers,
+    marked_used,
+    replaced_by,
+    span,
+    storable,
+    taken_back,
+    taken_out,
+    told_by,
+    unlinked,
+    well_formed,
+    without_pictures,
+)
 
 
 @dataclass(slots=True)
@@ -65,12 +77,11 @@ class _Done:
     made: set[str]
     """Ids of rows."""
     hidden: set[str]
-    messages: list[KeptMessage]
-    rows: list[Logged]
-    titles: dict[str, str]
-    """Of sessions."""
-    stubs: list[KeptMessage]
-    """Messages that were deleted."""
+    messages: set[int]
+    """`seq` of those that are aside by it, deleted or not."""
+    rows: set[str]
+    """Ids of rows that are."""
+    titles: set[Titled]
     attempt: int | None = None
     """Which reflection it is."""
 
@@ -104,6 +115,12 @@ class MemoryStore:
         self._blocks: list[Block] = []
         self._batches: list[tuple[Batch, range]] = []
         self._done: list[_Done] = []
+        self._aside: list[KeptMessage] = []
+        self._stubs: list[KeptMessage] = []
+        """Messages that were deleted."""
+        self._rows_aside: list[Logged] = []
+        self._passed: dict[int, str] = {}
+        """Messages that were put aside while they waited, and when."""
         self._tombs: list[tuple[str, _Done]] = []
         self._positions = 0
         self._seqs = 0
@@ -112,7 +129,7 @@ class MemoryStore:
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        session = _storable(session)
+        session = storable(session)
         if self._is_forgotten_title(session.title):
             session = replace(session, title=None)
         for incoming in messages:
@@ -137,8 +154,8 @@ class MemoryStore:
         kept = KeptMessage(
             seq=self._seqs,
             session=session,
-            key=_well_formed(incoming.key),
-            message=_storable(_without_pictures(incoming.message)),
+            key=well_formed(incoming.key),
+            message=storable(without_pictures(incoming.message)),
             tokens=incoming.tokens,
             counter=counter,
         )
@@ -160,11 +177,11 @@ class MemoryStore:
         return tuple(own[max(0, len(own) - count) :])
 
     def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
-        terms, bookmarks = self._bookmarks.get(_well_formed(origin.path), ("", ()))
-        return bookmarks if terms == _well_formed(origin.terms) else ()
+        terms, bookmarks = self._bookmarks.get(well_formed(origin.path), ("", ()))
+        return bookmarks if terms == well_formed(origin.terms) else ()
 
     def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        self._bookmarks[_well_formed(origin.path)] = (_well_formed(origin.terms), tuple(bookmarks))
+        self._bookmarks[well_formed(origin.path)] = (well_formed(origin.terms), tuple(bookmarks))
 
     def taken_in(self) -> tuple[TakenIn, ...]:
         return tuple(
@@ -177,11 +194,13 @@ class MemoryStore:
         after = self._last_end(session) if ahead else self._cursors[session]
         offered = self._deferred.get((session, after), 0)
         waiting = [kept for kept in self._messages if kept.session == session and kept.seq > after]
+        late = [] if ahead else self._late(session)
         tokens: Counter[str] = Counter()
         fresh: Counter[str] = Counter()
-        for kept in waiting:
+        for kept in (*waiting, *late):
             tokens[kept.counter] += kept.tokens
-            fresh[kept.counter] += kept.tokens if kept.seq > offered else 0
+            fresh[kept.counter] += kept.tokens if kept.seq > offered or kept in late else 0
+        waiting += late
         blocks = len(self._blocks_of(session))
         return Pending(messages=len(waiting), tokens=dict(tokens), fresh_tokens=dict(fresh), blocks=blocks)
 
@@ -213,7 +232,9 @@ class MemoryStore:
         ahead: bool = False,
     ) -> Batch | None:
         after = self._last_end(session) if ahead else self._cursors[session]
-        waiting = [kept for kept in self._waiting(session) if kept.seq > after]
+        run = () if ahead else self._passed_run(session)
+        after = run[0].seq - 1 if run else after
+        waiting = run or [kept for kept in self._waiting(session) if kept.seq > after]
         length = batch_length(
             (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in waiting),
             max_tokens=max_tokens,
@@ -222,13 +243,24 @@ class MemoryStore:
         return self._batch(session, waiting[:length], standing=standing, after=after)
 
     def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
-        messages = [kept for kept in self._waiting(session) if kept.seq <= through]
-        after = self._cursors[session]
+        run = self._passed_run(session) if through <= self._cursors[session] else ()
+        messages = [kept for kept in run or self._waiting(session) if kept.seq <= through]
+        after = run[0].seq - 1 if run else self._cursors[session]
         return (
             self._batch(session, messages, standing=standing, after=after)
             if messages and messages[-1].seq == through
             else None
         )
+
+    def _late(self, session: str) -> list[KeptMessage]:
+        """What came back behind the cursor."""
+        return [kept for kept in self._messages if kept.session == session and kept.seq in self._passed]
+
+    def _passed_run(self, session: str) -> Sequence[KeptMessage]:
+        """The first of those, without a covered message between them."""
+        late = self._late(session)
+        own = [kept for kept in self._messages if kept.session == session]
+        return list(takewhile(lambda kept: kept in late, own[own.index(late[0]) :])) if late else ()
 
     def _waiting(self, session: str) -> list[KeptMessage]:
         return [kept for kept in self._messages if kept.session == session and kept.seq > self._cursors[session]]
@@ -236,7 +268,8 @@ class MemoryStore:
     def _batch(self, session: str, messages: Sequence[KeptMessage], *, standing: int, after: int) -> Batch | None:
         if not messages:
             return None
-        return Batch(
+        is_late = messages[0].seq in self._passed
+        batch = Batch(
             session=session,
             after=after,
             through=messages[-1].seq,
@@ -245,8 +278,10 @@ class MemoryStore:
             last_said=self._last_said(session, after=after),
             cwd=self._sessions[session].session.cwd,
             standing=self._standing(session, standing),
-            deferred_through=self._deferred.get((session, after), 0),
+            deferred_through=0 if is_late else self._deferred.get((session, after), 0),
+            is_late=is_late,
         )
+        return replace(batch, standing=tuple(row for row in batch.standing if not is_late or batch.follows(row)))
 
     def _standing(self, session: str, limit: int) -> tuple[Observation, ...]:
         seen = list(self.log(LogQuery(session=session, kinds=(Kind.OBSERVATION,))))
@@ -297,6 +332,7 @@ class MemoryStore:
         self._check_whole(batch)
         if folding is not None:
             self.fold(folding, now=now)
+        self._log = [marked_used(logged, used, now) for logged in self._log]
         if outcome is Outcome.FAILED:
             self._failures.pop(batch.session, None)
             self._failures[batch.session] = LaneError(
@@ -304,7 +340,10 @@ class MemoryStore:
             )
             return
         self._failures.pop(batch.session, None)
-        if outcome is Outcome.DEFERRED:
+        if batch.through <= self._cursors[batch.session]:
+            for kept in batch.messages if outcome is not Outcome.DEFERRED else ():
+                del self._passed[kept.seq]
+        elif outcome is Outcome.DEFERRED:
             offered = self._deferred.get((batch.session, batch.after), 0)
             self._deferred[batch.session, batch.after] = max(offered, batch.through)
         else:
@@ -313,55 +352,65 @@ class MemoryStore:
         if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
             number = len(observations) - sum(self.are_forgotten(observations))
             self._batches.append((batch, range(self._positions + 1, self._positions + 1 + number)))
-        if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
-            for image in (image for kept in batch.messages for image in kept.message.images):
-                self._pictures.pop(image.sha256, None)
+            self._let_pictures_go(batch.messages)
         for row in observations:
             self.add(row)
         for replacement in replaced:
             self._replace(replacement)
-        self._log = [_used(logged, used, now) for logged in self._log]
         seen = self._sessions[batch.session]
         if not self._is_forgotten_title(title):
             seen.session = replace(seen.session, title=seen.session.title or title)
 
+    def _let_pictures_go(self, messages: Sequence[KeptMessage]) -> None:
+        """Of messages that were covered, or deleted: those that no other one waits with."""
+        waiting = [kept for kept in self._messages if kept.seq > self._cursors[kept.session]]
+        waiting += [kept for kept in (*self._messages, *self._aside) if kept.seq in self._passed]
+        wanted = {image.sha256 for kept in waiting for image in kept.message.images}
+        for image in (image for kept in messages for image in kept.message.images):
+            if image.sha256 not in wanted:
+                self._pictures.pop(image.sha256, None)
+
     def _check_whole(self, batch: Batch) -> None:
-        there = [kept.seq for kept in self._waiting(batch.session) if batch.after < kept.seq <= batch.through]
+        own = [kept for kept in self._messages if kept.session == batch.session]
+        there = [kept.seq for kept in own if batch.after < kept.seq <= batch.through]
         if there != [kept.seq for kept in batch.messages]:
             raise StaleBatch(f"messages of session {batch.session} were put aside, or brought back")
 
     def _replace(self, replacement: Replacement) -> None:
         if any(logged.observation.id == replacement.by for logged in self._log):
-            self._log = [_hidden(logged, replacement) for logged in self._log]
+            self._log = [replaced_by(logged, replacement) for logged in self._log]
 
     def _drop(self, dropped: Dropped, now: str) -> None:
         if dropped.by is not None:
             self._replace(Replacement(row=dropped.row, by=dropped.by, reason=dropped.reason))
         else:
-            self._log = [_dropped(logged, dropped, now) for logged in self._log]
+            self._log = [taken_out(logged, dropped, now) for logged in self._log]
 
     def put_block(self, block: Block) -> None:
         name = block.batch.session
         others = self._blocks_of(name)
-        if is_superfluous(_span(block), map(_span, others), self._cursors[name]):
+        if is_superfluous(span(block), map(span, others), self._cursors[name]):
             raise StaleBatch(f"session {name} was worked on by another process meanwhile")
-        there = [kept.seq for kept in self._messages if kept.session == name and _has(block, kept)]
+        there = [kept.seq for kept in self._messages if kept.session == name and covers(block, kept)]
         if there != [kept.seq for kept in block.batch.messages]:
             raise StaleBatch(f"messages of session {name} were put aside, or brought back")
-        held = [other for other in others if is_superfluous(_span(other), [_span(block)], 0)]
+        held = [other for other in others if is_superfluous(span(other), [span(block)], 0)]
         self._blocks = [*(other for other in self._blocks if other not in held), block]
         self._failures.pop(name, None)
 
     def blocks(self, session: str) -> tuple[Block, ...]:
-        kept = {_span(block): block for block in self._blocks_of(session)}
+        kept = {span(block): block for block in self._blocks_of(session)}
         return tuple(
             self._block(kept[span], after=after, through=span.through)
             for span, after in in_line(kept, self._cursors[session])
         )
 
     def put_aside(self) -> tuple[Observation, ...]:
-        aside = sorted((logged for done in self._done for logged in done.rows), key=lambda logged: logged.position)
-        return tuple(_unlinked(logged.observation) for logged in aside)
+        aside = sorted(self._rows_aside, key=lambda logged: logged.position)
+        return tuple(unlinked(logged.observation) for logged in aside)
+
+    def titles_aside(self) -> tuple[Titled, ...]:
+        return tuple(sorted({titled for done in self._done for titled in done.titles}))
 
     def every_block(self) -> tuple[Block, ...]:
         return tuple(
@@ -378,8 +427,7 @@ class MemoryStore:
         cwd = self._sessions[session].session.cwd
         batch = Batch(session=session, after=after, through=through, messages=there, cwd=cwd)
         observed, ids = block_text.read(block_text.written(block.observed, block.ids))
-        aside = [kept for done in self._done for kept in (*done.messages, *done.stubs)]
-        if any(_has(block, kept) for kept in aside):
+        if any(covers(block, kept) for kept in (*self._aside, *self._stubs)):
             observed = replace(observed, title=None)
         return replace(block, batch=batch, observed=observed, ids=ids)
 
@@ -387,6 +435,11 @@ class MemoryStore:
         return block.batch.through <= self._cursors[block.batch.session]
 
     def _check_place(self, batch: Batch, outcome: Outcome) -> None:
+        if batch.through <= self._cursors[batch.session]:
+            late = {kept.seq for kept in self._late(batch.session)}
+            if not late.issuperset(kept.seq for kept in batch.messages):
+                raise StaleBatch(f"session {batch.session} was worked on by another process meanwhile")
+            return
         places = {self._cursors[batch.session]}
         if outcome in (Outcome.FAILED, Outcome.DEFERRED):
             places |= {block.batch.through for block in self._blocks_of(batch.session)}
@@ -440,7 +493,7 @@ class MemoryStore:
             figures=json.loads(json.dumps(dict(figures))),
         )
         done = _Done(
-            recorded=recorded, part_of=part_of, made=set(), hidden=set(), messages=[], rows=[], titles={}, stubs=[]
+            recorded=recorded, part_of=part_of, made=set(), hidden=set(), messages=set(), rows=set(), titles=set()
         )
         self._done.append(done)
         return done
@@ -453,24 +506,8 @@ class MemoryStore:
         for dropped in change.dropped:
             self._drop(dropped, now)
         done.hidden = visible - {logged.observation.id for logged in self.log(LogQuery())}
-        for other in self._done[:-1]:
-            done.messages += [kept for kept in other.messages if kept.seq in change.messages]
-            other.messages = [kept for kept in other.messages if kept.seq not in change.messages]
-        done.messages += [kept for kept in self._messages if kept.seq in change.messages]
-        done.messages.sort(key=lambda kept: kept.seq)
-        self._messages = [kept for kept in self._messages if kept.seq not in change.messages]
-        forgotten, along = set(change.forgotten), {*change.forgotten, *change.along}
-        done.rows = [logged for logged in self._log if logged.observation.id in along]
-        for other in self._done[:-1]:
-            moved = [logged for logged in other.rows if logged.observation.id in along]
-            taken = {tombstone(logged.observation) for logged in moved}
-            self._tombs = [(digest, by) for digest, by in self._tombs if by is not other or digest not in taken]
-            done.rows += moved
-            other.rows = [logged for logged in other.rows if logged.observation.id not in along]
-        done.rows.sort(key=lambda logged: logged.position)
-        said = [logged.observation for logged in done.rows if logged.observation.id in forgotten]
-        self._tombs += [(tombstone(row), done) for row in said]
-        self._log = [logged for logged in self._log if logged.observation.id not in along]
+        self._put_messages_aside(change.messages, done)
+        self._put_rows_aside(change, done)
         self._take_titles(change.titles, done)
         self._tombs += [(digest, done) for digest in change.digests]
         if change.verb in (Verb.PRUNE, Verb.FORGET):
@@ -479,13 +516,32 @@ class MemoryStore:
             self._tell(done, erased, titles, ahead=len(change.digests))
         return self._recorded(done)
 
-    def _take_titles(self, names: Sequence[str], done: _Done) -> None:
-        for name in names:
-            seen = self._sessions.get(name)
-            if seen and seen.session.title is not None:
-                done.titles[name] = seen.session.title
-                self._tombs.append((tombstone_of(seen.session.title), done))
+    def _put_messages_aside(self, seqs: Sequence[int], done: _Done) -> None:
+        gone = [kept for kept in self._messages if kept.seq in seqs]
+        for kept in gone:
+            if kept.seq > self._cursors[kept.session]:
+                self._passed[kept.seq] = done.recorded.at
+        self._aside += gone
+        self._messages = [kept for kept in self._messages if kept not in gone]
+        done.messages = {kept.seq for kept in self._aside if kept.seq in seqs}
+
+    def _put_rows_aside(self, change: Change, done: _Done) -> None:
+        named = {*change.forgotten, *change.along}
+        self._rows_aside += [logged for logged in self._log if logged.observation.id in named]
+        self._log = [logged for logged in self._log if logged.observation.id not in named]
+        aside = {logged.observation.id: logged.observation for logged in self._rows_aside}
+        done.rows = named & aside.keys()
+        self._tombs += [(tombstone(row), done) for name, row in aside.items() if name in change.forgotten]
+
+    def _take_titles(self, wanted: Sequence[Titled], done: _Done) -> None:
+        for titled in wanted:
+            seen = self._sessions.get(titled.session)
+            has_it = seen is not None and seen.session.title == titled.title
+            if seen is not None and has_it:
                 seen.session = replace(seen.session, title=None)
+            if has_it or titled in self.titles_aside():
+                done.titles.add(titled)
+                self._tombs.append((tombstone_of(titled.title), done))
 
     def _is_forgotten_title(self, title: str | None) -> bool:
         return title is not None and tombstone_of(title) in self._tombstones()
@@ -505,24 +561,65 @@ class MemoryStore:
 
     def _recorded(self, done: _Done) -> Recorded:
         here = {logged.observation.id for logged in self._log}
-        put = {logged.observation.id for each in self._done for logged in each.rows}
+        put = {logged.observation.id for logged in self._rows_aside}
         parts = self._parts(done)
         return replace(
             done.recorded,
             made=len(here & {row for part in parts for row in part.made})
             + len(put & {row for part in parts for row in part.made}),
             hidden=len(here & {row for part in parts for row in part.hidden}) + len(done.rows),
-            messages=len(done.messages) + len(done.stubs),
+            messages=self._counted(done.messages),
+            uncounted=len(done.messages) - self._counted(done.messages),
         )
+
+    def _counted(self, seqs: set[int]) -> int:
+        return sum(kept.message.is_counted for kept in self._ever() if kept.seq in seqs)
 
     def _ever(self) -> list[KeptMessage]:
         """All messages that ever were."""
-        aside = [kept for done in self._done for kept in (*done.messages, *done.stubs)]
-        return sorted([*self._messages, *aside], key=lambda kept: kept.seq)
+        return sorted([*self._messages, *self._aside, *self._stubs], key=lambda kept: kept.seq)
 
-    def every_message(self) -> Iterator[KeptMessage]:
-        stubs = [kept for done in self._done for kept in done.stubs]
-        yield from (kept for kept in self._ever() if kept not in stubs)
+    def said_in_messages(self, text: str) -> tuple[KeptMessage, ...]:
+        return tuple(kept for kept in self._kept() if text in wording(kept.message.text))
+
+    def said_in_rows(self, text: str) -> tuple[Observation, ...]:
+        rows = (*(self._linked(logged).observation for logged in self._log), *self.put_aside())
+        return tuple(row for row in rows if row_says(row, text))
+
+    def messages_named(self, key: str) -> tuple[KeptMessage, ...]:
+        return tuple(kept for kept in self._kept() if kept.key == key)
+
+    def _kept(self) -> list[KeptMessage]:
+        """All messages that were not deleted."""
+        return [kept for kept in self._ever() if kept not in self._stubs]
+
+    def kin(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+        log = {logged.observation.id: logged.observation for logged in self._log}
+        everything = log | {logged.observation.id: logged.observation for logged in self._rows_aside}
+        given = set(rows) & everything.keys()
+        derived: set[str] = set()
+        replaced: set[str] = set()
+        while True:
+            places = {everything[name].superseded_by for name in given | derived}
+            later = {
+                name
+                for name, row in log.items()
+                if (given | derived) & set(row.supports) or set(messages) & set(row.sources) or name in places
+            } - (given | derived)
+            before = {
+                name
+                for name, row in log.items()
+                if row.superseded_by in given | replaced and name not in everything[row.superseded_by].supports
+            } - (given | replaced)
+            if not later and not before:
+                break
+            derived |= later
+            replaced |= before
+        linked = [self._linked(logged).observation for logged in self._log]
+        return Kin(
+            derived=tuple(row for row in linked if row.id in derived),
+            replaced=tuple(row for row in linked if row.id in replaced),
+        )
 
     def outline(self, session: str) -> tuple[Outlined, ...]:
         return tuple(
@@ -532,7 +629,8 @@ class MemoryStore:
                 role=kept.message.role,
                 call_id=kept.message.call_id,
                 is_main=kept.message.agent is None,
-                is_covered=kept.seq <= self._cursors[session],
+                is_covered=kept.seq <= self._cursors[session] and kept.seq not in self._passed,
+                is_counted=kept.message.is_counted,
             )
             for kept in self._messages
             if kept.session == session
@@ -556,7 +654,32 @@ class MemoryStore:
         whole = [self._recorded(done) for done in reversed(self._done) if done.part_of is None]
         return tuple(whole[:last])
 
-    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+    def undoing(self, number: int | None = None) -> Undoing:
+        """By trying it on a copy."""
+        done = self._to_undo(number)
+        then = deepcopy(self)
+        then.undo(done.recorded.number, now="")
+        before = {logged.observation.id: logged.observation for logged in self._log}
+        after = {logged.observation.id: logged.observation for logged in then._log}
+        shared = [
+            each.recorded.number
+            for each in self._done
+            if each is not done
+            and (each.rows & done.rows or each.messages & done.messages or each.titles & done.titles)
+        ]
+        hidden = {row for part in self._parts(done) for row in part.hidden if row in after and after[row].is_visible}
+        return Undoing(
+            undone=self._recorded(done),
+            rows=tuple(row for name, row in after.items() if name not in before or name in hidden),
+            gone=tuple(
+                row for name, row in before.items() if row.is_visible and name in after and not after[name].is_visible
+            ),
+            messages=tuple(kept for kept in then._messages if kept not in self._messages),
+            titles=tuple(sorted(set(self.titles_aside()) - set(then.titles_aside()))),
+            held_by=tuple(shared),
+        )
+
+    def _to_undo(self, number: int | None) -> _Done:
         whole = [done for done in reversed(self._done) if done.part_of is None]
         wanted = [
             done
@@ -571,28 +694,48 @@ class MemoryStore:
         parts = self._parts(done)
         made = {row for part in parts for row in part.made}
         others = [each for each in self._done if each not in parts and each.recorded.undone_by is None]
-        if any(made & (each.hidden | {logged.observation.id for logged in each.rows}) for each in others):
+        if any(made & (each.hidden | each.rows) for each in others):
             raise NotUndoable("another operation stands on what it made")
+        return done
+
+    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+        done = self._to_undo(number)
+        parts = self._parts(done)
         undoing = self._note(Verb.UNDO, done.recorded.scope, {"undoes": done.recorded.number}, now=now)
         undoing.recorded = replace(undoing.recorded, undoes=done.recorded.number)
-        came = {logged.observation.id for logged in done.rows}
-        self._blocks = [
-            block
-            for block in self._blocks
-            if block.at < done.recorded.at or not any(_has(block, kept) for kept in done.messages)
-        ]
-        self._log = sorted([*self._log, *done.rows], key=lambda logged: logged.position)
-        self._messages = sorted([*self._messages, *done.messages], key=lambda kept: kept.seq)
-        for name, title in done.titles.items():
-            seen = self._sessions[name]
-            seen.session = replace(seen.session, title=seen.session.title or title)
-        done.rows, done.messages, done.titles = [], [], {}
+        came = self._bring_back(done)
         for part in parts:
             part.recorded = replace(part.recorded, undone_by=undoing.recorded.number)
             if part.attempt is not None:
                 self._attempts[part.attempt] = replace(self._attempts[part.attempt], is_undone=True)
         self._settle(came, parts, now)
         return self._recorded(undoing)
+
+    def _bring_back(self, done: _Done) -> set[str]:
+        """Brings back what no other operation has put aside; gives the ids of the rows."""
+        others = [each for each in self._done if each is not done]
+        messages = done.messages.difference(*(other.messages for other in others))
+        came = done.rows.difference(*(other.rows for other in others))
+        titles = done.titles.difference(*(other.titles for other in others))
+        back = [kept for kept in self._aside if kept.seq in messages]
+        self._blocks = [
+            block
+            for block in self._blocks
+            if not any(covers(block, kept) and block.at >= self._passed.get(kept.seq, "~") for kept in back)
+        ]
+        for kept in back:
+            if kept.seq > self._cursors[kept.session]:
+                self._passed.pop(kept.seq, None)
+        self._aside = [kept for kept in self._aside if kept not in back]
+        self._messages = sorted([*self._messages, *back], key=lambda kept: kept.seq)
+        rows = [logged for logged in self._rows_aside if logged.observation.id in came]
+        self._rows_aside = [logged for logged in self._rows_aside if logged not in rows]
+        self._log = sorted([*self._log, *rows], key=lambda logged: logged.position)
+        for name, title in sorted(titles):
+            seen = self._sessions[name]
+            seen.session = replace(seen.session, title=seen.session.title or title)
+        done.rows, done.messages, done.titles = set(), set(), set()
+        return came
 
     def _settle(self, came: set[str], parts: list[_Done], now: str) -> None:
         """What undone operations hid is in sight again, and what they made is not."""
@@ -602,60 +745,67 @@ class MemoryStore:
                 continue
             back = each.hidden & (here if each in parts else came)
             each.hidden -= back
-            self._log = [_taken_back(logged, set(), back, now) for logged in self._log]
+            self._log = [taken_back(logged, set(), back, now) for logged in self._log]
         for each in self._done:
             gone = each.made & (here if each in parts else came) if each.recorded.undone_by else set()
             visible = {logged.observation.id for logged in self.log(LogQuery())}
-            self._log = [_taken_back(logged, gone, set(), now) for logged in self._log]
+            self._log = [taken_back(logged, gone, set(), now) for logged in self._log]
             for other in self._done:
                 if other.recorded.number == each.recorded.undone_by:
                     other.hidden |= gone & visible
 
     def erase(self, numbers: Sequence[int], *, now: str, besides: Sequence[Dropped] = ()) -> Erased:
         named = [done for done in self._done if done.recorded.number in numbers and done.recorded.undone_by is None]
-        gone = {dropped.row for dropped in besides}
-        for done in named:
-            gone |= done.hidden | {logged.observation.id for logged in done.rows}
-        everything = [*self._log, *(logged for done in self._done for logged in done.rows)]
+        gone = {dropped.row for dropped in besides}.union(*(done.hidden | done.rows for done in named))
+        everything = [*self._log, *self._rows_aside]
         while (
             more := {logged.observation.id for logged in everything if logged.observation.superseded_by in gone} - gone
         ):
             gone |= more
         gone &= {logged.observation.id for logged in everything}
+        stubs = [kept for kept in self._aside if any(kept.seq in done.messages for done in named)]
+        titles = {titled for done in named for titled in done.titles}
+        told = {digest for digest, by in self._tombs if by in named}
+        self._blocks = [
+            block for block in self._blocks if not (any(covers(block, kept) for kept in stubs) or told & told_by(block))
+        ]
         self._log = [logged for logged in self._log if logged.observation.id not in gone]
-        messages = sum(len(done.messages) for done in named)
+        self._rows_aside = [logged for logged in self._rows_aside if logged.observation.id not in gone]
+        self._aside = [kept for kept in self._aside if kept not in stubs]
+        self._stubs += stubs
+        for kept in stubs:
+            self._passed.pop(kept.seq, None)
+        self._let_pictures_go(stubs)
         for done in self._done:
-            self._lose(done, gone, now)
+            self._lose(done, gone, {kept.seq for kept in stubs}, titles, now)
         for done in named:
-            told = {digest for digest, by in self._tombs if by is done}
-            self._blocks = [
-                block
-                for block in self._blocks
-                if not (any(_has(block, kept) for kept in done.messages) or told & _told(block))
-            ]
-            done.stubs += done.messages
-            done.messages, done.titles = [], {}
             done.recorded = replace(done.recorded, final_at=done.recorded.final_at or now)
-        if gone or messages:
+        if gone or stubs or titles:
             self._bookmarks.clear()
-        return Erased(rows=len(gone), messages=messages, bytes_before=0, bytes_after=0)
+        return Erased(
+            rows=len(gone), messages=sum(kept.message.is_counted for kept in stubs), bytes_before=0, bytes_after=0
+        )
 
-    def _lose(self, done: _Done, gone: set[str], now: str) -> None:
-        """Some of the rows that an operation made, hid or put aside are no more."""
-        put = {logged.observation.id for logged in done.rows}
-        done.rows = [logged for logged in done.rows if logged.observation.id not in gone]
-        touched = gone & (done.made | done.hidden | put)
+    def _lose(self, done: _Done, gone: set[str], stubs: set[int], titles: set[Titled], now: str) -> None:
+        """Some of what an operation made, hid or put aside is no more."""
+        touched = gone & (done.made | done.hidden | done.rows) or stubs & done.messages or titles & done.titles
         done.hidden -= gone
+        done.rows -= gone
+        done.titles -= titles
         whole = next(
             (each for each in self._done if done.part_of is not None and each.recorded.number == done.part_of), done
         )
-        is_left = whole.recorded.verb in (Verb.PRUNE, Verb.FORGET) and bool(done.hidden or done.rows or done.messages)
+        left = done.hidden or done.rows or done.titles or done.messages - {kept.seq for kept in self._stubs}
+        is_left = whole.recorded.verb in (Verb.PRUNE, Verb.FORGET) and bool(left)
         is_open = whole.recorded.undone_by is None and whole.recorded.final_at is None
         if touched and is_open and not is_left and whole.recorded.verb is not Verb.UNDO:
             whole.recorded = replace(whole.recorded, final_at=now)
 
     def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         return tuple(row.source is not Source.USER and tombstone(row) in self._tombstones() for row in rows)
+
+    def are_forgotten_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        return tuple(tombstone_of(text) in self._tombstones() for text in texts)
 
     def _tombstones(self) -> set[str]:
         return {digest for digest, done in self._tombs if done.recorded.undone_by is None}
@@ -668,7 +818,12 @@ class MemoryStore:
         return next((each for each in reversed(attempts) if mark is None or each.is_about(mark)), None)
 
     def support(self, observation: str) -> int:
-        return sum(observation in logged.observation.supports for logged in self._log)
+        is_there = any(logged.observation.id == observation for logged in self._log)
+        return sum(observation in logged.observation.supports for logged in self._log) if is_there else 0
+
+    def supports(self) -> Mapping[str, int]:
+        numbers = {logged.observation.id: self.support(logged.observation.id) for logged in self._log}
+        return {row: number for row, number in numbers.items() if number}
 
     def snapshot(self, *, now: str) -> str:
         self._snapshots += 1
@@ -708,7 +863,7 @@ class MemoryStore:
                 continue
             self._positions += 1
             stored = replace(
-                _storable(observation),
+                storable(observation),
                 sources=tuple(sorted(set(observation.sources))),
                 metadata=json.loads(json.dumps(dict(observation.metadata))),
             )
@@ -716,7 +871,7 @@ class MemoryStore:
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
         log = self._log if query.as_of is None else [*self._then(query, query.as_of)]
-        found = [self._linked(logged) for logged in log if _asked_for(logged, query)]
+        found = [self._linked(logged) for logged in log if asked_for(logged, query)]
         if query.bare:
             bare = (
                 replace(logged.observation, sources=(), message_ids=(), metadata={}, supports=()) for logged in found
@@ -793,7 +948,7 @@ class MemoryStore:
             for done in self._done
             for row in done.made
         }
-        ever = [*self._log, *(logged for done in self._done for logged in done.rows)]
+        ever = [*self._log, *self._rows_aside]
         own = {logged.position for logged in ever if logged.observation.session == session} & observed.keys()
         last = min(own, default=1) - 1
         for logged in self._log:
@@ -834,7 +989,7 @@ class MemoryStore:
             session=seen.session,
             messages=sum(kept.message.is_counted for kept in kept),
             observations=len(list(self.log(LogQuery(session=name)))),
-            pending=sum(kept.seq > self._cursors[name] for kept in kept),
+            pending=sum(kept.seq > self._cursors[name] or kept.seq in self._passed for kept in kept),
             first_at=instants[0] if instants else None,
             last_at=instants[-1] if instants else None,
             seen_at=seen.seen_at,
@@ -853,7 +1008,7 @@ class MemoryStore:
             messages=sum(kept.message.is_counted for kept in self._messages),
             observations=len(visible),
             hidden=len(self._log) - len(visible),
-            pending=sum(kept.seq > self._cursors[kept.session] for kept in self._messages),
+            pending=sum(summary.pending for summary in self.sessions()),
             message_tokens=dict(message_tokens),
             observation_tokens=dict(observation_tokens),
             blocks=len(self._blocks),
@@ -885,135 +1040,3 @@ class MemoryStore:
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
         if self._leases.get((session, lane), ("", ""))[0] == owner:
             del self._leases[session, lane]
-
-
-class ScriptedModel:
-    """A model that answers what was written down for it, one reply a call, and remembers what it was asked.
-
-    A reply is a text, a `Reply`, or an error to raise; the last one is given again and again.
-    """
-
-    name = "scripted"
-    model = "scripted-1"
-
-    def __init__(self, *replies: str | Reply | OmError, takes_images: bool = False) -> None:
-        self.takes_images = takes_images
-        self.asked: list[Prompt] = []
-        """The prompts it was given."""
-        self._replies = replies
-
-    def ask(self, prompt: Prompt) -> Reply:
-        self.asked.append(prompt)
-        reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
-        if isinstance(reply, OmError):
-            raise reply
-        return reply if isinstance(reply, Reply) else Reply(text=reply, stop=Stop.END, model=self.model)
-
-    @property
-    def last_seen(self) -> str:
-        """What it was shown last, but for pictures."""
-        return "".join(part for part in self.asked[-1].content if isinstance(part, str))
-
-
-class WordCounter:
-    """A token is what stands between spaces."""
-
-    name = "words"
-
-    def text(self, text: str) -> int:
-        return len(text.split())
-
-    def message(self, message: Message) -> int:
-        return self.text(message.text)
-
-    def conversation(self, messages: Iterable[Message]) -> int:
-        return sum(map(self.message, messages))
-
-    def remembering(self) -> WordCounter:
-        return self
-
-
-def _span(block: Block) -> Span:
-    return Span(block.begins, block.batch.through)
-
-
-def _unlinked(row: Observation) -> Observation:
-    return replace(row, sources=(), message_ids=(), supports=())
-
-
-def _told(block: Block) -> set[str]:
-    """The tombstones of all that a block says."""
-    rows = {tombstone_to_be(draft, session=block.batch.session) for draft in block.observed.drafts}
-    return rows | ({tombstone_of(block.observed.title)} if block.observed.title else set())
-
-
-def _has(block: Block, kept: KeptMessage) -> bool:
-    return kept.session == block.batch.session and block.begins < kept.seq <= block.batch.through
-
-
-def _without_pictures(message: Message) -> Message:
-    return replace(message, images=tuple(replace(image, content=None) for image in message.images))
-
-
-def _hidden(logged: Logged, replacement: Replacement) -> Logged:
-    if logged.observation.id != replacement.row or not logged.observation.is_visible:
-        return logged
-    hidden = replace(logged.observation, superseded_by=replacement.by, reason=replacement.reason)
-    return replace(logged, observation=hidden)
-
-
-def _dropped(logged: Logged, dropped: Dropped, now: str) -> Logged:
-    if dropped.by is not None:
-        return _hidden(logged, Replacement(row=dropped.row, by=dropped.by, reason=dropped.reason))
-    if logged.observation.id != dropped.row or not logged.observation.is_visible:
-        return logged
-    return replace(logged, observation=replace(logged.observation, dropped_at=now, reason=dropped.reason))
-
-
-def _taken_back(logged: Logged, gone: set[str], back: set[str], now: str) -> Logged:
-    """A row as it is once what made it, or what hid it, is undone."""
-    row = logged.observation
-    if row.id in back:
-        row = replace(row, superseded_by=None, dropped_at=None, reason=None)
-    if row.id in gone and row.is_visible:
-        row = replace(row, dropped_at=now, reason=UNDONE)
-    return replace(logged, observation=row)
-
-
-def _used(logged: Logged, used: Sequence[str], now: str) -> Logged:
-    row = logged.observation
-    if row.id not in used:
-        return logged
-    return replace(logged, observation=replace(row, last_used_at=max(row.last_used_at or "", now)))
-
-
-def _asked_for(logged: Logged, query: LogQuery) -> bool:
-    row = logged.observation
-    return (
-        logged.position > query.after
-        and (query.session is None or row.session == query.session)
-        and (query.other_than is None or row.session != query.other_than)
-        and (query.project is None or row.project == query.project)
-        and (not query.kinds or row.kind in query.kinds)
-        and (not query.types or row.type in query.types)
-        and (not query.priorities or row.priority in query.priorities)
-        and (query.since is None or row.dated >= query.since)
-        and (query.until is None or row.dated < query.until)
-        and (query.hidden or row.is_visible)
-    )
-
-
-def _well_formed(text: str) -> str:
-    return re.sub("[\ud800-\udfff]", "\ufffd", text)
-
-
-def _storable(value: _Value) -> _Value:
-    """The value as a store gives it back."""
-    changes: dict[str, Any] = {}
-    for each in fields(value):
-        content = getattr(value, each.name)
-        if type(content) is str:
-            changes[each.name] = _well_formed(content)
-        elif type(content) is int and abs(content) >= 1 << 63:
-            changes[each.name] = None
-    return replace(value, **changes)
