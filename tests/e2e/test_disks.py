@@ -112,7 +112,7 @@ def test_a_disk_that_is_read_only_is_read_and_not_written(om: Om, mount: str) ->
         mount + "{om} observe -q {tide} >log; mount -o remount,ro tmpfs {folder}; {om} log | cmp - log; "
         "{om} context -q >/dev/null; "
         "for db in {db} {folder}/new.db; do {om} observe -q --db $db {more} || echo $?; done",
-        kilobytes=600,
+        kilobytes=1200,
         apart=True,
         tide=tide,
         more=more,
