@@ -197,6 +197,21 @@ def test_what_nobody_has_observed_is_not_cut_off(om: Om) -> None:
     assert COLOURS[0] in session.context(*ROWS)
 
 
+def test_a_message_that_waits_again_behind_the_horizon_is_told_once_it_is_observed(om: Om) -> None:
+    """S4.16: it was forgotten while it waited, others were observed and cut off, and the forgetting was undone."""
+    session = Session(om, env=CUT)
+    decided(session.talk, "amber")
+    session.run("observe", "--later", stdin=session.talk.text())
+    session.run("forget", "--match", "amber")
+    for colour in COLOURS[1:10]:
+        session.decide(colour)
+    session.run("undo")
+    session.run("observe", stdin=session.talk.text())
+    pack = session.context()
+    assert pack.count("amber harbour") == 1
+    assert [colour for colour in COLOURS[:10] if colour not in pack] == []
+
+
 def test_json_says_of_which_moment_a_frozen_pack_is(om: Om) -> None:
     session = Session(om, env=CUT)
     for colour in COLOURS[:9]:

@@ -45,21 +45,23 @@ CREATE TABLE passed_over (
     PRIMARY KEY (session, message)
 ) STRICT, WITHOUT ROWID;
 
--- Of what is aside already, those that waited: no batch has covered them, or one that is later than what put them aside.
-INSERT INTO passed_over (session, message, since)
-SELECT m.session, m.seq, o.at FROM aside_messages AS m
-JOIN message_holds AS h ON h.message = m.seq JOIN operations AS o ON o.number = h.operation
-WHERE NOT m.erased AND o.verb = 'forget' AND NOT EXISTS (
-    SELECT 1 FROM batches AS b WHERE b.session = m.session AND b.lane = 'observe' AND b.outcome IN ('observed', 'empty')
-    AND b.after < m.seq AND m.seq <= b.through AND b.at <= o.at
-);
-
 -- 1: a batch of messages that were passed over; the cursor was behind them before, and stays.
 ALTER TABLE batches ADD COLUMN late INTEGER NOT NULL DEFAULT 0;
 
 DROP INDEX batches_cover_once;
 CREATE UNIQUE INDEX batches_cover_once ON batches (session, lane, late, after)
     WHERE outcome NOT IN ('failed', 'deferred', 'ahead');
+
+-- Of what is aside already, those that waited: no batch has covered them, or one that is later than what put them aside.
+-- Batches follow each other: the last that begins before a message is the one. It is found by the index above.
+INSERT INTO passed_over (session, message, since)
+SELECT m.session, m.seq, o.at FROM aside_messages AS m
+JOIN message_holds AS h ON h.message = m.seq JOIN operations AS o ON o.number = h.operation
+WHERE NOT m.erased AND o.verb = 'forget' AND NOT coalesce((
+    SELECT m.seq <= b.through AND b.at <= o.at FROM batches AS b
+    WHERE b.session = m.session AND b.lane = 'observe' AND b.late = 0 AND b.after < m.seq
+    AND b.outcome NOT IN ('failed', 'deferred', 'ahead') ORDER BY b.after DESC LIMIT 1
+), 0);
 
 -- What a row took the place of: looked up for every row that is forgotten, deleted or shown with its history.
 CREATE INDEX observations_superseded ON observations (superseded_by) WHERE superseded_by IS NOT NULL;

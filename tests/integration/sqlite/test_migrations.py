@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -38,6 +39,8 @@ CREATE TABLE numbers AS
     WITH RECURSIVE counted (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM counted WHERE number < 100000)
     SELECT number FROM counted;
 """
+Noted = tuple[int, int, str, str]
+"""A batch as it is noted: the cursor before and after it, its outcome, and when."""
 BROKEN = "INSERT INTO step_log VALUES (3);\nINSERT INTO step_log VALUES (NULL);\n"
 
 
@@ -115,6 +118,70 @@ def test_a_store_of_every_released_schema_is_brought_up_to_date(tmp_path: Path, 
             assert (kept.message.text, kept.message.utc_offset) == ("hello", None)
     assert version(path) == NOW_AT
     assert version(tmp_path / f"om.db.v{released}.bak") == released
+
+
+def before_holds(
+    path: Path, *, messages: int, forgotten: Iterable[int], batches: Sequence[Noted]
+) -> sqlite3.Connection:
+    """A store of schema 9, of which operation 1 has forgotten some of the messages of a session at noon."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, steps()[:9], path=path)
+    connection.execute("INSERT INTO sessions (number, id) VALUES (1, 's')")
+    operation = (
+        "INSERT INTO operations (number, verb, at, outcome, fingerprint, figures) VALUES (?, ?, ?, 'done', '', '{}')"
+    )
+    connection.executemany(operation, [(1, "forget", "12:00"), (2, "prune", "12:00")])
+    said_then = "(seq, session, role, counted, tokens, counter, text{}) VALUES (?, 1, 'user', 1, 1, 'words', 'hello'{})"
+    gone = set(forgotten)
+    there = [(seq,) for seq in range(1, messages + 1) if seq not in gone]
+    connection.executemany(f"INSERT INTO messages {said_then.format('', '')}", there)
+    connection.executemany(
+        f"INSERT INTO aside_messages {said_then.format(', put_by', ', 1')}", [(seq,) for seq in gone]
+    )
+    connection.executemany(
+        "INSERT INTO batches (session, lane, after, through, outcome, at, observations)"
+        " VALUES (1, 'observe', ?, ?, ?, ?, 0)",
+        batches,
+    )
+    return connection
+
+
+def test_of_what_was_forgotten_before_holds_that_waits_which_no_batch_covered_by_then(tmp_path: Path) -> None:
+    """S4.16: what was covered first and forgotten later is not observed again when it comes back."""
+    noted: list[Noted] = [
+        (0, 5, "failed", "09:00"),
+        (0, 10, "deferred", "09:30"),
+        (0, 10, "observed", "10:00"),
+        (10, 20, "ahead", "11:00"),
+        (10, 20, "empty", "13:00"),
+        (20, 30, "failed", "14:00"),
+    ]
+    path = tmp_path / "om.db"
+    with closing(before_holds(path, messages=30, forgotten=(1, 10, 11, 20, 21, 22, 30), batches=noted)) as connection:
+        connection.execute("UPDATE aside_messages SET put_by = 2 WHERE seq = 1")
+        connection.execute("UPDATE aside_messages SET erased = 1 WHERE seq = 22")
+        migrate(connection, steps(), path=path)
+        waiting = connection.execute("SELECT message, since FROM passed_over").fetchall()
+        held = connection.execute("SELECT message, operation FROM message_holds ORDER BY message").fetchall()
+    assert waiting == [(seq, "12:00") for seq in (11, 20, 21, 30)]
+    assert held == [(1, 2), *((seq, 1) for seq in (10, 11, 20, 21, 22, 30))]
+
+
+def test_holds_take_no_longer_for_each_message_where_there_are_many_batches(tmp_path: Path) -> None:
+    """A reader of an old store takes the steps whenever it looks: here it looked at every batch for every message."""
+    count, path = 600, tmp_path / "om.db"
+    noted: list[Noted] = [(seq, seq + 1, "observed", "13:00") for seq in range(count)]
+    done = 0
+
+    def work() -> None:
+        nonlocal done
+        done += 1
+
+    with closing(before_holds(path, messages=count, forgotten=range(1, count + 1), batches=noted)) as connection:
+        connection.set_progress_handler(work, 100)
+        migrate(connection, steps(), path=path)
+        assert connection.execute("SELECT count(*) FROM passed_over").fetchone() == (count,)
+    assert done < 3 * count, "hundreds of instructions of SQLite"
 
 
 def test_a_migrated_store_has_the_schema_of_a_new_one(old: Path, tmp_path: Path) -> None:
