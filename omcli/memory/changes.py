@@ -107,7 +107,7 @@ class Undoing:
     undone: Recorded
     """As it was before."""
     rows: tuple[Observation, ...]
-    """Rows that are there again, in the log's order."""
+    """Rows that are there again, in the log's order, but for those that others have taken the place of meanwhile."""
     gone: tuple[Observation, ...]
     """Rows that it made, and that leave sight."""
     messages: tuple[KeptMessage, ...]

@@ -100,6 +100,7 @@ def undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Rec
         values,
     )
     aside.bring_back(connection, undone.number, now=now)
+    observations.hide_succeeded(connection)
     return recorded(connection, undoing)
 
 
@@ -112,10 +113,15 @@ def undoing(connection: sqlite3.Connection, number: int | None) -> Undoing:
     hidden = f"SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by IS NULL"
     hidden += f" UNION ALL SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by NOT IN {_PARTS}"
     made = f"SELECT position FROM observations WHERE made_by IN {_PARTS} AND visible"
+    succeeded = observations.succeeded(connection)
     there = [*observations.at_places(connection, hidden, values), *aside.at_places(connection, back.rows)]
     return Undoing(
         undone=undone,
-        rows=tuple(logged.observation for logged in sorted(there, key=lambda logged: logged.position)),
+        rows=tuple(
+            logged.observation
+            for logged in sorted(there, key=lambda logged: logged.position)
+            if logged.observation.id not in succeeded
+        ),
         gone=tuple(logged.observation for logged in observations.at_places(connection, made, values)),
         messages=messages.aside(connection, back.messages),
         titles=back.titles,

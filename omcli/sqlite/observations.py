@@ -91,6 +91,33 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
     )
 
 
+def succeed(connection: sqlite3.Connection, replacement: Replacement) -> None:
+    """Hides a row behind one that was observed: at once, or when it is back from where operations have put it."""
+    replace(connection, replacement)
+    place = _identity(replacement.row)
+    connection.execute(
+        "INSERT OR IGNORE INTO successors (row, by, reason) SELECT ?, ?, ? WHERE"
+        f" EXISTS (SELECT 1 FROM observations WHERE {_OF_ID} AND hidden_by IS NOT NULL)"
+        f" OR EXISTS (SELECT 1 FROM aside_observations WHERE {_OF_ID})",
+        (rows.packed(replacement.row), rows.packed(replacement.by), replacement.reason, *place, *place),
+    )
+
+
+def hide_succeeded(connection: sqlite3.Connection) -> None:
+    """Hides rows that are back behind those that took their place meanwhile."""
+    for row, by, reason in connection.execute("SELECT row, by, reason FROM successors").fetchall():
+        replace(connection, Replacement(row=rows.spelt(row), by=rows.spelt(by), reason=reason))
+
+
+def succeeded(connection: sqlite3.Connection) -> frozenset[str]:
+    """The ids of rows that go behind others as soon as they are back."""
+    found = connection.execute(
+        "SELECT row FROM successors WHERE EXISTS (SELECT 1 FROM observations AS o"
+        " WHERE substr(o.id, 13) = substr(by, 13) AND o.id = by)"
+    )
+    return frozenset(rows.spelt(row) for (row,) in found)
+
+
 def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_by: int) -> None:
     """Hides a row; one that is out of sight already stays as it is."""
     if dropped.by is not None:

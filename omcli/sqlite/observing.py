@@ -85,7 +85,7 @@ def record(
     )
     observation_table.add(connection, observations, batch=number)
     for replacement in replaced:
-        observation_table.replace(connection, replacement)
+        observation_table.succeed(connection, replacement)
     observation_table.use(connection, used, now=now)
     if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
         pictures.let_go(connection, (image.sha256 for kept in batch.messages for image in kept.message.images))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -331,6 +332,27 @@ class TestForgetting:
         store.erase([done.number], now=LATEST)
         assert store.covered("s") == before
         assert not store.begins_with("s", [said("three").identity])
+
+
+class TestSucceeded:
+    """Rows that operations have put out of sight, and that observing has replaced meanwhile."""
+
+    @pytest.mark.parametrize("hiding", [prune, forget, lambda store, old: reflect(store, row(9, text="folded"), old)])
+    def test_they_go_behind_what_took_their_place_and_not_beside_it(
+        self, store: Store, hiding: Callable[[Store, Observation], object]
+    ) -> None:
+        keep(store, "one")
+        [old] = some(store, 1)
+        new = row(2, text="and answered", sources=(1,))
+        batch = store.unobserved("s", max_tokens=1000)
+        assert batch is not None
+        hiding(store, old)
+        replaced = [Replacement(row=old.id, by=new.id, reason="answered")]
+        store.record(batch, [new], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced)
+        assert not store.undoing(None).rows
+        store.undo(None, now=LATEST)
+        assert texts(store) == ["and answered"]
+        assert store.observation(old.id).superseded_by == new.id
 
 
 class TestFinding:

@@ -119,6 +119,7 @@ class MemoryStore:
         self._stubs: list[KeptMessage] = []
         """Messages that were deleted."""
         self._rows_aside: list[Logged] = []
+        self._successors: list[Replacement] = []
         self._passed: dict[int, str] = {}
         """Messages that were put aside while they waited, and when."""
         self._tombs: list[tuple[str, _Done]] = []
@@ -356,6 +357,8 @@ class MemoryStore:
         for row in observations:
             self.add(row)
         for replacement in replaced:
+            if not any(logged.observation.id == replacement.row for logged in self.log(LogQuery())):
+                self._successors.append(replacement)
             self._replace(replacement)
         seen = self._sessions[batch.session]
         if not self._is_forgotten_title(title):
@@ -667,10 +670,15 @@ class MemoryStore:
             if each is not done
             and (each.rows & done.rows or each.messages & done.messages or each.titles & done.titles)
         ]
+        succeeded = {successor.row for successor in self._successors}
         hidden = {row for part in self._parts(done) for row in part.hidden if row in after and after[row].is_visible}
         return Undoing(
             undone=self._recorded(done),
-            rows=tuple(row for name, row in after.items() if name not in before or name in hidden),
+            rows=tuple(
+                row
+                for name, row in after.items()
+                if (name not in before or name in hidden) and (name not in succeeded or row.is_visible)
+            ),
             gone=tuple(
                 row for name, row in before.items() if row.is_visible and name in after and not after[name].is_visible
             ),
@@ -753,6 +761,8 @@ class MemoryStore:
             for other in self._done:
                 if other.recorded.number == each.recorded.undone_by:
                     other.hidden |= gone & visible
+        for successor in self._successors:
+            self._replace(successor)
 
     def erase(self, numbers: Sequence[int], *, now: str, besides: Sequence[Dropped] = ()) -> Erased:
         named = [done for done in self._done if done.recorded.number in numbers and done.recorded.undone_by is None]

@@ -63,5 +63,14 @@ WHERE NOT m.erased AND o.verb = 'forget' AND NOT coalesce((
     AND b.outcome NOT IN ('failed', 'deferred', 'ahead') ORDER BY b.after DESC LIMIT 1
 ), 0);
 
+-- What observing has put in the place of a row that an operation, or a forgetting, had put out of sight: the row goes behind that one
+-- when it is back, and not beside it.
+CREATE TABLE successors (
+    row    BLOB NOT NULL,            -- observations.id
+    by     BLOB NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (row, by)
+) STRICT, WITHOUT ROWID;
+
 -- What a row took the place of: looked up for every row that is forgotten, deleted or shown with its history.
 CREATE INDEX observations_superseded ON observations (superseded_by) WHERE superseded_by IS NOT NULL;
