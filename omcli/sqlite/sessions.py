@@ -13,7 +13,8 @@ from omcli.sqlite import lanes, rows, tombstones
 _PENDING = """
     ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
         coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0))
-    + (SELECT count(*) FROM passed_over AS p JOIN messages AS m ON m.seq = p.message WHERE p.session = s.number))
+    + (SELECT count(*) FROM passed_over AS p JOIN messages AS m INDEXED BY messages_of_session
+        ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
 _AHEAD = """
     SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,35 @@ def running(om: Om) -> list[int]:
             if seen in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))
     return found
+
+
+def stop(pid: int) -> None:
+    """Stops a program, and comes back when all of it stands still (where the system has no /proc, at once)."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: set(states(Path("/proc").glob(f"{pid}/task/[0-9]*"))) <= {"T", "Z", "X"})
+
+
+def is_any_left(group: int) -> bool:
+    """Whether a process of a group is still there that is more than an entry which nobody has cleared away."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, 0)
+        left = [process for process in Path("/proc").glob("[0-9]*") if group_of(int(process.name)) == group]
+        return not Path("/proc/self").exists() or not set(states(left)) <= {"Z", "X"}
+    return False
+
+
+def group_of(pid: int) -> int | None:
+    """The group of a process; None where it is gone."""
+    with suppress(OSError):
+        return os.getpgid(pid)
+    return None
+
+
+def states(found: Iterable[Path]) -> Iterator[str]:
+    """The state letters of processes or threads by their folders, but for those that are gone."""
+    for folder in found:
+        with suppress(OSError):
+            yield (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
 
 
 def wait_until(is_so: Callable[[], object], *, seconds: float = 60) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import pytest
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from tests.conftest import Om
+from tests.e2e.background import wait_until
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script
-from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 
 SHAPES = ["text", "markdown", "xml", "json", "messages", "anthropic", "pi"]
@@ -86,13 +85,9 @@ class TestApart:
         temporary.mkdir()
         talk = om.write("t.jsonl", story().text())
         for number, how in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)):
-            slow = script(om, {"sleep": 60, "text": "{}"}, name=f"slow{number}.json")
+            slow = script(om, {**UNTIL, "text": "{}"}, name=f"slow{number}.json")
             run = om.start("compact", talk, "--model", slow.model, env={"TMPDIR": str(temporary)})
-            for _ in range(600):
-                if slow.asked:
-                    break
-                time.sleep(0.05)
-            assert slow.asked
+            wait_until(lambda: slow.asked)  # noqa: B023
             os.kill(run.pid, how)
             run.communicate()
             assert run.returncode in (-9, 130, 143)

@@ -251,7 +251,7 @@ def test_what_is_no_file_is_not_waited_for(om: Om) -> None:
     (place / "c.jsonl").mkdir()
     (place / "d.jsonl").write_text(tide_story().text(), encoding="utf-8")
     (place / "e.jsonl").symlink_to(place / "d.jsonl")
-    run = om("consolidate", "--place", place, *NOW, seconds=30)
+    run = om("consolidate", "--place", place, *NOW)
     assert "consolidated: 1 file, 8 messages" in run.stderr
 
 
@@ -454,8 +454,8 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(om: Om) -> None:
 def test_of_eight_at_once_one_does_it_and_the_others_end_quietly_with_75(om: Om) -> None:
     """T43, F97: every message is kept and observed once; nobody waits for the one that is at it."""
     agents_home(om)
-    om("status")
-    processes = [om.start("consolidate", "-q", *NOW) for _ in range(8)]
+    SqliteStore.open(om.db, wait=1).close()
+    processes = [om.start("consolidate", "-q", "--wait", "60", *NOW) for _ in range(8)]
     ended = [(*process.communicate(), process.returncode) for process in processes]
     assert all(out == b"" and err == b"" for out, err, _ in ended)
     codes = [code for _, _, code in ended]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once
 from tests.e2e.reflecting import kept, reply, told
@@ -385,8 +386,8 @@ def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
 def test_of_four_at_once_one_archives(om: Om) -> None:
     """The others end with 75, and no note is told or moved twice."""
     notes = many(om)
-    om("status")
-    command = ("consolidate", "-q", "--no-places", "--notes", notes, "--archive-after", "30", *NOW)
+    SqliteStore.open(om.db, wait=1).close()
+    command = ("consolidate", "-q", "--wait", "60", "--no-places", "--notes", notes, "--archive-after", "30", *NOW)
     processes = [om.start(*command, env=UTC) for _ in range(4)]
     codes = {process.wait() for process in processes if process.communicate() is not None}
     assert codes <= {0, 75}

@@ -112,7 +112,7 @@ def test_eight_at_once_prune_each_row_once(full: Path, new_om: Callable[[], Om])
     """C20: whoever is late leaves what is out of sight as it is; all of it comes back."""
     om = made(new_om, full)
     before = contents(om)
-    runs = [om.start("prune", "--keep-last", str(100 + each), "-q", "--wait", "30") for each in range(8)]
+    runs = [om.start("prune", "--keep-last", str(100 + each), "-q", "--wait", "60") for each in range(8)]
     for run in runs:
         assert run.communicate(timeout=120)[1] == b""
         assert run.returncode == 0

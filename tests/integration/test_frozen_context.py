@@ -58,7 +58,8 @@ class Memory:
 
     def now(self) -> str:
         """Later than ever before."""
-        return f"2026-03-02T10:{next(self.numbers) // 60 % 60:02}:{next(self.numbers) % 60:02}.000Z"
+        minutes, seconds = divmod(next(self.numbers), 60)
+        return f"2026-03-02T{10 + minutes // 60:02}:{minutes % 60:02}:{seconds:02}.000Z"
 
     def do(self, step: str, size: int) -> None:
         getattr(self, step.replace(" ", "_"))(size)

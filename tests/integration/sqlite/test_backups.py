@@ -6,6 +6,7 @@ import os
 import sqlite3
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -27,11 +28,11 @@ def backups(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
     """A store with a session."""
-    store = SqliteStore.open(tmp_path / "om.db", wait=5)
-    store.append(session("s"), [], counter="words", now=day(1))
-    return store
+    with SqliteStore.open(tmp_path / "om.db", wait=5) as store:
+        store.append(session("s"), [], counter="words", now=day(1))
+        yield store
 
 
 def test_a_backup_a_day_of_which_the_newest_stay(store: SqliteStore, tmp_path: Path) -> None:

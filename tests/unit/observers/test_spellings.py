@@ -62,7 +62,7 @@ def test_less_of_it_and_anything_else_mends_nothing(failed: str, passed: str) ->
 @pytest.mark.parametrize("run", ["sudo ", "A=1 ", "> a", " ", "-v ", "'", '"', "a && ", "npx -- ", "timeout 5 "])
 def test_hostile_commands_cost_no_more_than_their_length(run: str) -> None:
     long = run * (300_000 // len(run))
-    began = time.perf_counter()
+    began = time.process_time()
     outdoes(long, "npm test")
     outdoes("npm test", long)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 2

@@ -184,6 +184,6 @@ def test_what_is_asked_once_or_told_with_the_same_words_is_none(sentence: str) -
 )
 def test_long_sentences_cost_no_more_than_their_length(run: str) -> None:
     long = run * (200_000 // len(run))
-    began = time.perf_counter()
+    began = time.process_time()
     cues.is_standing(long)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
