@@ -17,7 +17,7 @@ _ROW = (
 )
 _INSIDE = (
     rf'{_SESSION}"counter":\s*{_STRING},\s*"budget":\s*-?\d+,\s*"tokens":\s*(?:\{{|\d+,\s*"sections":)'  # om context
-    rf'|"observations?":\s*\[?\s*{_ROW}'  # om log, om show, om note
+    rf'|"observations?":\s*(?:\[\s*)?{_ROW}'  # om log, om show, om note
     rf'|"files":\s*\[\s*\{{\s*"path":\s*{_STRING},\s*"format":'  # om observe
 )
 _CHAT = rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'

@@ -10,9 +10,10 @@ _UNSPACED = "\u2e80"
 
 _UNSTORABLE = lazily("[\0\ud800-\udfff]")
 # Terminal control: CSI (colours, cursor), OSC and its like up to their end on the same line, two-character sequences.
+# Where another one begins, that one has no end: so that none is looked for again and again.
 _ANSI = lazily(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
 # Marks that reorder what is shown after them, so that it reads as something else.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import IO
+from typing import IO, Self
 
 from omcli.memory.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
 from omcli.memory.model import Prompt, Reply, Stop
@@ -71,8 +71,7 @@ class Command:
     def _run(self, stdin: IO[bytes], stderr: IO[bytes]) -> tuple[int, bytes]:
         """Its exit code and its output."""
         deadline = time.monotonic() + self.seconds
-        held = _Held()
-        with _guarded() as tell_guard:
+        with _Held() as held, _guarded() as tell_guard:
             try:
                 process = subprocess.Popen(
                     self.arguments,
@@ -82,9 +81,9 @@ class Command:
                     start_new_session=True,
                     preexec_fn=tell_guard,  # noqa: PLW1509 - it makes two system calls, and nothing that could be locked
                 )
-            except OSError as error:
-                held.let_go()
-                raise BadConfiguration(f"{self.model} cannot be started: {error.strerror}") from error
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                raise BadConfiguration(f"{self.model} cannot be started: {why}") from error
             try:
                 held.let_go()
                 said = self._output(process, deadline)
@@ -137,20 +136,28 @@ class _Held:
     def __init__(self) -> None:
         self._came: list[signal.Signals] = []
         self._handlers: dict[signal.Signals, Callable[[int, FrameType | None], object]] = {}
+
+    def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
-            return  # which alone is told of signals
+            return self  # it alone is told of signals
         for number in (signal.SIGINT, signal.SIGTERM):
             handler = signal.getsignal(number)
             if callable(handler):
                 self._handlers[number] = handler
                 signal.signal(number, lambda came, _frame: self._came.append(signal.Signals(came)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.let_go()
 
     def let_go(self) -> None:
         """From here on signals do what they did, the ones that came meanwhile first."""
-        for number, handler in self._handlers.items():
+        handlers, self._handlers = self._handlers, {}
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in self._came:
-            self._handlers[number](number, None)
+        came, self._came = self._came, []
+        for number in came:
+            handlers[number](number, None)
 
 
 def _say_number(pipe: int) -> None:

@@ -290,3 +290,24 @@ def test_importing_the_package_loads_nothing(om: Om) -> None:
     modules = python(om, "from omcli import ContextCompressor" + listed)
     assert not (HEAVY - {"logging"}) & set(modules)
     assert not {module for module in modules if module.startswith(("omcli.cli", "omcli.formats", "omcli.observers"))}
+
+
+def test_a_program_that_uses_the_api_keeps_its_signals_and_its_hooks(om: Om) -> None:
+    """A library takes nothing over: what Ctrl-C does, and who tells of errors, is for the program to say."""
+    program = """
+import json, signal, sys
+def state():
+    return [*map(signal.getsignal, signal.valid_signals()), sys.excepthook, sys.unraisablehook, sys.stdout, sys.stderr]
+before = state()
+from omcli import ContextCompressor, OmError
+with ContextCompressor("tide-table", settings={"observer.model": "command/false"}) as compressor:
+    compressor.ingest({"role": "user", "content": "We decided to print the tables on blue paper."})
+    compressor.tick()
+    try:
+        compressor.flush()
+    except OmError as error:
+        print(json.dumps(error.message))
+    compressor.build_context()
+assert state() == before
+"""
+    assert python(om, program).startswith("false ended with exit code 1")

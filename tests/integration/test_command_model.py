@@ -53,6 +53,15 @@ def test_the_program_goes_by_its_name_and_its_arguments_are_not_told() -> None:
     assert failed.value.message == "sh ended with exit code 3: oops"
 
 
+@pytest.mark.parametrize("line", ["true", "false", "true 'a\0b'", "sh -c 'kill $$'"])
+def test_whatever_becomes_of_it_signals_do_what_they_did(line: str) -> None:
+    """Also in a program of somebody else's, which goes on afterwards."""
+    before = [signal.getsignal(number) for number in signal.valid_signals()]
+    with pytest.raises(OmError):
+        ask(line)
+    assert [signal.getsignal(number) for number in signal.valid_signals()] == before
+
+
 @pytest.mark.parametrize(
     ("script", "kind", "said"),
     [

@@ -19,6 +19,7 @@ from omcli.memory.message import Role
 from omcli.memory.observation import Kind, Observation, Type
 from omcli.memory.ports import LogQuery, Outcome, Replacement
 from omcli.memory.record import replace
+from omcli.memory.tier import Tier
 from omcli.operations.context import Place, context
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import WordCounter
@@ -138,6 +139,12 @@ class Memory:
         name = "s" if size % 2 else None
         self.store.add(row(number, text=f"row{number} by hand", session=name, kind=Kind.NOTE))
 
+    def covered(self) -> set[int]:
+        """The messages of the session that observations cover, but for results."""
+        batch = self.store.unobserved("s", max_tokens=1)
+        said = (kept for kept in self.store.newest("s", 1000) if kept.message.role is not Role.RESULT)
+        return {kept.seq for kept in said if batch is None or kept.seq <= batch.after}
+
     def pack(self, most: Budgets, cutting: Cutting, to: To = To.TEXT) -> ContextPack:
         place = Place(project=PROJECT, session="s")
         return context(self.store, place, budgets=most, counter=WORDS, now=self.now(), to=to, cutting=cutting).pack
@@ -163,6 +170,8 @@ def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_m
         assert WORDS.text(pack.printed) <= most.total
         assert all(pack.tokens[tier] <= most.maxima[tier] for tier in most.maxima)
         assert pack.horizon is not None
+        untold = memory.covered() - {turn.kept.seq for turn in pack.turns} if most.maxima[Tier.TAIL] else set()
+        assert max(untold, default=0) <= pack.horizon.message, "what finds no room in the tail is told by rows"
         assert before.horizon is not None
         if step in APPENDING:
             assert pack.horizon.message >= before.horizon.message, step

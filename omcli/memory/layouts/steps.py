@@ -84,10 +84,10 @@ def _distinct(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str
     taken: set[str] = set()
     used: Counter[str] = Counter()
     for each in ids:
-        found = spelled(each)
+        found = own = spelled(each)
         while found in taken:
-            used[each] += 1
-            found = spelled(f"{used[each] + 1}-{each}")
+            used[own] += 1
+            found = spelled(f"{used[own] + 1}-{each}")
         taken.add(found)
         yield found
 

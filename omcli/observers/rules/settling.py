@@ -19,7 +19,7 @@ from omcli.observers.rules import overruling
 from omcli.observers.rules.moments import Ended, Moment, Passed, Replied, Resumed
 from omcli.observers.rules.recurring import added_up, directory_of, goes_on, is_check, line_of, todos_of, what_failed
 from omcli.observers.rules.shell import same_place
-from omcli.observers.rules.spellings import outdoes
+from omcli.observers.rules.spellings import Aim, aims, outdoes, wanted
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
@@ -98,6 +98,8 @@ class _Ledger:
     _lines: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _failed: dict[str, list[int]] = field(default_factory=dict)
     """Open failures by what failed."""
+    _wanted: dict[int, Aim] = field(default_factory=dict)
+    """What commands were to do that failed, and are open."""
     _running: dict[int, int] = field(default_factory=dict)
     """Commands and delegations that go on, by the messages they were started with."""
     _asked: set[int] = field(default_factory=set)
@@ -138,6 +140,8 @@ class _Ledger:
         self._lines[line_of(draft)] = number
         if (target := what_failed(draft)) and draft.status is Status.OPEN:
             self._failed.setdefault(target, []).append(number)
+            if aim := wanted(str(draft.metadata.get("command", ""))):
+                self._wanted[number] = aim
         if goes_on(draft):
             self._running |= dict.fromkeys(draft.sources, number)
         if draft.type in _ASKED and draft.sources:
@@ -188,10 +192,10 @@ class _Ledger:
         for target in passed.targets:
             if failed := self._failures(target, passed.directory):
                 self._resolve(failed[-1], passed)
-        for target in list(self._failed) if passed.command else ():
-            for number in self._failures(target, passed.directory):
-                if outdoes(passed.command, str(self.rows[number].metadata.get("command", ""))):
-                    self._resolve(number, passed)
+        done = aims(passed.command)
+        for number in [number for number, aim in self._wanted.items() if outdoes(done, aim)]:
+            if same_place(directory_of(self.rows[number]), passed.directory):
+                self._resolve(number, passed)
 
     def _failures(self, target: str, directory: str | None) -> list[int]:
         """Open failures of what ran there, or may have: the same command in another place is another thing."""
@@ -388,6 +392,7 @@ class _Ledger:
             del self._lines[line_of(draft)]
         if number in (failed := self._failed.get(what_failed(draft), [])):
             failed.remove(number)
+            self._wanted.pop(number, None)
         self._running = {seq: running for seq, running in self._running.items() if running != number}
         return draft
 

@@ -25,7 +25,8 @@ _LOOKING_GIT = frozenset(
     ).split()
 )
 _SEPARATOR = lazily(r"\s*(?:&&|\|\|?|;|\n)\s*")
-_QUOTED = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+# A quote behind a backslash opens nothing; that it is passed over also keeps the search linear.
+_QUOTED = lazily(r"(\\.)|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _ASSIGNMENT = lazily(r"^(?:\w+=\S*\s+)+")
 _CHANGES_DIRECTORY = lazily(r"^\s*cd\s+('[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
 _PLACES = ("workdir", "cwd", "directory", "dir_path")
@@ -119,15 +120,20 @@ def shown(command: str, width: int = _COMMAND_CHARACTERS) -> str:
 
 def masks_status(command: str) -> bool:
     """Whether the exit status is not the command's own: behind a pipe, or where `|| true` or `; echo` follows."""
-    return bool(_MASKS.search(_QUOTED.sub("''", command)))
+    return bool(_MASKS.search(_unquoted(command)))
 
 
 def only_looks(command: str) -> bool:
     """Whether a command changes nothing that lasts: every part of it lists, prints, searches or compares."""
-    bare = _QUOTED.sub("''", command)
+    bare = _unquoted(command)
     if "<<" in bare or _WRITES.search(bare):
         return False
     return all(_part_looks(part) for part in _SEPARATOR.split(bare) if part.strip())
+
+
+def _unquoted(command: str) -> str:
+    """A command with nothing in its quotes."""
+    return _QUOTED.sub(lambda found: found[1] or "''", command)
 
 
 def _part_looks(part: str) -> bool:

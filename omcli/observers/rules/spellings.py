@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterable
 
 from omcli.memory.patterns import lazily
 from omcli.memory.record import positional_record
@@ -40,7 +40,7 @@ _ONLY_SAYS = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-confi
 
 
 @positional_record
-class _Aim:
+class Aim:
     """What a command is to do."""
 
     does: str
@@ -49,18 +49,20 @@ class _Aim:
     flags: frozenset[str]
 
 
-def outdoes(passed: str, failed: str) -> bool:
+def outdoes(passed: Iterable[Aim], failed: Aim) -> bool:
     """Whether a command that worked does what one that failed was to do, or more of the same.
 
-    `npm test` outdoes `npm run test -- parser`, and not the other way round. Of `a && b` it is b that has to work. What
-    is not known to be the same is not.
+    `npm test` outdoes `npm run test -- parser`, and not the other way round. What is not known to be the same is not.
     """
-    wanted = _aims(failed)
-    return bool(wanted) and any(_covers(one, wanted[-1]) for one in _aims(passed))
+    return any(_covers(one, failed) for one in passed)
 
 
-@lru_cache(maxsize=256)
-def _aims(command: str) -> tuple[_Aim, ...]:
+def wanted(failed: str) -> Aim | None:
+    """What has to work where a command failed: of `a && b` it is b; None where that is not plain."""
+    return next(reversed(aims(failed)), None)
+
+
+def aims(command: str) -> tuple[Aim, ...]:
     """What the parts of a command that do more than look are to do, in their order; nothing where that is not plain."""
     if len(command) > _PLAIN or "\n" in command or "…" in command:
         return ()
@@ -71,7 +73,7 @@ def _aims(command: str) -> tuple[_Aim, ...]:
     return tuple(aim for part in parts if not shell.only_looks(part) and (aim := _aim(part)))
 
 
-def _aim(part: str) -> _Aim | None:
+def _aim(part: str) -> Aim | None:
     words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
     if not words:
         return None
@@ -84,15 +86,15 @@ def _aim(part: str) -> _Aim | None:
         if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
             verb = named.pop(0)
     does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
-    return _Aim(does, frozenset(() if does in _ANYWHERE else named), flags)
+    return Aim(does, frozenset(() if does in _ANYWHERE else named), flags)
 
 
-def _covers(done: _Aim, wanted: _Aim) -> bool:
-    if done.does != wanted.does or not done.on <= wanted.on:
+def _covers(done: Aim, failed: Aim) -> bool:
+    if done.does != failed.does or not done.on <= failed.on:
         return False
     if any(_ONLY_SAYS.fullmatch(flag) for flag in done.flags):
         return False
-    more, less = done.flags - wanted.flags, wanted.flags - done.flags
+    more, less = done.flags - failed.flags, failed.flags - done.flags
     return all(_MANNER.fullmatch(flag) for flag in more) and all(
         _MANNER.fullmatch(flag) or _PART.fullmatch(flag) for flag in less
     )

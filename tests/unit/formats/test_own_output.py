@@ -118,6 +118,7 @@ def test_only_a_list_of_messages_as_om_prints_it_is_a_pack() -> None:
         '{"schema":1,"session":"' * 40_000,
         'x [{"role":"system","content":"<om-memory"},' * 20_000,
         "\n[" * 400_000 + '\n{"schema":1,"counter":"x","budget":1,"tokens":{' * 10_000,
+        '{"schema":1,"observation":' + " " * 1_000_000,
         "] high " * 140_000,
         "] CRITICAL " * 90_000,
     ],

@@ -375,3 +375,11 @@ def test_a_zone_and_its_wall_clock_give_the_same_day(seconds: int, utc_offset: i
     local = datetime.fromtimestamp(seconds, timezone(timedelta(minutes=utc_offset)))
     with_zone = spoken_date("tomorrow", at=instant(local.isoformat()), utc_offset=utc_offset)
     assert with_zone == spoken_date("tomorrow", at=instant(local.replace(tzinfo=None).isoformat()))
+
+
+@given(st.text(alphabet="\u0130\u0131\u017f\u00df\u1e9e\u01f0\u0390\ufb03\u212a\u03a3\u2019`a ", max_size=30))
+@example("\u0130" * 30)
+def test_letters_that_are_longer_in_small_ones_move_no_capital_to_another_place(before: str) -> None:
+    """Where a word begins with a capital is looked up in the text as it was said."""
+    assert spoken_date(f"{before} ` . May 2024: the first release", at=None) == "2024-05"
+    assert spoken_date(f"{before} ` . may 2024: the first release", at=None) is None

@@ -311,3 +311,25 @@ def test_any_text_is_of_some_kind_or_none(text: str) -> None:
 def test_what_tells_somebody_what_to_do_is_no_fact(sentence: str) -> None:
     """Whatever is told in its clauses."""
     assert cues.user_type(sentence) in (None, Type.REQUEST)
+
+
+@pytest.mark.parametrize("run", [".", " ", "。", ", ", "!thanks"])
+@pytest.mark.parametrize("said", ["no", "yes", "不要", "never mind"])
+def test_a_long_run_of_signs_after_a_bare_reply_costs_no_more_than_its_length(said: str, run: str) -> None:
+    reply = said + run * 100_000 + "x"
+    began = time.process_time()
+    assert not cues.agrees(reply)
+    assert not cues.declines(reply)
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "reply", ["no.", "No, thanks!", "nope...", "no , ", "don't. Thank you.", "nothanks", "no thanks ."]
+)
+def test_a_bare_no_may_thank_and_have_signs(reply: str) -> None:
+    assert cues.declines(reply)
+
+
+@pytest.mark.parametrize("reply", ["no thanks, ", "no thanks thanks", "no way", "nob"])
+def test_a_no_that_goes_on_is_no_bare_one(reply: str) -> None:
+    assert not cues.declines(reply)

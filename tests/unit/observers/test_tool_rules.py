@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from omcli.memory.observation import Priority, Status, Type
-from omcli.observers.rules import RuleObserver
+from omcli.observers.rules import RuleObserver, shell
 from omcli.observers.rules.tools import ToolKind, tool_kind
 from tests.batches import Talk
 
@@ -394,6 +394,23 @@ def test_hostile_outputs_cost_no_more_than_their_length(tool: str, run: str) -> 
     for failed in (None, True):
         Talk().tool(tool, arguments, output, failed=failed).observed()
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("run", ['"\\', "'\"", "a\\ ", "| ", "cd a && ", "\n", "<<"])
+def test_hostile_commands_cost_no_more_than_their_length(run: str) -> None:
+    command = run * (100_000 // len(run))
+    start = time.process_time()
+    for failed in (False, True):
+        Talk().tool("Bash", {"command": command}, "1 passed", failed=failed).observed()
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    "command",
+    ['grep -n "a\\"; b" x.py', "grep -n 'it | is' x.py", 'echo \\"it', 'grep "a > b" x.py', 'cat "a\\\nb" | wc'],
+)
+def test_what_is_in_quotes_is_no_part_of_a_command(command: str) -> None:
+    assert shell.only_looks(command)
 
 
 def test_a_failed_delegation_is_an_error() -> None:

@@ -16,7 +16,7 @@ _AGREES = lazily(
 )
 _DECLINES = lazily(
     rf"^(?:no|nope|nah|not now|don'?t|skip (?:it|that)|leave it|never ?mind|no need|rather not|{languages.NO})"
-    r"[\s.,!。！]*(?:thanks?|thank you)?[\s.!。！]*$",
+    r"(?:[\s.,!。！]*(?:thanks?|thank you)[\s.!。！]*|[\s.,!。！]*)$",
 )
 _PLEASANT = words(
     "hi", "hello", "hey", "thanks?", "thank you", "thx", "cheers",
