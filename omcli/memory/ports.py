@@ -272,7 +272,7 @@ class Observing(Protocol):
         """How much of a session no observation covers yet; `ahead`: and no pending block has."""
 
     def said_tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of all messages of a session's main thread, by counter."""
+        """Tokens of all messages of a session's main thread, by counter; of its subagents' where it has none."""
 
     def visible_tokens(self, session: str) -> Mapping[str, int]:
         """Tokens of a session's rows in sight, by counter."""

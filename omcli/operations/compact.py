@@ -89,7 +89,7 @@ class CameTo:
     """Whether all that is remembered holds the target: every row that is in sight now fits into it, together with the
     last messages, and no message is lost. Where it does not, what says least was left out."""
     tokens_before: int
-    """Of the messages of the main thread, all of them, and of a summary that came with them."""
+    """Of the messages of the main thread, or of subagents where there is none, and of a summary that came with them."""
     tokens_after: int
     """Of what is printed; in JSON of what the rows and the messages in it say."""
     uncovered: int
@@ -352,7 +352,7 @@ def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
-    """Tokens of all messages of the main thread; those that were counted otherwise are counted anew."""
+    """Tokens of all messages that count; those of the main thread that were counted otherwise are counted anew."""
     stored = store.said_tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())

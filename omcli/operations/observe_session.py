@@ -36,20 +36,24 @@ class Step:
     """Whether it was observed ahead, and only written down now."""
 
 
-def observe_session(session_id: str, workshop: Workshop, *, batches: int | None = None) -> Iterator[Step]:
+def observe_session(
+    session_id: str, workshop: Workshop, *, batches: int | None = None, is_due: Callable[[], bool] = lambda: True
+) -> Iterator[Step]:
     """Observes a session's messages until none is left, or so many batches, and yields each once it is written.
 
-    What was observed ahead is written down first, and counts for no batch. What an observer could make nothing of yet,
-    and was followed by nothing since, is not offered to it again. Raises LaneTaken while somebody else is at it,
-    StaleBatch where somebody was quicker, and what the observer raises: what a model was shown before that is written
-    then, and the other messages wait for the next run.
+    Whether it still `is_due` is asked when nobody else is at it any more. What was observed ahead is written down
+    first, and counts for no batch. What an observer could make nothing of yet, and was followed by nothing since, is
+    not offered to it again. Raises LaneTaken while somebody else is at it, StaleBatch where somebody was quicker, and
+    what the observer raises: what a model was shown before that is written then, and the other messages wait for the
+    next run.
     """
     store = workshop.store
     if store.unobserved(session_id, max_tokens=1) is None:
         return  # no need to wait for somebody else
     with held(session_id, Lane.OBSERVE, workshop) as extend:
-        yield from _activated(session_id, workshop, floor=None)
-        yield from _batches(session_id, workshop, extend, batches)
+        if is_due():
+            yield from _activated(session_id, workshop, floor=None)
+            yield from _batches(session_id, workshop, extend, batches)
 
 
 def observe_ahead(session_id: str, workshop: Workshop, *, step: Callable[[], int | None]) -> Iterator[Step]:

@@ -87,11 +87,13 @@ def due(studio: Studio, when: Due, *, sessions: Sequence[str] | None = None) -> 
 def tick(studio: Studio, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
     """Does what is due: first a session is observed, or observed ahead, then, as it is after that, reflected on.
 
-    What goes wrong with a session is said in its report. It is the last one if each would go wrong: where an endpoint
-    is down, or a store locked.
+    Of a session that somebody else has done meanwhile nothing is said. What goes wrong with one is said in its report.
+    It is the last one if each would go wrong: where an endpoint is down, or a store locked.
     """
     for found in due(studio, when, sessions=sessions):
         ticked = _ticked(found, studio, when)
+        if ticked is None:
+            continue
         yield ticked
         if ticked.error is not None and not isinstance(ticked.error, OF_ONE_SESSION):
             return
@@ -108,9 +110,12 @@ def overdue(session_id: str, workshop: Workshop, when: Due) -> int | None:
     return tokens if reaches(tokens, when.block_after, inclusive=when.inclusive) else None
 
 
-def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
+def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked | None:
+    """What came of a session; None where it is not due any more, and that is not our doing."""
+    is_done = False
     try:
         for step in _observed(found, studio.workshop, when):
+            is_done = True
             found = replace(
                 found,
                 rows=(*found.rows, *step.rows),
@@ -118,23 +123,27 @@ def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked:
                 blocks=(*found.blocks, step.ahead) if step.ahead else found.blocks,
             )
         reflection = reflect.reflect_where_due(found.session, studio)
-        return replace(found, reflect=reflection is not None, reflection=reflection)
     except OmError as error:
         return replace(found, error=error)
+    if not is_done and reflection is None and not any(due(studio, when, sessions=[found.session])):
+        return None
+    return replace(found, reflect=reflection is not None, reflection=reflection)
 
 
 def _observed(found: Ticked, workshop: Workshop, when: Due) -> Iterator[Step]:
     """What was observed ahead is written down, which asks nobody; the rest is observed where it is due all the same."""
     name = found.session
+
+    def is_due() -> bool:
+        return _is_due(name, workshop, when)
+
     if found.ahead:
         yield from observe_ahead(name, workshop, step=lambda: _step(name, workshop, when))
     if not found.observe:
         return
-    has_blocks = waiting(name, workshop).blocks > 0
-    if has_blocks:
-        yield from activate(name, workshop, floor=when.floor, is_due=lambda: _is_due(name, workshop, when))
-    if not has_blocks or _is_due(name, workshop, when):
-        yield from observe_session(name, workshop, batches=when.batches)
+    if waiting(name, workshop).blocks:
+        yield from activate(name, workshop, floor=when.floor, is_due=is_due)
+    yield from observe_session(name, workshop, batches=when.batches, is_due=is_due)
 
 
 def _sessions(workshop: Workshop, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:

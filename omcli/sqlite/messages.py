@@ -259,11 +259,13 @@ def pending(connection: sqlite3.Connection, *, session: int, ahead: bool = False
 
 
 def said_tokens(connection: sqlite3.Connection, *, session: int) -> Mapping[str, int]:
-    """Tokens of the session's main thread, by counter."""
+    """Tokens of the session's main thread, or of the others where it has none, by counter."""
     found = connection.execute(
-        "SELECT counter, sum(tokens) FROM messages WHERE session = ? AND agent IS NULL GROUP BY counter", (session,)
-    )
-    return {counter: tokens for counter, tokens in found}  # noqa: C416 - rows are no pairs to mypy
+        "SELECT agent IS NULL, counter, sum(tokens) FROM messages WHERE session = ? GROUP BY 1, 2 ORDER BY 1",
+        (session,),
+    ).fetchall()
+    has_main = bool(found and found[-1][0])
+    return {counter: tokens for is_main, counter, tokens in found if is_main or not has_main}
 
 
 def _earlier_calls(

@@ -165,7 +165,7 @@ class SqliteStore:
             return message_table.pending(connection, session=number, ahead=ahead)
 
     def said_tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of the messages of a session's main thread."""
+        """Tokens of the messages of a session's main thread, or of its subagents."""
         with self._of(session) as (connection, number):
             return {} if number is None else message_table.said_tokens(connection, session=number)
 

@@ -201,6 +201,13 @@ class TestTail:
         assert texts(store.tail("s", max_tokens=100)) == ["main"]
         assert store.tail("nobody", max_tokens=100) == ()
 
+    def test_what_was_said_is_what_the_main_thread_said_or_subagents_alone(self, store: Store) -> None:
+        keep(store, said("main", tokens=3), said("side", agent="explorer", tokens=5))
+        keep(store, said("one", agent="explorer", tokens=7), said("two", agent="other", tokens=1), to="t")
+        assert store.said_tokens("s") == {COUNTER: 3}
+        assert store.said_tokens("t") == {COUNTER: 8}
+        assert store.said_tokens("nobody") == {}
+
     def test_the_tail_does_not_care_what_is_observed(self, store: Store) -> None:
         keep(store, said("one"))
         store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)

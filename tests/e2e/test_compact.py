@@ -405,6 +405,18 @@ class TestModels:
         assert [row for row in rows(om) if row["kind"] == "reflection"]
 
 
+class TestSubagents:
+    @pytest.mark.parametrize("to", ["text", "messages", "json"])
+    def test_a_transcript_of_a_subagent_alone_is_compacted(self, om: Om, to: str) -> None:
+        """T58: it has something to replace, and something to replace it by."""
+        side = {"isSidechain": True, "agentId": "a36efb2a"}
+        talk = Talk().user("Look for the tide gauge. " * 90, **side)
+        talk.call("Bash", {"command": "make gauge"}, **side).result("gauge.c:8: error: no tide", is_error=True, **side)
+        talk.assistant("The gauge in gauge.c needs tide.h, which nobody has written.", **side)
+        run = om("compact", "--to", to, stdin=talk.text())
+        assert "make gauge" in run.stdout
+
+
 class TestRefusals:
     @pytest.mark.parametrize("to", SHAPES)
     def test_nothing_replaces_nothing(self, om: Om, to: str) -> None:

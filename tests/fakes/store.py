@@ -213,7 +213,8 @@ class MemoryStore:
 
     def said_tokens(self, session: str) -> dict[str, int]:
         tokens: Counter[str] = Counter()
-        for kept in self.tail(session, max_tokens=1 << 62):
+        own = [kept for kept in self._messages if kept.session == session]
+        for kept in [kept for kept in own if kept.message.agent is None] or own:
             tokens[kept.counter] += kept.tokens
         return dict(tokens)
 

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omcli.memory.blocks import Ahead
 from omcli.memory.errors import LaneTaken, NotAllowed, OmError, Refused, StaleBatch, Unreachable
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome
 from omcli.memory.record import replace
 from omcli.memory.roles import Observed, Observer
 from omcli.operations.drain import drain
 from omcli.operations.lanes import LEASE_SECONDS
+from omcli.operations.observe_session import observe_session
 from omcli.operations.studio import Policy, Studio
-from omcli.operations.tick import Due, Ticked, Trigger, due, overdue
+from omcli.operations.tick import Due, Ticked, Trigger, due, overdue, tick
 from omcli.operations.unable import note_unable
 from omcli.reflectors.rules import RuleReflector
 from tests.fakes import MemoryStore
@@ -117,6 +119,38 @@ def test_a_worker_looks_again_when_it_has_given_its_place_back() -> None:
     harbour.arrive()
     assert [type(ticked.error) for ticked in harbour.left] == [LaneTaken, type(None), type(None)]
     assert (harbour.asked, harbour.store.pending("s").messages) == ([1, 1], 0)
+
+
+class Berth(MemoryStore):
+    """A store in which somebody else is at a session, who is done with it before it can be claimed."""
+
+    def __init__(self, meanwhile: Callable[[MemoryStore], None]) -> None:
+        super().__init__()
+        self._meanwhile = [meanwhile]
+
+    def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
+        if lane is Lane.OBSERVE and self._meanwhile:
+            self._meanwhile.pop()(self)
+        super().claim(session, lane, owner=owner, now=now, expires_at=expires_at)
+
+
+@pytest.mark.parametrize("ahead", [None, Ahead(every=50)])
+def test_who_waited_for_another_does_only_what_is_due_still(ahead: Ahead | None) -> None:
+    """T75: what that one has left is too little, and it is not shown to anybody."""
+
+    def other(store: MemoryStore) -> None:
+        list(observe_session("s", replace(workshop(store, EchoObserver()), owner="other")))
+        store.append(session("s"), [said("ok", at=NOW, tokens=1)], counter="chars-4", now=NOW)
+
+    store, observer = Berth(other), EchoObserver()
+    store.append(session("s"), [said("keep it in mind", at=NOW, tokens=60)], counter="chars-4", now=NOW)
+    studio = Studio(
+        workshop=workshop(store, observer), reflector=RuleReflector(workshop(store).counter), policy=Policy()
+    )
+    when = Due(tokens=50 if ahead is None else 500, ahead=ahead)
+    assert list(due(studio, when))
+    assert list(tick(studio, when)) == []
+    assert (observer.batches, store.pending("s").messages) == ([], 1)
 
 
 def drained(
