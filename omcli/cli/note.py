@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
+from omcli.cli.completion import handles
 from omcli.cli.diagnostics import counted
 from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.errors import BadUsage, InputOutput
@@ -19,6 +20,7 @@ EXAMPLES = """\b
 om note "we ship on Friday" --type decision
 om note "run make lint first" --type instruction --tag pinned
 om note --item "releases are cut on Thursdays" --tag release
+om note "it was the cache" --resolves 3f9a1c2e
 git log -1 --format=%s | om note -
 """
 
@@ -40,10 +42,15 @@ def note(
         str | None,
         named_session("The session it belongs to, if not to the project."),
     ] = None,
+    resolves: Annotated[
+        list[str] | None,
+        option("--resolves", metavar="ID", help="A row that this settles. Repeat it.", autocompletion=handles),
+    ] = None,
 ) -> None:
     """Write something down by hand.
 
-    A note belongs to the project that is the current directory, or to a session.
+    A note belongs to the project that is the current directory, or to a session: with --resolves to that of the row,
+    if no other is named. A row that it resolves goes out of sight behind it; `om undo` takes both back.
     """
     from omcli.operations import note
 
@@ -64,9 +71,12 @@ def note(
         priority=priority,
         tags=tuple(tag or ()),
         is_item=item,
+        resolves=tuple(resolves or ()),
     )
     if noted.redactions:
         run.talk.note(f"{counted(sum(noted.redactions.values()), 'secret')} redacted")
+    if noted.resolved:
+        run.talk.report(f"{counted(len(noted.resolved), 'row')} resolved; `om undo {noted.operation}` takes that back")
     try:
         _print(run, noted)
     except (OSError, InputOutput) as error:
@@ -78,7 +88,8 @@ def note(
 
 def _print(run: Run, noted: Noted) -> None:
     if run.json:
-        run.output.document({"observation": row(noted.observation), "redactions": noted.redactions})
+        resolved = {"resolved": [each.id for each in noted.resolved]} if noted.resolved else {}
+        run.output.document({"observation": row(noted.observation), "redactions": noted.redactions, **resolved})
     else:
         run.output.row(noted.observation)
     run.output.flush()

@@ -48,21 +48,27 @@ def show(
 
     shown = show.show(run.wiring.reading, id_, with_traces=history)
     if run.json:
-        about = {"coverage": shown.coverage, "state": state(shown.observation)} if shown.observation else {}
+        about = _about(shown.observation, shown.coverage) if shown.observation else {}
         observation = {"observation": full_row(shown.observation) | about} if shown.observation else {}
         traces = {"history": _traces_as_dict(shown.traces)} if shown.traces else {}
         run.output.document({**observation, **traces, "messages": [message(kept) for kept in shown.messages]})
         return
     if shown.observation is not None:
         _print_row(run, shown.observation)
-        run.output.line(f"{'coverage':<13} {shown.coverage}")
-        run.output.line(f"{'state':<13} {state(shown.observation)}")
+        for name, value in _about(shown.observation, shown.coverage).items():
+            run.output.line(f"{name:<13} {value}")
         if missing := len(shown.observation.sources) - len(shown.messages):
             run.talk.note(f"{counted(missing, 'message')} that it came from can't be shown: pruned, or forgotten")
     if shown.traces is not None:
         _print_traces(run, shown.traces)
     for kept in shown.messages:
         _print_message(run, kept)
+
+
+def _about(observation: Observation, coverage: object) -> dict[str, object]:
+    """Where a row belongs, and what became of it."""
+    project = {"project": observation.project} if observation.project else {}
+    return {**project, "coverage": coverage, "state": state(observation)}
 
 
 def _traces_as_dict(traces: Traces) -> dict[str, object]:
@@ -109,6 +115,7 @@ def _print_message(run: Run, kept: KeptMessage) -> None:
         said.tool,
         said.aside,
         f"in {said.agent}" if said.agent else None,
+        said.cwd,
         "failed" if said.failed else None,
         None if said.exit_code is None else f"exit {said.exit_code}",
         f"{len(said.images)} image(s)" if said.images else None,

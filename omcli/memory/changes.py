@@ -30,6 +30,8 @@ class Verb(StrEnum):
     """Several reflections that were one to who asked for it."""
     PRUNE = "prune"
     FORGET = "forget"
+    NOTE = "note"
+    """A row by hand, in place of others."""
     UNDO = "undo"
 
 
@@ -49,6 +51,8 @@ class Change:
 
     verb: Verb
     scope: Scope = Scope()
+    made: tuple[Observation, ...] = ()
+    """Rows that it writes down."""
     dropped: tuple[Dropped, ...] = ()
     """Rows that stay in the log, hidden; one that is out of sight already stays as it is."""
     messages: tuple[int, ...] = ()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from omcli.memory.errors import BadUsage
-from omcli.memory.observation import ITEM_TYPES, Kind, Observation, Priority, Source, Type
+from omcli.memory.changes import Change, Verb
+from omcli.memory.errors import BadInput, BadUsage
+from omcli.memory.folding import Scope
+from omcli.memory.observation import ITEM_TYPES, Kind, Observation, Priority, Source, Status, Type, handle
 from omcli.memory.ports import Store, TokenCounter
-from omcli.memory.record import record
+from omcli.memory.record import record, replace
 from omcli.memory.redaction import redact
+from omcli.memory.roles import Dropped
 from omcli.memory.text import clean, one_line
 from omcli.operations.clock import Clock
 
@@ -20,6 +23,10 @@ class Noted:
 
     observation: Observation
     redactions: dict[str, int]
+    resolved: tuple[Observation, ...] = ()
+    """Rows that it took the place of, as they were."""
+    operation: int | None = None
+    """By which number that can be taken back, and the note with it."""
 
 
 def note(
@@ -35,10 +42,13 @@ def note(
     priority: Priority = Priority.MEDIUM,
     tags: tuple[str, ...] = (),
     is_item: bool = False,
+    resolves: tuple[str, ...] = (),
 ) -> Noted:
-    """Keeps a note: with a session it belongs to that, else to the project. An item is a lasting fact.
+    """Keeps a note: with a session it belongs to that, or to that of the first row it `resolves`, else to the project.
+    An item is a lasting fact. What it resolves goes out of sight behind it.
 
-    Raises BadUsage for an empty one, and for an item of a type that items don't have.
+    Raises BadUsage for an empty one, and for an item of a type that items don't have; UnknownId, and BadInput for a row
+    that is out of sight.
     """
     if is_item and type_ not in (None, *ITEM_TYPES):
         raise BadUsage(f"`{type_}` is no type of a lasting fact", hint=f"types: {', '.join(ITEM_TYPES)}")
@@ -46,6 +56,8 @@ def note(
     line = one_line(redacted.text)
     if not line:
         raise BadUsage("the note is empty", hint="`om note TEXT`, or `om note -` to read it from stdin")
+    resolved = tuple(_in_sight(store, each) for each in resolves)
+    session = session or next((row.session for row in resolved), None)
     known = store.session(session) if session else None
     now = clock.now()
     observation = Observation(
@@ -68,6 +80,29 @@ def note(
         source=Source.USER,
         tags=tuple(dict.fromkeys(tag.text for tag in redacted_tags if tag.text)),
     )
-    store.add(observation)
     redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
-    return Noted(observation=observation, redactions=dict(redactions))
+    noted = Noted(observation=observation, redactions=dict(redactions))
+    if not resolved:
+        store.add(observation)
+        return noted
+    return replace(noted, resolved=resolved, operation=_resolve(store, resolved, observation))
+
+
+def _in_sight(store: Store, reference: str) -> Observation:
+    row = store.observation(reference)
+    if not row.is_visible:
+        shown = handle(row.id)
+        raise BadInput(f"`{shown}` is out of sight already", hint=f"`om show {shown} --history` tells why")
+    return row
+
+
+def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation) -> int:
+    """Writes a row down in place of others, and gives the number of the operation."""
+    done = Change(
+        verb=Verb.NOTE,
+        scope=Scope(session=by.session, project=None if by.session else by.project),
+        made=(by,),
+        dropped=tuple(Dropped(row=row.id, reason=Status.RESOLVED, by=by.id) for row in resolved),
+        figures={"rows": len(resolved)},
+    )
+    return store.change(done, now=by.observed_at).number

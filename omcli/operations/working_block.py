@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omcli.memory.changes import UNDONE
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.record import record
@@ -20,11 +21,13 @@ class Blocked:
 
 
 def working_block(store: Store, place: Place, *, budget: int, counter: TokenCounter) -> Blocked:
-    """The block of the session that `om context` chooses as well, from all of its rows. Only reads."""
+    """The block of the session that `om context` chooses as well, from all of its rows that were not taken back. Only
+    reads."""
     session, note = chosen(store, place)
     name = session.id if session else place.session
     query = LogQuery(session=name, kinds=(Kind.OBSERVATION, Kind.NOTE), hidden=True)
-    rows = tuple(logged.observation for logged in store.log(query)) if name else ()
+    everything = (logged.observation for logged in store.log(query)) if name else ()
+    rows = tuple(row for row in everything if row.reason != UNDONE)
     if session is None and name:
         note = None if rows else f"there is no session `{name}`"
     block = block_of(rows, cwd=session.cwd if session else None, budget=budget, counter=counter)

@@ -49,6 +49,7 @@ def change(connection: sqlite3.Connection, change: Change, *, now: str, for_good
     if change.seen is not None and observations.have_come_since(connection, change.seen):
         raise StaleBatch("rows were written down meanwhile", hint="nothing was changed; run it again")
     number = note(connection, change.verb, change.scope, now=now, figures=rows.compact_json(dict(change.figures)))
+    observations.add(connection, change.made, made_by=number)
     for dropped in change.dropped:
         observations.drop(connection, dropped, now=now, hidden_by=number)
     aside.put_messages(connection, change.messages, number)

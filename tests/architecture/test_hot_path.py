@@ -50,7 +50,7 @@ def imported(om: Om, *arguments: str) -> set[str]:
     ids=" ".join,
 )  # fmt: skip
 def test_a_quick_command_imports_nothing_heavy(om: Om, arguments: list[str]) -> None:
-    """Invariant 12, C2: no SDK, no tokenizer, no rich, and no reader of transcripts."""
+    """Invariant 12: no SDK, no tokenizer, no rich, and no reader of transcripts."""
     om("observe", stdin=tide_story().text())
     modules = imported(om, *arguments)
     assert not HEAVY & modules, f"imported by om {' '.join(arguments)}: {sorted(HEAVY & modules)}"

@@ -177,7 +177,7 @@ class TestReflecting:
         assert [each.undone_by for each in store.history()] == [None, store.history()[0].number]
 
     def test_one_that_is_taken_back_while_it_goes_on_gets_no_more_parts(self, store: Store) -> None:
-        """S4.16: a part of it could not be taken back, as the whole is already."""
+        """D6: a part of it could not be taken back, as the whole is already."""
         old = some(store, 1, 2)
         whole = store.change(Change(verb=Verb.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER)
         reflect(store, row(3, text="first"), old[0], part_of=whole.number)
@@ -455,7 +455,7 @@ class TestPassedOver:
     """Messages that were forgotten while they waited, and come back when the cursor has passed them."""
 
     def test_they_wait_again_and_are_covered_once(self, store: Store) -> None:
-        """F1, S4.16: exactly once, by a batch of their own, from which the cursor does not move."""
+        """F1, D6: exactly once, by a batch of their own, from which the cursor does not move."""
         seqs = keep(store, "one", "two", "three", "four", "five")
         done = forget(store, messages=(seqs[0], seqs[2], seqs[3]))
         observe(store)
@@ -586,7 +586,7 @@ class TestErasing:
     """Deleting for good."""
 
     def test_a_pruning_of_which_a_row_is_forgotten_meanwhile_can_be_taken_back_after_that(self, store: Store) -> None:
-        """S4.16: the other row of it was deleted; else the forgotten one would stay out of sight for ever."""
+        """D6: the other row of it was deleted; else the forgotten one would stay out of sight for ever."""
         rows = some(store, 1, 2)
         pruned = prune(store, *rows)
         forgotten = forget(store, rows[0])
@@ -662,6 +662,22 @@ class TestErasing:
         store.undo(now=LATEST)
         assert store.erase([done.number], now=LATEST).rows == 0
         assert texts(store) == ["row 1"]
+
+
+def test_a_row_by_hand_takes_the_place_of_another_one_and_both_are_taken_back(store: Store) -> None:
+    """S4.16, D6: in one piece."""
+    [old] = some(store, 1)
+    note = row(9, text="it was the cache", kind=Kind.NOTE)
+    done = store.change(
+        Change(verb=Verb.NOTE, made=(note,), dropped=(Dropped(row=old.id, reason="resolved", by=note.id),)), now=LATER
+    )
+    assert (done.made, done.hidden, done.can_be_undone) == (1, 1, True)
+    hidden = store.observation(old.id)
+    assert (hidden.superseded_by, hidden.reason) == (note.id, "resolved")
+    assert store.observation(note.id).is_visible
+    store.undo(now=LATEST)
+    assert store.observation(old.id).is_visible
+    assert not store.observation(note.id).is_visible
 
 
 def test_the_traces_of_a_row_tell_how_it_came_to_be_and_what_became_of_it(store: Store) -> None:

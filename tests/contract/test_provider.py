@@ -176,7 +176,7 @@ def test_an_echo_covers_every_message_it_is_shown(stage: Stage) -> None:
 
 
 def test_a_reply_of_nothing_is_a_failure(stage: Stage) -> None:
-    """V7, S3.17: blank is not "empty"."""
+    """V7, T13: blank is not "empty"."""
     stage.says(*["  \n"] * 5)
     with pytest.raises(Unusable):
         stage.provider().ask(PROMPT)

@@ -14,8 +14,8 @@ from tests.conftest import Om
 from tests.e2e.background import EAGER, at_work, begun, codes, log_of, told, wait_for_workers, wait_until
 from tests.e2e.contents import assert_covered_once, number_of
 from tests.e2e.scripts import UNTIL, Script, always, pending, rows, script
-from tests.e2e.test_tick import asking, keep
-from tests.e2e.transcripts import tide_story
+from tests.e2e.test_tick import asking, keep, sized
+from tests.e2e.transcripts import Talk, tide_story
 
 
 def left(om: Om, model: Script, *arguments: str | Path, env: dict[str, str] | None = None) -> str:
@@ -253,6 +253,24 @@ def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> No
     wait_for_workers(om, 1)
     assert pending(om) in (0, 1)  # the one message alone is not due
     assert number_of(om.db, "leases") == 0
+
+
+def test_under_pi_nothing_is_done_but_compacting(om: Om) -> None:
+    """S3.11, S3.19: no worker, nothing ahead, nothing of other sessions; `om compact` does it, and is waited for."""
+    om("observe", "-q", stdin=Talk(session="other").user("Always ask before you delete.").text())
+    talk = tide_story(session="s").assistant(sized(40_000, "chars-4")).user("Is it done?").assistant("It is done.")
+    transcript = om.write("t.jsonl", talk.text())
+    env = {"OM_PRESET": "pi"}
+    run = om("observe", "--background", "--json", transcript, env=env)
+    assert (run.document["background"]["sessions"], run.document["background"]["at_once"]) == ([], [])
+    assert (begun(om), pending(om)) == ([], 11)
+    om("tick", env=env, code=1)
+    assert (rows(om, "--session", "s"), pending(om)) == ([], 11)
+    assert "before you delete" in om("context", "--session", "s").stdout
+    assert "before you delete" not in om("context", "--session", "s", env=env).stdout
+    summary = om("compact", "--session", "s", "--to", "pi", env=env).document["summary"]
+    assert "[!] User: Always use metric units." in summary
+    assert (begun(om), pending(om)) == ([], 0)
 
 
 # What goes wrong

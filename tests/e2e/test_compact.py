@@ -94,7 +94,7 @@ class TestApart:
             assert list(temporary.iterdir()) == []
 
     def test_what_a_model_cost_is_in_the_usual_ledger(self, om: Om) -> None:
-        """S3.17: the calls count for the limits there are; nothing else is there."""
+        """The calls count for the limits there are; nothing else is there."""
         model = always(om, "echo")
         printed = om("compact", "--model", model.model, stdin=story().text()).stdout
         assert "Always use metric units." in printed
@@ -211,7 +211,7 @@ class TestTarget:
 
 class TestSession:
     def test_what_waits_is_observed_and_what_was_said_stays_as_it_is(self, om: Om) -> None:
-        """T56, S4.14: drained first; afterwards every message is as it was."""
+        """T56, S2.1, S4.14: drained first; afterwards every message is as it was."""
         kept(om, long_talk(SESSION, 200))
         before = stored_messages(om)
         assert pending(om) == len(before)
@@ -391,7 +391,7 @@ class TestModels:
         om("compact", "--model", model.model, stdin=story().text(), code=77)
 
     def test_what_a_model_folded_stands_beside_what_it_was_made_of(self, om: Om) -> None:
-        """S3.14: a reflector that fails leaves the rows, and the target is not reached."""
+        """C8: a reflector that fails leaves the rows, and the target is not reached."""
         om("observe", "-q", om.write("t.jsonl", long_talk(SESSION, 200).text()))
         before = [row["id"] for row in rows(om)]
         model = always(om, DOWN)

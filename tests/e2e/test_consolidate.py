@@ -118,7 +118,7 @@ def test_it_works_where_cron_starts_it(om: Om) -> None:
 
 
 def test_a_file_that_has_grown_is_read_on_and_one_that_was_taken_in_elsewhere_is_known(om: Om) -> None:
-    """S2.44: what the store has bookmarks of is a known place, with the session it was taken in under."""
+    """S0.7: what the store has bookmarks of is a known place, with the session it was taken in under."""
     story = tide_story()
     lines = story.text().splitlines(keepends=True)
     transcript = om.write("elsewhere.jsonl", "".join(lines[:5]))
@@ -542,7 +542,7 @@ def told(om: Om) -> Contents:
 def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
     part: int, undisturbed: tuple[float, Contents], new_om: Callable[[], Om]
 ) -> None:
-    """T45, S4.14: whenever it is killed, the next run comes to the same, with one backup."""
+    """T45: whenever it is killed, the next run comes to the same, with one backup."""
     seconds, left = undisturbed
     om = new_om()
     places(om)

@@ -120,6 +120,38 @@ def test_one_tier_can_be_asked_for_and_each_has_a_budget_of_its_own(om: Om) -> N
     assert om("context", *session, "--cross-budget", "0", "--json").document["tokens"]["cross"] == 0
 
 
+def test_the_tail_is_measured_in_tokens_and_not_in_messages(om: Om) -> None:
+    """S1.1: no number of turns is a limit, and what is not shown is kept all the same."""
+    talk = Talk()
+    for number in range(70):
+        talk.user(f"Is berth {number} free?").assistant(f"Berth {number} is free.")
+    observe(om, talk)
+
+    def shown(*options: str) -> int:
+        return om("context", "--tier", "tail", *options).stdout.count("erth ")
+
+    assert shown() == 140
+    assert 5 < shown("--tail-budget", "100") < 20
+    assert om("status", "--json").document["messages"] == 140
+
+
+def test_rows_of_other_sessions_compete_for_their_room(om: Om) -> None:
+    """S2.35, S2.36, D9, T61: what is too long is passed over; worth halves every week, or fades faster."""
+    om("note", "The mole is mended with granite blocks", "--priority", "high", "--now", "2026-03-06T21:00Z")
+    om("note", "The quay is mended with timber piles", "--now", "2026-03-10T08:00Z")
+    om("note", " ".join(f"berth{number}" for number in range(200)), "--priority", "high", "--now", "2026-03-10T08:30Z")
+
+    def told(budget: int, **env: str) -> list[str]:
+        asking = ("context", "--session", "new", "--tier", "cross", "--cross-budget", str(budget))
+        pack = om(*asking, "--now", "2026-03-10T09:00Z", env=env).stdout
+        return [name for name in ("mole", "quay", "berth") if name in pack]
+
+    assert told(30) == ["mole"], "of 3.5 days ago, and high: 3 by the root of 2 is more than 2"
+    assert told(30, OM_CONTEXT_RANK="time-constant") == ["quay"], "3 by the root of e is less"
+    assert told(100) == ["mole", "quay"]
+    assert told(2_000) == ["mole", "quay", "berth"]
+
+
 def test_the_json_document_says_what_each_tier_costs_and_what_is_pending(om: Om) -> None:
     """S0.17."""
     observe(om, tide_story())

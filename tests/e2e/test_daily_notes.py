@@ -287,7 +287,7 @@ def test_where_a_reflection_fails_no_file_is_touched(om: Om) -> None:
 
 
 def test_what_a_reflection_made_that_was_taken_back_is_not_told(om: Om) -> None:
-    """S4.16, S0.36: only what it was made of."""
+    """D6, S0.36: only what it was made of."""
     notes = folder(om, d06=PAINT)
     [note] = consolidated(om, notes)["notes"]
     seen = [f"the {pier} pier was seen in the morning, and again late in the evening" for pier in ("east", "west")]

@@ -18,7 +18,7 @@ def told(om: Om, *turns: tuple[str, str]) -> list[tuple[str, str | None]]:
 
 
 def test_a_row_has_three_dates_and_its_words_as_they_were(om: Om) -> None:
-    """S0.29, T26: written, said, and spoken of."""
+    """S0.29, C19, T26: written, said, and spoken of."""
     talk = Talk().user("The audit is in two weeks, keep main green until then.")
     om("observe", "--now", "2026-02-11T08:30:00Z", stdin=talk.text())
     (row,) = om("log", "--json").document["observations"]

@@ -47,7 +47,7 @@ def contents(om: Om, *filters: str, keys: tuple[str, ...] = SAID) -> list[tuple[
 def test_what_is_exported_is_imported_with_priorities_statuses_and_dates(
     told: Om, new_om: Callable[[], Om], name: str
 ) -> None:
-    """S0.15, S2.11, S2.37, S3.7, T74: into a store that knows nothing, and out of it again to the byte."""
+    """S0.15, S2.11, S2.37, S3.7, C22, T74: into a store that knows nothing, and out of it again to the byte."""
     text = told("export", "--to", name, "--session", SESSION).stdout
     other = new_om()
     imported = other("import", "--format", name, "--session", SESSION, stdin=text)

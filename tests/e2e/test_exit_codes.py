@@ -196,7 +196,7 @@ def test_a_store_of_a_later_version_is_exit_78_and_stays_as_it_is(om: Om) -> Non
 
 
 def test_a_locked_store_is_exit_75_while_reading_goes_on(om: Om) -> None:
-    """T67, F27: nothing is silently dropped."""
+    """T67, F27, S2.39: nothing is silently dropped."""
     om("observe", stdin=tide_story().text())
     holder = sqlite3.connect(om.db, isolation_level=None)
     try:

@@ -291,7 +291,7 @@ class TestUndoing:
     def test_a_message_is_there_again_when_neither_its_pruning_nor_its_forgetting_stands(
         self, om: Om, first: str
     ) -> None:
-        """S4.16: in whatever order they are undone."""
+        """D6: in whatever order they are undone."""
         harbour(om)
         [key] = next(each["message_ids"] for each in in_sight(om) if CODE in each["text"])
         om("prune", "--raw", "--older-than", "1d")

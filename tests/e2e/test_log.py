@@ -191,7 +191,7 @@ def test_show_prints_a_row_and_the_messages_it_came_from(told: Om) -> None:
         assert "2026-02-10 09:06 · user" in shown
         assert decision["id"] in shown
     document = told("show", decision["id"][-8:], "--json").document
-    assert document["observation"] == decision | {"coverage": "none", "state": "in sight"}
+    assert document["observation"] == decision | {"project": PROJECT, "coverage": "none", "state": "in sight"}
     (message,) = document["messages"]
     assert message["role"] == "user"
     assert message["id"] in decision["message_ids"]
@@ -217,6 +217,22 @@ def test_show_of_an_unknown_id_is_exit_65_with_a_hint(told: Om) -> None:
     assert run.stderr.startswith("om: error: ")
     assert "\nhint: " in run.stderr
     assert json.loads(told("show", "ffffffff", "--json", code=65).stderr)["error"]["slug"] == "unknown-id"
+
+
+def test_a_row_is_shown_with_its_project_and_messages_with_the_directory_they_were_said_in(om: Om) -> None:
+    """S2.13: a message's own only where it is another one than its session's."""
+    talk = Talk().user("We decided to draw the tides in blue.")
+    talk.user("We decided to keep the harbours in YAML.", cwd="/home/ada/harbours")
+    om("observe", "-q", stdin=talk.text())
+    tides, harbours = (row["id"] for row in om("log", "--jsonl").lines)
+    shown = om("show", harbours).stdout
+    assert f"\nproject       {PROJECT}\n" in shown
+    assert "· user · /home/ada/harbours · " in shown
+    document = om("show", harbours, "--json").document
+    assert (document["observation"]["project"], document["messages"][0]["cwd"]) == (PROJECT, "/home/ada/harbours")
+    assert "cwd" not in om("show", tides, "--json").document["messages"][0]
+    note = om("note", "We ship on Friday", "--session", "s", "--json").document["observation"]["id"]
+    assert "project" in om("show", note, "--json").document["observation"]
 
 
 def test_rows_written_by_hand_are_in_the_log_and_can_be_shown(om: Om) -> None:

@@ -73,7 +73,7 @@ def test_a_batch_holds_what_no_observation_covers(om: Om) -> None:
 
 
 def test_what_was_written_before_is_shown_as_not_to_be_repeated(om: Om) -> None:
-    """T11, S2.15, S0.23; messages have labels of their own in each batch: a model cannot cite those of another."""
+    """T11, S2.15, S0.23, S0.27; messages have labels of their own in each batch: none of another can be cited."""
     model = script(om, answer(said("Previous observation", "m50")), NOTHING)
     transcript = om.write("t.jsonl", facts(50).text())
     om("observe", transcript, "--model", model.model)
@@ -151,7 +151,7 @@ def test_where_not_even_an_excerpt_fits_nothing_is_sent(om: Om) -> None:
 
 
 def test_tools_are_shown_cut_and_memory_and_thinking_not_at_all(om: Om) -> None:
-    """T23, F44, F45: our own pack, also within a reminder, is nothing that was said."""
+    """T23, S2.6, S2.7, S2.8, S2.9, F44, F45: our own pack, also within a reminder, is nothing that was said."""
     om("note", "the harbour office closes at noon")
     pack = om("context").stdout
     assert "harbour office" in pack
@@ -184,7 +184,7 @@ def test_tools_are_shown_cut_and_memory_and_thinking_not_at_all(om: Om) -> None:
 
 
 def test_a_reply_becomes_rows_with_all_they_say(om: Om) -> None:
-    """Priority, type, status, dates, sources, what is being done, a title; and times are as they should be (T26)."""
+    """S2.17: priority, type, status, dates, sources, what is being done, a title; times are as they should be (T26)."""
     reply = answer(
         said(
             KEPT, "m7", priority="high", kind="decision", at="2026-02-10 09:06",
@@ -360,7 +360,7 @@ def test_a_loop_that_was_cut_off_is_recognised_and_asked_smaller(om: Om) -> None
     ids=["fenced JSON", "tags", "list without tags", "hostile characters", "one sentence 200 times"],
 )  # fmt: skip
 def test_replies_in_other_forms_are_read(om: Om, reply: str, texts: list[str] | None) -> None:
-    """T20, F38, F39, F40: and nothing in a row that a terminal would obey."""
+    """T20, S3.21, F38, F39, F40: and nothing in a row that a terminal would obey."""
     model = always(om, reply)
     run = om("observe", om.write("t.jsonl", facts(2).text()), "--model", model.model)
     found = said_by_model(om)
@@ -550,7 +550,7 @@ def test_a_prompt_that_is_too_long_is_halved_four_times_at_most(om: Om) -> None:
 
 
 def test_a_reply_over_its_limit_is_asked_for_once_more_and_then_cut(om: Om) -> None:
-    """T19: the question says how long it was; what is left counts no more than it may."""
+    """T19, S2.19: the question says how long it was; what is left counts no more than it may."""
     long = " ".join(f"gauge{number}" for number in range(40))
     talk = Talk().user(long)
     transcript = om.write("t.jsonl", talk.text())

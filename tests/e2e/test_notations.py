@@ -28,7 +28,7 @@ def told(om: Om) -> Om:
 
 @pytest.mark.parametrize("name", [notation.name for notation in NOTATIONS])
 def test_the_log_is_written_in_every_notation(told: Om, name: str) -> None:
-    """T74, S0.25, S3.8: the handle stays in front; date, mark and text are as the notation writes them."""
+    """T74, S0.25, S2.14, S3.8: the handle stays in front; date, mark and text are as the notation writes them."""
     rows = told("log", "--jsonl").lines
     lines = told("log", "--notation", name).stdout.splitlines()
     assert len(lines) == len(rows) > 5
@@ -61,7 +61,7 @@ def test_a_text_that_tries_to_break_out_stays_in_its_line(om: Om) -> None:
 
 @pytest.mark.parametrize("to", ["text", "markdown", "messages"])
 def test_a_pack_is_written_in_a_notation(told: Om, to: str) -> None:
-    """S2.14, S3.8: by flag, or by the environment; a flag goes before that."""
+    """S3.8: by flag, or by the environment; a flag goes before that."""
     plain = told("context", "--to", to).stdout
     assert "CRITICAL " in plain
     marked = told("context", "--to", to, "--notation", "brackets").stdout

@@ -73,3 +73,42 @@ def test_secrets_in_a_tag_stay_outside(om: Om) -> None:
     assert secret not in run.stdout + om("log", "--jsonl").stdout
     assert run.document["observation"]["tags"] == ["[redacted:github-token]", "pinned"]
     assert sum(run.document["redactions"].values()) == 2
+
+
+def test_a_note_resolves_a_failure_and_undoing_it_brings_that_back(om: Om) -> None:
+    """S4.16: it takes the place of the row, in its session; the working-memory block says so, and what was noted."""
+    om("observe", "-q", stdin=tide_story().text())
+    block = ("context", "--working-memory", "--session", tide_story().session)
+    before = om(*block).stdout
+    (failure,) = om("log", "--jsonl", "--type", "command_error").lines
+    run = om("note", "Cuxhaven was in the old table", "--resolves", failure["id"][-8:])
+    assert run.stderr == "1 row resolved; `om undo 1` takes that back\n"
+    assert om("log", "--jsonl", "--type", "command_error").lines == []
+    (note,) = om("log", "--jsonl", "--kind", "note").lines
+    assert note["session"] == failure["session"]
+    after = om(*block).stdout
+    (error,) = [line for line in after.splitlines() if "KeyError" in line]
+    assert error.endswith(" (resolved)")
+    assert "Cuxhaven was in the old table" in after
+    shown = om("show", failure["id"], "--history").stdout
+    assert f"superseded_by {note['id']}\nreason        resolved\n" in shown
+    assert "hidden by     note 1, " in shown
+    assert "note" in om("history").stdout
+    om("undo")
+    assert om(*block).stdout == before
+    assert om("log", "--jsonl", "--type", "command_error").lines == [failure]
+    assert om("log", "--jsonl", "--kind", "note").lines == []
+    assert "1 row made, 1 row out of sight  undone by 2" in om("history").stdout
+
+
+def test_a_note_resolves_what_is_in_sight_and_nothing_else(om: Om) -> None:
+    """S4.16: else nothing is written."""
+    om("observe", "-q", stdin=tide_story().text())
+    (failure,) = om("log", "--jsonl", "--type", "command_error").lines
+    done = om("note", "done", "--resolves", failure["id"], "--json").document
+    assert done["resolved"] == [failure["id"]]
+    before = om("log", "--all", "--jsonl").stdout
+    again = om("note", "again", "--resolves", failure["id"], code=65)
+    assert again.stderr.startswith(f"om: error: `{failure['id'][-8:]}` is out of sight already\nhint: ")
+    om("note", "again", "--resolves", "ffffffff", code=65)
+    assert om("log", "--all", "--jsonl").stdout == before

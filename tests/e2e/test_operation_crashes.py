@@ -125,7 +125,7 @@ def test_eight_at_once_prune_each_row_once(full: Path, new_om: Callable[[], Om])
 
 
 def test_a_compaction_that_is_undone_while_it_goes_on_leaves_nothing_that_cannot_be_undone(om: Om) -> None:
-    """S4.16: it folds in two parts; between them it is taken back."""
+    """D6: it folds in two parts; between them it is taken back."""
     seen = [f"the {n}th buoy was seen in the morning, and again late in the evening of that day" for n in range(20, 40)]
     kept_rows(om, *(row(number, text=text) for number, text in enumerate(seen)))
     allowed = [om.folder / f"reply {number}" for number in range(20)]

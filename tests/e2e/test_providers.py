@@ -84,7 +84,7 @@ def on_messages(om: Om, fake_model: FakeModel) -> Machine:
 
 
 def test_with_a_key_in_the_environment_its_model_observes(machine: Machine) -> None:
-    """S1.6, S3.5: the cheap model of that endpoint, unless one is named; the call is in the ledger with its tokens."""
+    """S1.6, S3.5, C15: the cheap model of that endpoint, unless one is named; it is in the ledger with its tokens."""
     machine.observe()
     (asked,) = machine.fake.asked
     assert (asked.wire, asked.key) == ({"anthropic": "messages", "openai": "chat"}[machine.wire], KEY)

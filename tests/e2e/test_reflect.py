@@ -72,6 +72,19 @@ def test_one_reflection_takes_the_place_of_a_session_s_rows(om: Om) -> None:
     assert "last_used_at" not in others
 
 
+def test_reflections_stand_before_what_was_observed_since(om: Om) -> None:
+    """S1.9, T59: whenever that was said; with little room they go before it, and nothing else is there."""
+    noticed(om, *CRANES)
+    reflect(om, reflecting(om, reply(told(FOLDED, "o1", "o2"))), env=LANGO)
+    noticed(om, "The quay is painted each spring", name="since", day="2026-02-01")
+    asking = ("context", "--session", "s", "--preset", "lango", "--tail-budget", "0")
+    pack = om(*asking).stdout
+    assert pack.index(FOLDED) < pack.index("The quay is painted")
+    small = om(*asking, "--session-budget", "30").stdout
+    assert FOLDED in small
+    assert "quay" not in small
+
+
 def test_rows_are_shown_under_headings_where_one_row_is_wanted(om: Om) -> None:
     """S2.22, S2.23."""
     noticed(om, *CRANES)
@@ -338,7 +351,7 @@ def test_a_careless_model_does_not_lose_what_matters(om: Om) -> None:
 
 
 def test_a_reply_that_is_not_short_enough_is_asked_for_again(om: Om) -> None:
-    """T42: of 1,000 tokens 950, then 400."""
+    """T42, S3.10, S3.18: of 1,000 tokens 950, then 400."""
     kept(om, *ten_rows_of_100())
     model = reflecting(om, *(reply(told(sized(tokens), *labels(10))) for tokens in (950, 400)))
     document = reflect(om, model, "--json", env=PI).document
@@ -632,7 +645,7 @@ def test_a_row_that_stays_is_not_said_to_be_folded(om: Om) -> None:
 
 
 def test_an_item_is_written_once_for_each_place_it_belongs_to(om: Om) -> None:
-    """S0.33: in a session of no project that begins with a row of one; another project knows the same."""
+    """S0.32: in a session of no project that begins with a row of one; another project knows the same."""
     old = row(1, text="Ships were counted by hand", event_at="2025-01-01T09:00:00.000Z", project="/src/harbours")
     wish = row(2, text="User: I prefer tabs", type=Type.PREFERENCE, event_at="2026-02-01T09:00:00.000Z", project=None)
     known = row(3, text=wish.text, kind=Kind.ITEM, type=Type.BEHAVIOR, session=None, project="/src/harbours")

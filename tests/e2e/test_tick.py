@@ -13,7 +13,7 @@ from omcli.tokenizers.table import counter
 from tests.conftest import Om
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, script
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
-from tests.replying import answer
+from tests.replying import answer, said
 
 NOTHING = answer()
 CHARS = {"OM_COUNTER": "chars-4", "OM_OBSERVE_BATCH_TOKENS": "35000"}
@@ -76,6 +76,20 @@ def test_a_threshold_has_two_sides(om: Om, preset: str, name: str, tokens: int, 
     assert set(due(om, "--preset", preset)) == expected
 
 
+@pytest.mark.parametrize(
+    ("preset", "is_inclusive"), [("default", True), ("zora", False), ("lango", True), ("pi", False), ("mastra", True)]
+)
+def test_the_threshold_of_rows_has_two_sides_as_well(om: Om, preset: str, *, is_inclusive: bool) -> None:
+    """S3.14, S1.8, D7: counted as the preset counts."""
+    om("observe", "-q", "--session", "s", stdin=tide_story().text())
+    size = om("status", "--preset", preset, "--json").document["observation_tokens"]
+
+    def is_due(threshold: int) -> bool:
+        return bool(due(om, "--preset", preset, env={"OM_REFLECT_TOKENS": str(threshold)}))
+
+    assert [is_due(size + 1), is_due(size), is_due(size - 1)] == [False, is_inclusive, True]
+
+
 def test_a_threshold_of_ones_own(om: Om) -> None:
     """T9: 4,999 tokens are not 5,000; by a variable, by a file, and for one session only."""
     keep(om, asking("less", 2_000, 2_999))
@@ -89,7 +103,7 @@ def test_a_threshold_of_ones_own(om: Om) -> None:
 
 
 def test_other_presets_wait_for_something_else(om: Om) -> None:
-    """T9: `duet` for the end of a turn, `coding` for a tool's result, `pi` for nothing."""
+    """T9, S2.1, C4: `duet` for the end of a turn, `coding` for a tool's result, `pi` for nothing."""
     talk = Talk(session="s").user("Where does the gauge stand?")
 
     def dues() -> list[str]:
@@ -149,6 +163,24 @@ def test_a_tick_observes_what_is_due_and_leaves_the_rest(om: Om) -> None:
     assert len(model.asked) == 1
 
 
+def test_what_outgrows_its_threshold_is_told_by_rows_to_whoever_comes_next(om: Om) -> None:
+    """S0.4: the oldest chunk goes to the model that is named; the next pack has its rows, and raw what came after."""
+    talk = Talk(session="s")
+    for number in range(4):
+        talk.user(f"The gauge {number} stands in harbour {number}.").assistant("Thank you, that is good to know.")
+    model = always(om, answer(said("Sailors painted both gauges red", "m1", "m3")))
+    env = {"OM_PRESET": "zora", "OM_OBSERVE_TOKENS": "60", "OM_OBSERVE_CHUNK_MESSAGES": "4", "OM_CONTEXT_TAIL": "60"}
+    keep(om, talk)
+    before = om("context", "--session", "s", env=env).stdout
+    assert "Sailors" not in before
+    om("tick", "--model", model.model, env=env)
+    (shown,) = model.transcripts
+    assert re.findall("gauge ([0-9])", shown) == ["0", "1"]
+    noted, _, raw = om("context", "--session", "s", env=env).stdout.partition("Last messages:")
+    assert "Sailors painted both gauges red" in noted
+    assert re.findall("gauge ([0-9])", raw) == ["2", "3"]
+
+
 def test_the_oldest_messages_are_observed_so_many_at_once(om: Om) -> None:
     """T10: three of ten, one question; the range of what was covered is half-open, and goes on where it ended."""
     keep(om, asking("s", *[20] * 10))
@@ -161,6 +193,20 @@ def test_the_oldest_messages_are_observed_so_many_at_once(om: Om) -> None:
     ranges = [json.loads(line)["sourceMessageRange"] for line in om("export", "--to", "zora-jsonl").stdout.splitlines()]
     assert ranges == [[0, 3], [3, 6]]
     assert pending(om) == 4
+
+
+def test_a_model_is_asked_once_in_several_exchanges(om: Om) -> None:
+    """S1.17: with the thresholds of `lango`; `om usage` tells how often."""
+    model = always(om, "echo")
+    env = {"OM_PRESET": "lango", "OM_REFLECT_TOKENS": "unlimited"}
+    talk = Talk(session="s")
+    for exchange in range(14):
+        talk.user(sized(74, "chars-4-cjk-2", start=f"user {exchange}"))
+        talk.assistant(sized(76, "chars-4-cjk-2", start=f"agent {exchange}"))
+        keep(om, talk)
+        om("tick", "--model", model.model, env=env, code=None)
+        assert len(model.asked) == (exchange + 1) * 150 // 1_000
+    assert calls(om)["calls"] == 2
 
 
 def test_reflecting_is_done_where_it_is_due_and_only_there(om: Om) -> None:

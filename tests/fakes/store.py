@@ -506,6 +506,8 @@ class MemoryStore:
         if change.seen is not None and any(logged.position > change.seen for logged in self._log):
             raise StaleBatch("rows were written down meanwhile")
         done = self._note(change.verb, change.scope, change.figures, now=now)
+        self.add(*change.made)
+        done.made = {row.id for row in change.made}
         visible = {logged.observation.id for logged in self.log(LogQuery())}
         for dropped in change.dropped:
             self._drop(dropped, now)

@@ -377,7 +377,7 @@ def test_somebody_who_was_quicker_makes_a_block_stale(desk: Desk) -> None:
 
 
 def test_tokens_of_another_counter_are_counted_again(desk: Desk) -> None:
-    """S2.24: units never mix, neither for what is due nor for what stays."""
+    """D2: units never mix, neither for what is due nor for what stays."""
     desk.say(10, counter="chars-4", tokens=7)
     assert desk.tick(replace(STEPS, tokens=101)) is not None
     assert [len(batch.messages) for batch in desk.observer.shown] == [2, 2, 2, 2, 2]

@@ -54,7 +54,7 @@ def test_the_order_is_computed_only_as_far_as_it_is_asked_for(rows: list[Observa
 
 
 def test_pinned_rows_come_first_whatever_they_say() -> None:
-    """S2.36, T61."""
+    """T61."""
     assert ranked(row("the parser moved to src/parse.py", 9), row("hello", 1, tags=(PINNED,)))[0] == "hello"
 
 
