@@ -63,6 +63,8 @@ def leave(
     `words` are the command's own options that a worker is to be given as well. Where the observer is known to be
     `unable` only what is to be reflected on is left to one. What goes wrong is a warning: the messages are kept.
     """
+    if sessions is not None and not sessions:
+        return Left()  # nothing was taken in, and no store is made for that
     try:
         when, rules = run.wiring.due(), run.wiring.studio_to_check(workshop)
         if unable is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, verified
 from omcli.cli.options import (
     LARGEST,
     Run,
@@ -65,6 +65,7 @@ def compact(
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
+    verify: Annotated[bool, verified()] = False,
     dry_run: Annotated[bool, option("--dry-run", help="With --session: nothing is observed or folded.")] = False,
     tolerant: Annotated[bool, best_effort()] = False,
 ) -> None:
@@ -89,7 +90,7 @@ def compact(
     say {"replace": false, "reason": …}. So they do where there is no model, or no key, or somebody else is at the
     session (75); with --best-effort all of that ends with 0.
     """
-    say(run, "observer", provider=observer, model=model, base_url=base_url)
+    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
     job = _Job(
         run=run,

@@ -35,10 +35,11 @@ def config(
     *,
     origin: Annotated[bool, option("--origin", help="Say of every setting where it comes from.")] = False,
 ) -> None:
-    """Show the settings: flags before OM_* variables, .om.toml, your config.toml, the preset and the defaults.
+    """Show the settings: every key with its value.
 
-    Every key with its value, as a configuration file would say it. A variable is named for its key: OM_OBSERVE_TOKENS
-    says what observe.tokens is. `om config path` names your file, the project's, and one that explains every key.
+    They are printed as a configuration file would say them. Flags go before OM_* variables, those before .om.toml, your
+    config.toml, the preset and the defaults. A variable is named for its key: OM_OBSERVE_TOKENS says what
+    observe.tokens is. `om config path` names your file, the project's, and one that explains every key.
     """
     if what is What.PATH:
         _show_paths(run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.cli.arguments import option
 from omcli.cli.diagnostics import Ended, counted
 from omcli.cli.diagnostics import as_dict as error_as_dict
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say
+from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, verified
 from omcli.cli.options import Run, named_session, with_shared
 from omcli.memory.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omcli.operations.consolidate import Agenda, Consolidated, Failure, LookedAfter
     from omcli.operations.daily_notes import NoteReport
     from omcli.operations.foreseeing import Foreseen
+    from omcli.operations.prune import Pruned
     from omcli.operations.reflected import Reflection
 
 EXAMPLES = """\b
@@ -46,9 +47,10 @@ def consolidate(
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
+    verify: Annotated[bool, verified()] = False,
     tolerant: Annotated[bool, best_effort()] = False,
 ) -> None:
-    """Look after the memory: for a daily job, and for the end of a session.
+    """Look after the memory, every day or when a session has ended.
 
     In this order: transcripts that are new or have grown are taken in, where agents keep them and where they were taken
     in before; what waits of sessions that are over is observed, and reflected on where that is due; daily notes are
@@ -66,7 +68,7 @@ def consolidate(
     `MEMORY.md` there. Two at once do no harm: the second ends at once, with 75. On a new machine, where there is no
     store and nothing to take in, nothing is made, and the run ends with 0.
     """
-    say(run, "observer", provider=observer, model=model, base_url=base_url)
+    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     run.say({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
     _check(session, place, notes, no_places=no_places)
     if run.is_disabled("nothing is done"):
@@ -174,22 +176,21 @@ def _parts(done: Consolidated) -> Iterator[str]:
         yield f"{counted(archived, 'note')} archived"
     if left := [note for note in done.notes if note.left]:
         yield f"{counted(len(left), 'note')} left ({left[0].left})"
-    yield from _pruned(done)
+    yield from (f"{part} pruned" for part in _rows_and_messages(done.pruned))
     if done.going_on:
         yield f"{counted(len(done.going_on), 'session')} still going on"
     if backup := _backup(done):
         yield f"backup {backup}"
-    if done.failures:
-        yield counted(len(done.failures), "failure")
+    if failures := {(failure.about, failure.error.message) for failure in done.failures}:
+        yield counted(len(failures), "failure")
 
 
-def _pruned(done: Consolidated) -> Iterator[str]:
-    if done.pruned is None:
+def _rows_and_messages(pruned: Pruned | None) -> Iterator[str]:
+    if pruned is None:
         return
-    messages = sum(done.pruned.counted.values())
-    for number, noun in ((len(done.pruned.rows), "row"), (messages, "message")):
+    for number, noun in ((len(pruned.rows), "row"), (sum(pruned.counted.values()), "message")):
         if number:
-            yield f"{counted(number, noun)} pruned"
+            yield counted(number, noun)
 
 
 def _reflections(done: Consolidated) -> list[Reflection]:
@@ -242,6 +243,7 @@ def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
             }
             for failure in done.failures
         ],
+        "dry_run": False,
     }
 
 
@@ -305,9 +307,8 @@ def _lines(found: Foreseen) -> Iterator[str]:
     if found.plan and found.plan.batches:
         rows = sum(len(batch.rows) for batch in found.plan.batches)
         yield f"fold     {counted(rows, 'row')} across sessions"
-    if found.pruned and not found.pruned.is_empty:
-        messages = sum(found.pruned.counted.values())
-        yield f"prune    {counted(len(found.pruned.rows), 'row')}, {counted(messages, 'message')}"
+    if parts := list(_rows_and_messages(found.pruned)):
+        yield f"prune    {', '.join(parts)}"
     if found.backup:
         yield "back up  the store"
 
@@ -325,5 +326,6 @@ def _foreseen_as_dict(found: Foreseen) -> dict[str, object]:
         ],
         "global": [row.id for batch in (found.plan.batches if found.plan else ()) for row in batch.rows],
         "prune": [row.id for row in found.pruned.rows] if found.pruned else [],
+        "prune_messages": dict(found.pruned.counted) if found.pruned else {},
         "backup": found.backup,
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, RawIOBase, TextIOWrapper
 from types import FrameType, TracebackType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from omcli.memory.errors import InputOutput, OmError
 
@@ -18,6 +18,7 @@ UNREAD = 141
 """The exit code where nobody reads what is printed."""
 _GARBAGE = 50_000
 """New objects after which Python looks for garbage: with its 700 that is a twentieth of a short run, and finds none."""
+_USUAL_COLUMNS = 80
 _INTERRUPTED = 130
 _TERMINATED = 143
 _INTERNAL = OmError.exit_code
@@ -71,11 +72,16 @@ class Talk:
         self.warn(f"{f'{about}: ' if about else ''}{error.message}")
 
     def progress(self, text: str) -> None:
-        """Shows how far a long run is, on a terminal; the next line takes its place."""
-        if not self._quiet and sys.stderr is not None and sys.stderr.isatty():
-            self._progress = True
-            sys.stderr.write(f"\r\033[K{_printable(text)}")
-            sys.stderr.flush()
+        """Shows how far a long run is, on a line of a terminal that can clear one; the next line takes its place."""
+        if self._quiet or sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            return
+        from omcli.cli.columns import fitted
+        from omcli.memory.text import one_line
+
+        self._progress = True
+        shown = fitted(one_line(text), _columns(sys.stderr) - 1, in_front=True)  # numbers are at its end
+        sys.stderr.write(f"\r\033[K{shown}")
+        sys.stderr.flush()
 
     def ask(self, question: str) -> str | None:
         """What is answered to a question, without spaces around it; None where nobody sees it."""
@@ -186,6 +192,7 @@ def _prepare() -> None:
         sys.stdout = TextIOWrapper(
             BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
         )
+        sys.__stdout__ = sys.stdout  # type: ignore[misc] # which is asked how wide the terminal is
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -218,6 +225,13 @@ def let_go_of_stdout() -> None:
             sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _columns(terminal: TextIO) -> int:
+    """How wide a terminal is; a usual width where it does not say."""
+    with suppress(OSError):
+        return os.get_terminal_size(terminal.fileno()).columns or _USUAL_COLUMNS
+    return _USUAL_COLUMNS
 
 
 def _printable(text: str) -> str:

@@ -48,12 +48,13 @@ def forget(
     yes: Annotated[bool, deleting.named_yes()] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
 ) -> None:
-    """Forget rows and messages: nothing shows them any more, and what they say is not taken in again.
+    """Forget rows and messages, and keep out what they say.
 
-    What somebody said is forgotten wherever it is said again in the same words, by observing, reflecting or importing;
-    what a tool did in its session alone. What you write down yourself with `om note` is taken all the same. A title
-    that tells it goes as well, and so does what was observed ahead and is not written down yet. `om undo` brings it
-    all back, until --hard, here or of `om prune`, deletes it.
+    Nothing shows them any more, and what they say is not taken in again. What somebody said is forgotten wherever
+    it is said again in the same words, by observing, reflecting or importing; what a tool did in its session alone.
+    What you write down yourself with `om note` is taken all the same. A title that tells it goes as well, and so
+    does what was observed ahead and is not written down yet. `om undo` brings it all back, until --hard, here or of
+    `om prune`, deletes it.
 
     A message is forgotten in its session: said again in another one it is kept, and gives no row in the same words.
     What was forgotten before is found as well, so that --hard deletes it yet.
@@ -119,7 +120,7 @@ def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
     elif found.erased is not None:
         run.talk.report(f"{_in_words(found)} deleted")
     elif found.done is not None:
-        run.talk.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` brings that back")
+        run.talk.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` takes that back")
     if found.telling:
         names = _some([handle(row.id) for row in found.telling])
         run.talk.note(f"made of it, and may tell it yet (`--derived` takes that along): {names}")

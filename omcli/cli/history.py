@@ -27,9 +27,10 @@ def history(
     last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N.")] = None,
     jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per operation.")] = False,
 ) -> None:
-    """List what was done to memory: reflections, compactions, what was pruned or forgotten, the newest first.
+    """List what was done to memory, the newest first.
 
-    Each can be taken back with `om undo NUMBER`, unless it was, or what it took out of sight was deleted for good.
+    Reflections, compactions, what was pruned or forgotten: each can be taken back with `om undo NUMBER`, unless it was,
+    or what it took out of sight was deleted for good. That it was taken back is listed as well.
     """
     run.check_stream(jsonl=jsonl)
     found = run.wiring.reading.history(last=None if last is None else min(last, LARGEST))
@@ -41,7 +42,7 @@ def history(
     elif found:
         header = ("NUMBER", "WHEN", "WHAT", "WHERE", "CAME TO", "STATE")
         run.output.table(header, [_cells(done) for done in found], cut=("CAME TO",), cut_in_front=("WHERE",))
-    else:
+    elif last != 0:
         run.talk.note("nothing was reflected on, pruned or forgotten yet")
 
 

@@ -45,11 +45,11 @@ def import_(
         named_session("The session the rows belong to, whatever they say."),
     ] = None,
 ) -> None:
-    """Take in memory that another design wrote and print the new rows.
+    """Take in memory that another design wrote.
 
-    One line per row, as in `om log`. What is there already is not taken in again, so the same file can be imported
-    whenever it has grown. Rows that name no session belong to the project that is the current directory. Where rows
-    say which messages they were made of, those count as observed.
+    Printed are the new rows, one line each, as in `om log`. What is there already is not taken in again, so the
+    same file can be imported whenever it has grown. Rows that name no session belong to the project that is the
+    current directory. Where rows say which messages they were made of, those count as observed.
     """
     from omcli.memory.exchange import named
     from omcli.operations.importing import Input

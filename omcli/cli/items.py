@@ -40,20 +40,26 @@ def items(
     ] = None,
     type_: Annotated[
         list[ItemType] | None,
-        option("--type", metavar="TYPE", help="knowledge, behavior, event, skill. Repeat it for several."),
+        option(
+            "--type", metavar="TYPE", help="knowledge, behavior, event, skill, profile or tool. Repeat it for several."
+        ),
     ] = None,
     project: Annotated[str | None, option("--project", metavar="DIR", help="Of this project.")] = None,
     all_: Annotated[bool, option("--all", help="Superseded and dropped ones as well.")] = False,
     jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per item.")] = False,
 ) -> None:
-    """List lasting facts: what later sessions should know, the most important first.
+    """List lasting facts, the most important first.
 
-    A line is HANDLE TYPE: TEXT #TAG, and behind `<` the rows it was made of. Reflection finds them, agents hand them in
-    (`om apply`), people write them (`om note --item`).
+    They are what later sessions should know. A line is HANDLE TYPE: TEXT #TAG, and behind `<` the rows it was made
+    of. Reflection finds them, agents hand them in (`om apply`), people write them (`om note --item`).
     """
+    from omcli.memory.ports import LogQuery
     from omcli.operations.items import items
+    from omcli.operations.log import unknown
 
     run.check_stream(jsonl=jsonl)
+    if nothing := unknown(run.wiring.reading, LogQuery(project=resolved(project))):
+        run.talk.note(nothing)
     found = items(
         run.wiring.reading,
         now=run.wiring.clock.now(),

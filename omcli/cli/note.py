@@ -61,7 +61,7 @@ def note(
     project = run.project
     noted = note.note(
         text or "",
-        store=run.wiring.store,
+        open_store=lambda: run.wiring.store,
         counter=run.counter,
         clock=run.wiring.clock,
         new_id=run.wiring.new_id,

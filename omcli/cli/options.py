@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
 from omcli.cli.commands import COMMANDS
 from omcli.cli.completion import counter_names, format_names, notation_names, preset_names, session_ids
-from omcli.cli.diagnostics import Talk, heed_interrupts
+from omcli.cli.diagnostics import Talk, counted, heed_interrupts
 from omcli.cli.output import Colour, Output
 from omcli.memory.dates import pinned, seconds
 from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
@@ -200,7 +200,7 @@ class Run:
         return replace(self.workshop(), open_store=lambda: self.wiring.existing)
 
     def _show_progress(self, name: str, tally: Tally) -> None:
-        self.talk.progress(f"{name}: {tally.counts.messages} messages")
+        self.talk.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
 
     def note_unknown(self, session: str) -> None:
         """Says that there is no such session."""

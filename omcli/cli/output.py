@@ -123,20 +123,22 @@ class Output:
         To fit a terminal, cells of the columns named in `cut` lose their ends, in `cut_in_front` their beginnings, and
         every heading may lose its end; all columns stay in sight.
         """
+        from omcli.cli.columns import fitted, padded, width
+
         cells = [[printable(one_line(cell)) for cell in row] for row in rows]
         columns = list(zip(header, *cells, strict=True))
-        widths = [max(map(len, column)) for column in columns]
+        widths = [max(map(width, column)) for column in columns]
         if sys.stdout and sys.stdout.isatty():
             import shutil
 
             least = [
-                _FEW if name in (*cut, *cut_in_front) else max(_FEW, *map(len, column)) for name, *column in columns
+                _FEW if name in (*cut, *cut_in_front) else max(_FEW, *map(width, column)) for name, *column in columns
             ]
             widths = _fitting(widths, least, shutil.get_terminal_size().columns - len(_GAP) * (len(header) - 1))
         for at, row in enumerate([header, *cells]):
             shown = [
-                _cut(cell, width, in_front=at > 0 and name in cut_in_front).ljust(width)
-                for name, cell, width in zip(header, row, widths, strict=True)
+                padded(fitted(cell, most, in_front=at > 0 and name in cut_in_front), most)
+                for name, cell, most in zip(header, row, widths, strict=True)
             ]
             line = _GAP.join(shown).rstrip()
             self.text(f"\033[1m{line}\033[0m\n" if at == 0 and self._coloured else f"{line}\n")
@@ -146,17 +148,11 @@ def _fitting(widths: Sequence[int], least: Sequence[int], room: int) -> list[int
     """Widths that fit: the widest column gives way, and then again, as long as one has more than the least."""
     fitting = list(widths)
     while sum(fitting) > room:
-        giving = [at for at, width in enumerate(fitting) if width > least[at]]
+        giving = [at for at, columns in enumerate(fitting) if columns > least[at]]
         if not giving:
             break
         fitting[max(giving, key=fitting.__getitem__)] -= 1
     return fitting
-
-
-def _cut(cell: str, width: int, *, in_front: bool) -> str:
-    if len(cell) <= width:
-        return cell
-    return f"…{cell[len(cell) - width + 1 :]}" if in_front else f"{cell[: width - 1]}…"
 
 
 def row_line(row: Observation) -> str:

@@ -30,7 +30,7 @@ def pending(
         option("--limit", min=1, metavar="TOKENS", help="About how much to show.  [env: OM_OBSERVE_BATCH_TOKENS]"),
     ] = None,
 ) -> None:
-    """Show what no observation covers yet, for an agent that observes for itself.
+    """Show what waits, for an agent that observes for itself.
 
     The oldest messages of a session, with labels (m1, m2, …), rows that stand (o1, o2, …), what an answer has to hold,
     and a token that says what was shown: to be pasted into a chat, or given to a program. The answer goes to

@@ -53,7 +53,7 @@ def prune(
     yes: Annotated[bool, deleting.named_yes()] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
 ) -> None:
-    """Take rows or messages out of sight, by their age or where they are too many.
+    """Take rows or messages out of sight that are old or too many.
 
     A row goes if any of the rules says so. Pinned rows and standing instructions stay, and where rows or tokens are
     counted open tasks and problems as well; --max-tokens drops what reflections tell, then low rows, then medium ones,
@@ -209,5 +209,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     if run.json:
         run.output.document({**counts, **deleting.as_dict(run, erased), "dry_run": False})
         return
-    run.talk.report(f"{counted(erased.rows, 'row')} and {counted(erased.messages, 'message')} deleted")
-    deleting.tell(run, erased)
+    if found:
+        run.talk.report(f"{counted(erased.rows, 'row')} and {counted(erased.messages, 'message')} deleted")
+    if found or erased.bytes_after < erased.bytes_before:
+        deleting.tell(run, erased)

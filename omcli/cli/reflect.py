@@ -80,7 +80,7 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
     place = Place(project=run.project, session=session, current=run.current_session)
     found, note = chosen(run.wiring.existing, place)
     if found is None:
-        nothing = f"there is no session `{session}`" if session else "nothing to reflect on"
+        nothing = f"there is no session `{session}`; `om sessions` lists them" if session else "nothing to reflect on"
         return Reflection(scope=Scope(session=session), ending=None, note=nothing)
     if note:
         run.talk.note(note)

@@ -40,11 +40,11 @@ def schedule(
     remove: Annotated[bool, option("--remove", help="Take all that om has installed there away.")] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Only say what would change.")] = False,
 ) -> None:
-    """Print what has the machine run `om consolidate` every day, or install or remove it.
+    """Have the machine run `om consolidate` every day.
 
-    It names this very `om`, and the store, preset, counter and configuration that this run goes by. Keys are in no
-    schedule: a run takes its environment from the file `env` in om's configuration folder, if there is one. It holds
-    lines of NAME='VALUE' and is for you alone (chmod 600).
+    Prints what that takes, or installs or removes it. It names this very `om`, and the store, preset, counter and
+    configuration that this run goes by. Keys are in no schedule: a run takes its environment from the file `env` in
+    om's configuration folder, if there is one. It holds lines of NAME='VALUE' and is for you alone (chmod 600).
 
     What a run says on stderr is kept: by systemd in the journal (journalctl --user -u om-consolidate), else in
     consolidate.log in om's state folder. cron misses what was due while the machine was off; the others do it

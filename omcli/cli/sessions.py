@@ -37,7 +37,9 @@ def sessions(
         header = ("SESSION", "AGENT", "MESSAGES", "OBSERVATIONS", "PENDING", "LAST", "PROJECT", "TITLE")
         rows = [_cells(summary) for summary in found]
         run.output.table(header, rows, cut=("SESSION", "AGENT", "TITLE"), cut_in_front=("PROJECT",))
-    else:
+    elif project is not None:
+        run.talk.note(f"there is no session of project {resolved(project)}; `om sessions` lists all there are")
+    elif last != 0:
         run.talk.note("no sessions yet; `om observe FILE` takes one in")
 
 

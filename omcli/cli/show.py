@@ -118,7 +118,7 @@ def _print_message(run: Run, kept: KeptMessage) -> None:
         said.cwd,
         "failed" if said.failed else None,
         None if said.exit_code is None else f"exit {said.exit_code}",
-        f"{len(said.images)} image(s)" if said.images else None,
+        counted(len(said.images), "image") if said.images else None,
         kept.key,
     ]
     run.output.line("")

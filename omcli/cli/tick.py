@@ -52,11 +52,12 @@ def tick(
     tolerant: Annotated[bool, best_effort()] = False,
     worker: Annotated[bool, option("--worker", hidden=True)] = False,
 ) -> None:
-    """Observe and reflect where that is due by the preset, and leave everything else alone.
+    """Observe and reflect where that is due by the preset.
 
-    A session is due to be observed when enough of it waits (`observe.trigger`, `observe.tokens`), and to be reflected
-    on when its rows have grown enough (`reflect.tokens`). A model may observe ahead of that (`observe.precompute`):
-    what it said is written down when the session is due, without asking it again.
+    Everything else is left alone. A session is due to be observed when enough of it waits (`observe.trigger`,
+    `observe.tokens`), and to be reflected on when its rows have grown enough (`reflect.tokens`). A model may
+    observe ahead of that (`observe.precompute`): what it said is written down when the session is due, without
+    asking it again.
 
     Where the one who observes can't be asked (no key), what is due is reflected on all the same, and the other way
     round; the run ends with 77 or 78 then.
@@ -96,6 +97,7 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
         lanes = [name for name, is_due in dues.items() if is_due]
         run.output.line(f"{found.session}  {' '.join(lanes)}")
     if not due:
+        _note_unknown(run, sessions)
         raise Ended(_NOT_DUE)
 
 
@@ -196,11 +198,15 @@ def report(run: Run, ticked: Ticked) -> None:
 
 
 def _say_nothing_is_due(run: Run, sessions: Sequence[str] | None) -> None:
+    if not _note_unknown(run, sessions):
+        run.talk.note("nothing is due")
+
+
+def _note_unknown(run: Run, sessions: Sequence[str] | None) -> bool:
     unknown = [one for one in sessions or () if run.wiring.reading.session(one) is None]
     for one in unknown:
         run.note_unknown(one)
-    if not unknown:
-        run.talk.note("nothing is due")
+    return bool(unknown)
 
 
 def _document(done: Sequence[Ticked]) -> dict[str, object]:

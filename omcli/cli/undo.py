@@ -9,6 +9,7 @@ from omcli.cli.completion import operation_numbers
 from omcli.cli.history import as_dict, came_to
 from omcli.cli.options import Run, with_shared
 from omcli.cli.output import row_line
+from omcli.memory.record import replace
 from omcli.memory.rows import full_row, message
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ def undo(
     *,
     dry_run: Annotated[bool, option("--dry-run", help="Only show what would come back.")] = False,
 ) -> None:
-    """Take back an operation: a reflection, a compaction, a pruning, a forgetting; the last one if none is named.
+    """Take back an operation, the last one if none is named.
 
-    What it took out of sight is there again, what it made is not. What another operation has taken out of sight as
-    well stays so until that is undone too, in any order; a message that waited to be observed waits again. What a
-    reflection made can't be taken away while another operation stands on it: that one is undone first. What was
-    deleted for good is not to be had back.
+    It is a reflection, a compaction, a pruning or a forgetting. What it took out of sight is there again, what it
+    made is not. What another operation has taken out of sight as well stays so until that is undone too, in any
+    order; a message that waited to be observed waits again. What a reflection made can't be taken away while
+    another operation stands on it: that one is undone first. What was deleted for good is not to be had back.
     """
     from omcli.operations.history import undo
 
@@ -66,7 +67,7 @@ def undo(
 
 def _show(run: Run, found: Undoing) -> None:
     for row in found.rows:
-        run.output.row(row)
+        run.output.row(replace(row, superseded_by=None, dropped_at=None))  # as it is in sight
     for kept in found.messages:
         run.output.line(f"{kept.key} {kept.session}: {kept.message.role}")
     for session, title in found.titles:

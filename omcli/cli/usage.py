@@ -28,7 +28,7 @@ def usage(
     until: Annotated[str | None, option("--until", metavar="TIME", help="Up to here: a day is included.")] = None,
     by: Annotated[By, option("--by", help="What calls are summed up by.")] = By.DAY,
 ) -> None:
-    """Show what models have cost: calls, tokens, US dollars and time.
+    """Show what models have cost: calls, tokens, dollars and time.
 
     Tokens are as the endpoints count them, cached ones are part of those that went in. `–` is not known, and a sum of
     which a part is not known begins with `≥`. Days are UTC. Limits that are set are shown below, with what today and

@@ -32,7 +32,7 @@ class Noted:
 def note(
     text: str,
     *,
-    store: Store,
+    open_store: Callable[[], Store],
     counter: TokenCounter,
     clock: Clock,
     new_id: Callable[[], str],
@@ -47,8 +47,8 @@ def note(
     """Keeps a note: with a session it belongs to that, or to that of the first row it `resolves`, else to the project.
     An item is a lasting fact. What it resolves goes out of sight behind it.
 
-    Raises BadUsage for an empty one, and for an item of a type that items don't have; UnknownId, and BadInput for a row
-    that is out of sight.
+    The store is opened once there is something to keep. Raises BadUsage for an empty note, and for an item of a type
+    that items don't have; UnknownId, and BadInput for a row that is out of sight.
     """
     if is_item and type_ not in (None, *ITEM_TYPES):
         raise BadUsage(f"`{type_}` is no type of a lasting fact", hint=f"types: {', '.join(ITEM_TYPES)}")
@@ -56,6 +56,7 @@ def note(
     line = one_line(redacted.text)
     if not line:
         raise BadUsage("the note is empty", hint="`om note TEXT`, or `om note -` to read it from stdin")
+    store = open_store()
     resolved = tuple(_in_sight(store, each) for each in resolves)
     session = session or next((row.session for row in resolved), None)
     known = store.session(session) if session else None

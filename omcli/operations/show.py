@@ -30,8 +30,8 @@ def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
     except UnknownId as no_row:
         try:
             return Shown(observation=None, messages=(store.message(reference),))
-        except UnknownId:
-            raise no_row from None
+        except UnknownId as no_message:
+            raise no_message if len(store.messages_named(reference)) > 1 else no_row from None
     return Shown(
         observation=observation,
         messages=store.messages(observation.sources),

@@ -26,8 +26,8 @@ class Able:
 
     @property
     def errors(self) -> tuple[OmError, ...]:
-        """What keeps models from being asked, each thing once."""
-        return tuple({each.error.message: each.error for each in self.missing}.values())
+        """What keeps models from being asked, each thing once: as who observes is told of it, where both are."""
+        return tuple({each.error.message: each.error for each in reversed(self.missing)}.values())[::-1]
 
     def note(self, sessions: Sequence[str] | None) -> None:
         """Writes down what could not be done, where it is due."""

@@ -77,7 +77,8 @@ def _remote(
     if not (key or has_profile or place.is_local or is_loopback(address)):
         raise NotAllowed(
             f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
-            hint=f"set {place.key_variables[0]}, or keep to rules with `--{spec.role} rules`",
+            hint=f"set {place.key_variables[0]}, or keep to rules with `--{spec.role} rules`"
+            f" or OM_{spec.role.upper()}_PROVIDER=rules",
         )
     needs_key = not has_profile or bool(key)
     return RemoteModel(

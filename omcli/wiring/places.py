@@ -103,7 +103,7 @@ def _files(
         try:
             is_folder = stat.S_ISDIR(place.stat().st_mode)
         except OSError as error:
-            missing.append(f"{place}: {error.strerror}")
+            missing.append(f"{place}: {_why(error)}")
             continue
         if not is_folder:
             yield place
@@ -113,3 +113,8 @@ def _files(
             f"{folder}: {error.message}" for folder, error in looked.faults.items()
         )
         yield from sorted(looked.files)  # a session comes before its subagents, as their names do
+
+
+def _why(error: OSError) -> str:
+    is_gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+    return "there is no such file or folder" if is_gone else str(error.strerror)

@@ -181,7 +181,7 @@ def test_what_was_observed_ahead_is_forgotten_as_well_until_that_is_undone(om: O
     assert [each["text"] for each in planned["ahead"]] == [f"The harbour opens with {CODE}."]
     run = om("forget", "--match", CODE.lower())
     assert run.stdout == f"s: The harbour opens with {CODE}. (observed ahead)\n"
-    assert "1 row observed ahead forgotten; `om undo 1` brings that back" in run.stderr
+    assert "1 row observed ahead forgotten; `om undo 1` takes that back" in run.stderr
     assert "messages that it came from, and may tell it yet: " in run.stderr
     assert "1 row observed ahead" in om("history").stdout
     grow(om, model, talk.user("The crane at pier 7 is blue, and it has been blue for years."), env=env)

@@ -236,7 +236,7 @@ def test_a_file_that_may_not_be_read_costs_that_file(om: Om) -> None:
     transcript = om.write("place.jsonl", tide_story().text())
     config = om.write("config.toml", f'[consolidate]\nplaces = ["gone", "{transcript}"]\nbackups = 0\n')
     run = om("consolidate", "--config", config, *NOW)
-    assert "gone: No such file" in run.stderr
+    assert "gone: there is no such file or folder" in run.stderr
     assert "consolidated: 1 file, 8 messages" in run.stderr
     missing = om("consolidate", "--place", om.folder / "gone", code=66)
     assert "gone" in missing.stderr
@@ -556,3 +556,20 @@ def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
     beside = [file.name for file in om.db.parent.iterdir() if file.name.endswith(".bak")]
     assert 1 <= len(beside) <= 2, "a second one where rows were to be folded across sessions again"
     assert json.loads(om("status", "--json").stdout)["pending"] == 0
+
+
+def test_a_key_that_is_missing_is_one_failure_whatever_it_keeps_from_being_done(om: Om) -> None:
+    om("observe", "--later", stdin=tide_story().text())
+    run = om("consolidate", "--observer", "anthropic", "--model", "m", *NOW, code=77)
+    assert run.stderr.count("error:") == 1
+    assert run.stderr.endswith(", 1 failure\n")
+
+
+def test_what_would_be_pruned_is_told_as_what_was(om: Om) -> None:
+    """A dry run names nothing that there is none of."""
+    om("observe", "--session", "s", stdin=tide_story().text())
+    env = {"OM_RETENTION_KEEP_LAST": "1"}
+    foreseen = om("consolidate", "--no-places", "--dry-run", *NOW, env=env).stdout
+    [told] = re.findall(r"^prune    (\d+ rows)$", foreseen, re.MULTILINE)
+    plan = om("consolidate", "--no-places", "--dry-run", "--json", *NOW, env=env).document
+    assert (f"{len(plan['prune'])} rows", plan["prune_messages"], plan["dry_run"]) == (told, {}, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -9,7 +10,9 @@ import re
 import shlex
 import signal
 import sqlite3
+import struct
 import subprocess
+import termios
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from omcli import __version__
+from omcli.cli.columns import width
 from omcli.cli.commands import COMMANDS
 from tests.conftest import Om
 from tests.e2e.transcripts import Talk, tide_story
@@ -40,6 +44,7 @@ def test_help_and_version_go_to_stdout(om: Om) -> None:
     assert om("--version").stdout == f"om {__version__}\n"
     overview = om("--help").stdout
     assert all(f"\n  {name} " in overview for name in COMMANDS)
+    assert "..." not in overview.partition("Commands:")[2], "what a command does is told in full"
     assert om("-h").stdout == overview
     for name in COMMANDS:
         text = om(name, "--help").stdout
@@ -310,7 +315,10 @@ def test_progress_is_shown_on_a_terminal_only(om: Om) -> None:
     transcript = om.write("long.jsonl", talk.text())
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        om.command("observe", transcript), stdout=subprocess.DEVNULL, stderr=follower, env=om.environment()
+        om.command("observe", transcript),
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+        env=om.environment({"TERM": "xterm"}),
     ):
         os.close(follower)
         shown = b""
@@ -329,13 +337,37 @@ def test_what_is_printed_takes_the_place_of_progress_on_the_same_terminal(om: Om
     transcript = om.write("long.jsonl", talk.text())
     leader, follower = pty.openpty()
     command = om.command("compact", transcript, "--target-tokens", "500")
-    with subprocess.Popen(command, stdout=follower, stderr=follower, env=om.environment()):
+    with subprocess.Popen(command, stdout=follower, stderr=follower, env=om.environment({"TERM": "xterm"})):
         os.close(follower)
         shown = b""
         while chunk := _read(leader):
             shown += chunk
     os.close(leader)
     assert b" messages\r\x1b[K<om-memory" in shown, "progress is taken away first"
+
+
+@pytest.mark.parametrize(("kind", "is_shown"), [("xterm", True), ("dumb", False)])
+def test_progress_is_one_line_on_a_terminal_that_can_clear_one(om: Om, kind: str, is_shown: bool) -> None:
+    talk = Talk()
+    for at in range(1200):
+        talk.user(f"prompt number {at}")
+    folder = om.folder / ("a folder with quite a long name " * 3)
+    folder.mkdir()
+    transcript = folder / "潮汐.jsonl"
+    transcript.write_text(talk.text(), "utf-8")
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    command, environment = om.command("observe", "--later", transcript), om.environment({"TERM": kind})
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower, env=environment):
+        os.close(follower)
+        shown = b""
+        while chunk := _read(leader):
+            shown += chunk
+    os.close(leader)
+    *progress, _end = shown.decode().split("\r\x1b[K")
+    assert bool(progress) is is_shown
+    assert all(width(line) < 60 for line in progress), progress
+    assert not is_shown or re.search("潮汐.jsonl: [0-9]+ messages$", progress[-1]), "what is cut is its beginning"
 
 
 @pytest.mark.parametrize("line", [["undo", "x"], ["prune", "--keep-last", "x"], ["watch", "--interval", "x", "."]])

@@ -343,6 +343,7 @@ class TestUndoing:
         run = om("undo", "--dry-run")
         assert run.stdout.splitlines()[0] == "1  forget  1 row out of sight, 1 message"
         assert handle(row["id"]) in run.stdout.splitlines()[1]
+        assert run.stdout.splitlines()[1].endswith(row["text"]), "as it will be, and not as dropped"
         assert run.stdout.splitlines()[2].startswith(row["message_ids"][0])
         assert run.stderr == "operation 1 would be undone\n"
         planned = om("undo", "1", "--dry-run", "--json").document

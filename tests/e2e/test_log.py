@@ -262,3 +262,14 @@ def test_the_log_can_be_cut_short_by_its_reader(told: Om) -> None:
     )
     assert run.stderr == ""
     assert run.stdout.splitlines()[-1] == "141"
+
+
+def test_an_id_of_several_messages_is_not_said_to_be_unknown(om: Om) -> None:
+    """Ids that a format counts are the same in each session; which sessions those are is told."""
+    said = json.dumps({"id": "f-1", "role": "user", "content": "The tide is at 12:04."})
+    for session in ("one", "two"):
+        om("observe", "--format", "openai", "--session", session, stdin=said)
+    shown = om("show", "f-1", code=65).stderr
+    assert "2 messages have the id `f-1`" in shown
+    assert "they are in: one, two" in shown
+    assert "no row has the id `f-20`" in om("show", "f-20", code=65).stderr

@@ -112,3 +112,9 @@ def test_a_note_resolves_what_is_in_sight_and_nothing_else(om: Om) -> None:
     assert again.stderr.startswith(f"om: error: `{failure['id'][-8:]}` is out of sight already\nhint: ")
     om("note", "again", "--resolves", "ffffffff", code=65)
     assert om("log", "--all", "--jsonl").stdout == before
+
+
+def test_what_comes_to_nothing_makes_no_store(om: Om) -> None:
+    om("note", " ", code=2)
+    om("observe", "--background", om.folder / "nowhere.jsonl", code=66)
+    assert not om.db.exists()

@@ -283,7 +283,8 @@ def test_facts_and_condensed_text_are_read(om: Om, text: str, items: list[str], 
 def test_nobody_is_asked_of_nothing_and_who_fails_changes_nothing(om: Om) -> None:
     """T40, S0.31, C17: an empty store, a session without rows; exit 69, and what went wrong is in the status."""
     model = reflecting(om, {"error": "unreachable"})
-    for arguments, why in (((), "nothing to reflect on"), (("--session", "s"), "there is no session `s`")):
+    unknown = "there is no session `s`; `om sessions` lists them"
+    for arguments, why in (((), "nothing to reflect on"), (("--session", "s"), unknown)):
         run = om("reflect", "--model", model.model, *arguments)
         assert (run.stdout, run.stderr) == ("", f"om: {why}\n")
     assert model.asked == []
@@ -622,7 +623,7 @@ def test_a_missing_key_is_told_with_the_flag_that_reflecting_has(om: Om) -> None
     """S3.17."""
     noticed(om, *CRANES)
     run = om("reflect", "--session", "s", "--reflector", "anthropic", "--model", "m", code=77)
-    assert "`--reflector rules`" in run.stderr
+    assert "`--reflector rules` or OM_REFLECTOR_PROVIDER=rules" in run.stderr, "which tick has no flag for"
     assert "--observer" not in run.stderr
 
 

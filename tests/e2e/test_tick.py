@@ -450,3 +450,13 @@ def test_a_session_that_is_not_there_is_said_to_be_missing(om: Om) -> None:
     keep(om, asking("s", 10))
     assert "there is no session `x`" in om("tick", "--session", "x", code=1).stderr
     assert om("tick", "--session", "s", code=1).stderr == "om: nothing is due\n"
+    assert "there is no session `x`" in om("tick", "--check", "--session", "x", code=1).stderr
+    assert om("tick", "--check", "--session", "s", code=1).stderr == ""
+
+
+def test_a_missing_key_is_told_with_a_flag_that_tick_has(om: Om) -> None:
+    """S3.17: it is missed by who observes and by who reflects, and told once."""
+    run = om("tick", "--observer", "anthropic", "--model", "m", code=77)
+    assert "`--observer rules`" in run.stderr
+    assert "--reflector" not in run.stderr
+    assert run.stderr.count("error:") == 1

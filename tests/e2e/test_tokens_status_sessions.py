@@ -13,6 +13,8 @@ import termios
 
 import pytest
 
+from omcli.cli.columns import width
+from omcli.tokenizers.table import NAMES as COUNTERS
 from omcli.tokenizers.table import counter as named
 from tests.conftest import Om
 from tests.e2e.scripts import script
@@ -157,17 +159,29 @@ def test_sessions_are_listed_the_last_one_first(om: Om) -> None:
     assert len(om("sessions", "--jsonl", "--last", "1").lines) == 1
 
 
+def on_terminal(om: Om, *arguments: str, columns: int, env: dict[str, str] | None = None) -> list[str]:
+    """The lines that a command prints on a terminal so wide."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    subprocess.run(om.command(*arguments), stdout=follower, env=om.environment(env), timeout=300, check=True)
+    os.close(follower)
+    with os.fdopen(leader, "rb") as terminal:
+        return terminal.read1().decode().splitlines()
+
+
+def test_a_wide_terminal_is_made_use_of_also_without_buffers(om: Om) -> None:
+    """PYTHONUNBUFFERED is set in many containers."""
+    om("observe", stdin=tide_story().text())
+    for env in ({}, {"PYTHONUNBUFFERED": "1"}):
+        assert on_terminal(om, "sessions", columns=200, env=env) == om("sessions").stdout.splitlines()
+
+
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_every_column_of_the_sessions_stays_in_sight_on_a_narrow_terminal(om: Om, columns: int) -> None:
     title = "Tide tables for all the harbours between Cuxhaven and Husum"
     named = json.dumps({"type": "ai-title", "sessionId": tide_story().session, "aiTitle": title})
     om("observe", stdin=tide_story().raw(named).text())
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    subprocess.run(om.command("sessions"), stdout=follower, env=om.environment(), timeout=300, check=True)
-    os.close(follower)
-    with os.fdopen(leader, "rb") as terminal:
-        header, row = terminal.read1().decode().splitlines()
+    header, row = on_terminal(om, "sessions", columns=columns)
 
     assert max(len(header), len(row)) <= columns
     whole = ("SESSION", "AGENT", "MESSAGES", "OBSERVATIONS", "PENDING", "LAST", "PROJECT", "TITLE")
@@ -184,7 +198,30 @@ def test_every_column_of_the_sessions_stays_in_sight_on_a_narrow_terminal(om: Om
     assert PROJECT in piped
 
 
+def test_help_names_the_counters(om: Om) -> None:
+    """As the README says it does."""
+    assert set(COUNTERS) <= set(re.split(r"[\s,;]+", om("tokens", "--help").stdout))
+
+
 def test_no_sessions_are_no_error(om: Om) -> None:
     run = om("sessions")
     assert (run.stdout, run.stderr) == ("", "om: no sessions yet; `om observe FILE` takes one in\n")
     assert om("sessions", "--json").document == {"schema": 1, "sessions": []}
+
+
+def test_sessions_that_were_not_asked_for_are_not_said_to_be_missing(om: Om) -> None:
+    om("observe", stdin=tide_story().text())
+    assert "there is no session of project /nowhere; " in om("sessions", "--project", "/nowhere").stderr
+    om("note", "x", "--session", "s")
+    om("prune", "--keep-last", "0")
+    for command in ("sessions", "history"):
+        run = om(command, "--last", "0")
+        assert (run.stdout, run.stderr) == ("", "")
+
+
+def test_columns_stand_below_their_heads_whatever_the_script(om: Om) -> None:
+    for session in ("潮汐表-2026", "tides"):
+        om("observe", "--session", session, stdin=tide_story().text())
+    header, *lines = om("sessions").stdout.splitlines()
+    agents = [width(line[: line.index("claude-code")]) for line in lines]
+    assert agents == [header.index("AGENT")] * 2

@@ -519,7 +519,12 @@ class TestReading:
 
     def noted(self, store: MemoryStore, text: str, name: str = "chars-4") -> Observation:
         made = note(
-            text, store=store, counter=counter(name), clock=Clock(NOW), new_id=lambda: uuid7(1, len(text)), project="/p"
+            text,
+            open_store=lambda: store,
+            counter=counter(name),
+            clock=Clock(NOW),
+            new_id=lambda: uuid7(1, len(text)),
+            project="/p",
         )
         return made.observation
 
