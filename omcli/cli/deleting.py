@@ -10,7 +10,7 @@ from omcli.cli.options import Run, is_typed
 from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
-    from omcli.memory.changes import Erased
+    from omcli.memory.changes import Erased, Recorded
 
 _REFUSED = 1
 
@@ -32,14 +32,25 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
         raise Ended(_REFUSED)
 
 
-def tell(run: Run, erased: Erased) -> None:
-    """Says how much room was given back, and which copies may hold yet what was deleted."""
+def tell(run: Run, erased: Erased, *, besides: int = 0) -> None:
+    """Says how much room was given back, and which copies may hold yet what was deleted.
+
+    `besides` are rows that were deleted and that nobody was told of yet.
+    """
+    if besides:
+        run.talk.report(f"{counted(besides, 'row')} out of sight went as well: what those had taken the place of")
     freed = max(0, erased.bytes_before - erased.bytes_after)
     was, now = size(erased.bytes_before), size(erased.bytes_after)
     run.talk.report(f"{size(freed)} freed: the store had {was}, and has {now}")
     if copies := run.wiring.backups:
         names = ", ".join(path.name for path in copies)
         run.talk.note(f"{counted(len(copies), 'backup')} beside the store may still hold it: {names}")
+
+
+def besides(done: Recorded | None, rows: int) -> int:
+    """How many rows an operation deleted beside those that were named."""
+    deleted = done.figures.get("rows") if done else None
+    return max(0, deleted - rows) if isinstance(deleted, int) else 0
 
 
 def as_dict(run: Run, erased: Erased) -> dict[str, object]:

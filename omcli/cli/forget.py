@@ -86,9 +86,10 @@ def forget(
 
 def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[TakenIn]) -> tuple[Path, ...]:
     """Files of notes that tell it as well."""
+    from omcli.memory.speakers import USER
     from omcli.wiring.beside import notes_that_say
 
-    said = (*(row.text for row in found.rows), *(kept.message.text for kept in found.messages))
+    said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))
     texts = said if match is None else (match,)
     return notes_that_say(texts, taken_in=taken_in, notes=run.wiring.settings.consolidate.notes)
 
@@ -108,7 +109,8 @@ def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) 
     if files:
         run.talk.note(f"{counted(len(files), 'file')} of notes still hold it: {_some(list(map(str, files)))}")
     if found.erased is not None and not found.is_empty:
-        deleting.tell(run, found.erased)
+        rows = len(found.rows) + len(found.along)
+        deleting.tell(run, found.erased, besides=deleting.besides(found.done, rows))
 
 
 def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:

@@ -157,7 +157,7 @@ def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
         run.talk.report(f"would go: {_in_words(found)}")
     elif found.erased is not None:
         run.talk.report(f"{_in_words(found)} deleted")
-        deleting.tell(run, found.erased)
+        deleting.tell(run, found.erased, besides=deleting.besides(found.done, len(found.rows)))
     else:
         number = found.done.number if found.done else ""
         run.talk.report(f"{_in_words(found)} pruned; `om undo {number}` brings that back")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+USER = "User: "
+"""How a row begins that tells what a user said; in `MEMORY.md` it stands without that."""
 AGENT = "Agent: "
 """How a row begins that tells what an agent said."""
 _LONGEST = 40

@@ -14,6 +14,7 @@ from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.record import record, replace
 from omcli.memory.saying import wording
+from omcli.memory.speakers import USER
 from omcli.memory.worth import most_telling
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
@@ -23,8 +24,6 @@ from omcli.operations.studio import Studio
 
 MOST_FACTS = 6
 """Lines about a day in `MEMORY.md`, which its readers read every time."""
-_SPEAKER = "User: "
-"""What rows begin with that `MEMORY.md` tells without it."""
 
 
 @record
@@ -158,7 +157,7 @@ def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: TakenI
 
 def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
     """For each fact whether it was forgotten, in the words of its row."""
-    bare, said = (store.are_forgotten_texts([f"{by}{fact}" for fact in facts]) for by in ("", _SPEAKER))
+    bare, said = (store.are_forgotten_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
     return tuple(map(any, zip(bare, said, strict=True)))
 
 
@@ -176,6 +175,6 @@ def lasting(session: str, store: Store) -> tuple[str, ...]:
     ranked = [standing[place] for place in most_telling(standing)]
     facts: dict[str, str] = {}
     for row in (*(item for item in items if own.intersection(item.supports)), *ranked):
-        text = row.text.removeprefix(_SPEAKER)
+        text = row.text.removeprefix(USER)
         facts.setdefault(wording(text), text)
     return tuple(facts.values())[:MOST_FACTS]

@@ -75,6 +75,7 @@ def held_by_others(connection: sqlite3.Connection, number: int) -> tuple[int, ..
     shared = "SELECT other.operation FROM {table} AS h JOIN {table} AS other USING ({what}) WHERE h.operation = :number"
     found = connection.execute(
         f"{shared.format(table='message_holds', what='message')}"
+        " AND message IN (SELECT seq FROM aside_messages WHERE NOT erased)"
         f" UNION {shared.format(table='row_holds', what='position')}"
         " UNION SELECT other.put_by FROM aside_titles AS t JOIN aside_titles AS other USING (session, title)"
         " WHERE t.put_by = :number EXCEPT SELECT :number ORDER BY 1",

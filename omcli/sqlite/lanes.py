@@ -66,7 +66,7 @@ def cover_passed(connection: sqlite3.Connection, batch: Batch, *, session: int, 
     which = rows.compact_json([kept.seq for kept in batch.messages])
     these = "session = ? AND message IN (SELECT value FROM json_each(?))"
     (late,) = connection.execute(f"SELECT count(*) FROM passed_over WHERE {these}", (session, which)).fetchone()
-    if late != len(batch.messages):
+    if not batch.messages or late != len(batch.messages):
         raise stale(batch)
     if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
         connection.execute(f"DELETE FROM passed_over WHERE {these}", (session, which))

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 from omcli.memory.message import Message
 from omcli.memory.ports import Lane
+from omcli.sqlite import rows
 
 _CURSOR = "coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :lane), 0)"
-_WITH_IT = "m.images IS NOT NULL AND instr(m.images, :digest)"
-_WAITS_WITH_IT = (
-    f"SELECT 1 FROM sessions AS s JOIN messages AS m ON m.session = s.number AND m.seq > {_CURSOR} WHERE {_WITH_IT}"
-    f" UNION ALL SELECT 1 FROM passed_over AS p JOIN messages AS m ON m.seq = p.message WHERE {_WITH_IT}"
-    f" UNION ALL SELECT 1 FROM passed_over AS p JOIN aside_messages AS m ON m.seq = p.message WHERE {_WITH_IT}"
+_WAITING = (
+    f"SELECT m.images FROM sessions AS s JOIN messages AS m ON m.session = s.number AND m.seq > {_CURSOR}"
+    " UNION ALL SELECT m.images FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
+    " UNION ALL SELECT m.images FROM passed_over AS p JOIN aside_messages AS m ON m.seq = p.message"
 )
-"""Reads only what waits: of each session what follows its cursor, by the index."""
+"""Images of what waits: of each session what follows its cursor, by the index."""
 
 
 def keep(connection: sqlite3.Connection, messages: Iterable[Message]) -> None:
@@ -29,11 +29,13 @@ def keep(connection: sqlite3.Connection, messages: Iterable[Message]) -> None:
 
 def let_go(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
     """Takes images out that no message waits with, also none that is put aside and may come back."""
-    for digest in set(digests):
-        connection.execute(
-            f"DELETE FROM pictures WHERE sha256 = :sha256 AND NOT EXISTS ({_WAITS_WITH_IT})",
-            {"sha256": bytes.fromhex(digest), "digest": digest, "lane": Lane.OBSERVE},
-        )
+    # What waits is read once for all of them, and where none of them is kept not at all.
+    connection.execute(
+        "DELETE FROM pictures WHERE lower(hex(sha256)) IN (SELECT value FROM json_each(:digests))"
+        " AND lower(hex(sha256)) NOT IN"
+        f" (SELECT image.value ->> 'sha256' FROM ({_WAITING}) AS waiting, json_each(waiting.images) AS image)",
+        {"digests": rows.compact_json(sorted(set(digests))), "lane": Lane.OBSERVE},
+    )
 
 
 def content(connection: sqlite3.Connection, sha256: str) -> bytes | None:

@@ -115,7 +115,7 @@ def summaries(connection: sqlite3.Connection, *, project: str | None, last: int 
 
 
 def status(connection: sqlite3.Connection) -> StoreStatus:
-    """The store in numbers; every one of them from an index."""
+    """The store in numbers, from indexes; only what came back behind a cursor is looked up message by message."""
     sessions, pending = connection.execute(
         f"SELECT count(s.agent), coalesce(sum({_PENDING}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
     ).fetchone()

@@ -450,6 +450,25 @@ class TestSeveralThatHide:
         store.undo(now=LATEST)
         assert [kept.message.text for kept in store.messages(seqs)] == ["two"]
 
+    def test_undoing_one_tells_who_else_has_some_of_it_aside_but_not_of_what_was_deleted(self, store: Store) -> None:
+        seqs = keep(store, "one", "two", "three")
+        observe(store)
+        first = forget(store, messages=(seqs[0], seqs[1]))
+        second = forget(store, messages=(seqs[1], seqs[2]))
+        assert store.undoing(first.number).held_by == (second.number,)
+        store.erase([second.number], now=LATER)
+        found = store.undoing(first.number)
+        assert (found.held_by, [kept.seq for kept in found.messages]) == ((), [seqs[0]])
+
+    def test_a_row_that_is_named_twice_in_one_change_leaves_its_tombstone(self, store: Store) -> None:
+        rows = some(store, 1)
+        ids = (rows[0].id, rows[0].id)
+        done = store.change(Change(verb=Verb.FORGET, forgotten=ids, along=ids), now=LATER)
+        store.add(row(2, text="row 1"))
+        assert (done.hidden, texts(store), store.are_forgotten(rows)) == (1, [], (True,))
+        store.undo(now=LATEST)
+        assert (texts(store), store.are_forgotten(rows)) == (["row 1"], (False,))
+
 
 class TestPassedOver:
     """Messages that were forgotten while they waited, and come back when the cursor has passed them."""
@@ -533,6 +552,23 @@ class TestPassedOver:
         again = store.unobserved("s", max_tokens=1000)
         assert again is not None
         assert [kept.seq for kept in again.messages] == seqs
+
+    def test_a_block_of_which_nothing_is_left_is_written_down_once(self, store: Store) -> None:
+        """S2.10: where two have read it; what comes back then waits, and is covered."""
+        seqs = keep(store, "one", "two")
+        batch = store.unobserved("s", max_tokens=1000)
+        assert batch is not None
+        observed = Observed(drafts=())
+        store.put_block(Block(batch=batch, begins=0, observed=observed, ids=(), source=Source.MODEL, at=NOW))
+        done = forget(store, messages=tuple(seqs))
+        [block] = store.blocks("s")
+        assert block.batch.messages == ()
+        store.record(block.batch, (), outcome=Outcome.EMPTY, now=LATER)
+        with pytest.raises(StaleBatch):
+            store.record(block.batch, (), outcome=Outcome.EMPTY, now=LATER)
+        store.undo(done.number, now=LATEST)
+        observe(store)
+        assert store.pending("s").messages == 0
 
     def test_deleted_for_good_they_wait_no_more(self, store: Store) -> None:
         seqs = keep(store, "one", "two")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from omcli.memory.blocks import Block
-from omcli.memory.changes import Change, Titled, Verb
+from omcli.memory.changes import Change, Recorded, Titled, Verb
 from omcli.memory.errors import OmError
 from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.horizon import Cutting
@@ -83,6 +83,8 @@ CUTTINGS = st.builds(Cutting, most=st.integers(1, 60), left=st.integers(0, 60))
 SOME = st.lists(st.integers(1, 9), max_size=3)
 """Numbers of rows, messages or operations."""
 
+TITLES_GIVEN = st.sampled_from([None, None, "Tides", "Waves"])
+
 TITLES = st.sets(st.builds(Titled, NAMES, st.sampled_from(["Tides", "\ufffd"]))).map(tuple)
 
 
@@ -95,6 +97,7 @@ def foreseen(store: Store, number: int | None) -> object:
 class TwoStores(RuleBasedStateMachine):
     readings = Bundle("readings")
     batches = Bundle("batches")
+    wholes = Bundle("wholes")
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,19 +171,21 @@ class TwoStores(RuleBasedStateMachine):
         if batch is not None:
             self.record(batch, **result)  # type: ignore[arg-type]
 
-    @rule(batch=batches, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
+    @rule(batch=batches, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES, title=TITLES_GIVEN)
     def record_late(self, batch: Batch, **result: object) -> None:
         """The batch was read some time ago, and may have been recorded since."""
         self.record(batch, **result)  # type: ignore[arg-type]
 
-    def record(self, batch: Batch, outcome: Outcome, rows: int, now: str) -> None:
+    def record(self, batch: Batch, outcome: Outcome, rows: int, now: str, title: str | None = None) -> None:
         observed = [self.new_row(batch.session, batch.messages[0].seq) for _ in range(rows)]
         kept = observed if outcome is Outcome.OBSERVED else []
         gone = [
             Replacement(row=old.id, by=new.id, reason="again") for old, new in zip(batch.standing, kept, strict=False)
         ]
         used = [old.id for old in batch.standing[:1]]
-        raised = self.both(lambda store: store.record(batch, kept, outcome=outcome, now=now, replaced=gone, used=used))
+        raised = self.both(
+            lambda store: store.record(batch, kept, outcome=outcome, now=now, replaced=gone, used=used, title=title)
+        )
         if raised is None and outcome not in (Outcome.FAILED, Outcome.DEFERRED):
             self.covered[batch.session] += [message.seq for message in batch.messages]
 
@@ -194,8 +199,21 @@ class TwoStores(RuleBasedStateMachine):
         found = [logged.observation for logged in self.fake.log(LogQuery(session=name, project=project))]
         return multiple() if not found else (Scope(session=name, project=project), tuple(found))
 
-    @rule(reading=readings, ending=st.sampled_from(Ending), now=TIMES, dropping=st.booleans())
-    def fold(self, reading: tuple[Scope, tuple[Observation, ...]], ending: Ending, now: str, dropping: bool) -> None:
+    @rule(target=wholes, name=NAMES, now=TIMES)
+    def begin(self, name: str, now: str) -> object:
+        """An operation that others are a part of."""
+        done = self.both(lambda store: store.change(Change(verb=Verb.COMPACT, scope=Scope(session=name)), now=now))
+        assert isinstance(done, Recorded)
+        return done.number
+
+    @rule(
+        reading=readings, ending=st.sampled_from(Ending), now=TIMES, dropping=st.booleans(),
+        part_of=st.none() | wholes,
+    )  # fmt: skip
+    def fold(
+        self, reading: tuple[Scope, tuple[Observation, ...]], ending: Ending, now: str, dropping: bool,
+        part_of: int | None,
+    ) -> None:  # fmt: skip
         """Rows become one; where one of them has gone meanwhile, nothing happens."""
         scope, rows = reading
         self.rows += 1
@@ -209,7 +227,7 @@ class TwoStores(RuleBasedStateMachine):
             rows=(made,) if ending is Ending.DONE else (),
             replaced=tuple(Replacement(row=old.id, by=made.id, reason="folded") for old in hidden[1:]),
             dropped=tuple(Dropped(row=old.id, reason="trivial") for old in hidden[:1] if dropping),
-            error="no answer" if ending is Ending.FAILED else None, figures={"rows": len(rows)},
+            error="no answer" if ending is Ending.FAILED else None, figures={"rows": len(rows)}, part_of=part_of,
         )  # fmt: skip
         self.both(lambda store: store.fold(folding, now=now))
         self.both(lambda store: store.last_attempt(scope))
@@ -230,11 +248,11 @@ class TwoStores(RuleBasedStateMachine):
         is_pruning = verb is Verb.PRUNE
         change = Change(
             verb=verb,
-            dropped=tuple(Dropped(row=row_id(number), reason="pruned") for number in dropped if is_pruning),
+            dropped=tuple(Dropped(row=row_id(number), reason="pruned") for number in dropped),
             messages=tuple(seq for seq in seqs if not is_pruning or seq in covered),
-            forgotten=() if is_pruning else tuple(map(row_id, forgotten)),
-            along=() if is_pruning else tuple(map(row_id, set(along).difference(forgotten))),
-            titles=() if is_pruning else titles,
+            forgotten=tuple(map(row_id, forgotten)),
+            along=tuple(map(row_id, along)),
+            titles=titles,
             figures={"asked": len(seqs)},
         )
         self.both(lambda store: store.change(change, now=now, for_good=for_good))

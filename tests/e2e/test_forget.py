@@ -234,6 +234,17 @@ class TestForgetting:
         assert CODE.encode() not in b"".join(each.encode() for each in texts(om))
 
 
+@pytest.mark.parametrize("way", ["forget", "prune"])
+def test_what_is_deleted_beside_what_was_named_is_told(om: Om, way: str) -> None:
+    """D6: the rows that a reflection took the place of go with it."""
+    om(*reflected(om, "The port is 8080", "The port is 8081", "The host is db1"))
+    [folded] = in_sight(om)
+    named = ("forget", folded["id"]) if way == "forget" else ("prune", "--keep-last", "0")
+    run = om(*named, "--hard", "--yes")
+    assert "\n3 rows out of sight went as well: what those had taken the place of\n" in run.stderr
+    assert om("log", "--all").stdout == ""
+
+
 def test_files_of_notes_that_tell_it_are_named_and_left_as_they_are(om: Om) -> None:
     """D6: they are no part of the store; a folder is known by what was taken in from it, or by the settings."""
     notes = om.folder / "notes"
@@ -252,6 +263,15 @@ def test_files_of_notes_that_tell_it_are_named_and_left_as_they_are(om: Om) -> N
     told_in[0].unlink()
     env = {"OM_CONSOLIDATE_NOTES": str(notes)}
     assert om("forget", "--match", CODE, "--json", env=env, code=1).document["files"] == sorted(map(str, told_in[1:]))
+
+
+def test_files_that_tell_what_a_row_does_without_who_said_it_are_named(om: Om) -> None:
+    """D6: as `MEMORY.md` has it."""
+    memory = om.write("MEMORY.md", "## 2026-01-05\n\n- we ship on Fridays\n")
+    om("note", "User: we ship on Fridays")
+    [row] = in_sight(om)
+    env = {"OM_CONSOLIDATE_NOTES": str(om.folder)}
+    assert om("forget", row["id"], "--json", env=env).document["files"] == [str(memory)]
 
 
 class TestUndoing:

@@ -335,6 +335,9 @@ class MemoryStore:
         if folding is not None:
             self.fold(folding, now=now)
         self._log = [marked_used(logged, used, now) for logged in self._log]
+        seen = self._sessions[batch.session]
+        if not self._is_forgotten_title(title):
+            seen.session = replace(seen.session, title=seen.session.title or title)
         if outcome is Outcome.FAILED:
             self._failures.pop(batch.session, None)
             self._failures[batch.session] = LaneError(
@@ -361,9 +364,6 @@ class MemoryStore:
             if not any(logged.observation.id == replacement.row for logged in self.log(LogQuery())):
                 self._successors.append(replacement)
             self._replace(replacement)
-        seen = self._sessions[batch.session]
-        if not self._is_forgotten_title(title):
-            seen.session = replace(seen.session, title=seen.session.title or title)
 
     def _let_pictures_go(self, messages: Sequence[KeptMessage]) -> None:
         """Of messages that were covered, or deleted: those that no other one waits with."""
@@ -441,7 +441,7 @@ class MemoryStore:
     def _check_place(self, batch: Batch, outcome: Outcome) -> None:
         if batch.through <= self._cursors[batch.session]:
             late = {kept.seq for kept in self._late(batch.session)}
-            if not late.issuperset(kept.seq for kept in batch.messages):
+            if not batch.messages or not late.issuperset(kept.seq for kept in batch.messages):
                 raise StaleBatch(f"session {batch.session} was worked on by another process meanwhile")
             return
         places = {self._cursors[batch.session]}
@@ -667,11 +667,11 @@ class MemoryStore:
         then.undo(done.recorded.number, now="")
         before = {logged.observation.id: logged.observation for logged in self._log}
         after = {logged.observation.id: logged.observation for logged in then._log}
+        messages = done.messages - {kept.seq for kept in self._stubs}
         shared = [
             each.recorded.number
             for each in self._done
-            if each is not done
-            and (each.rows & done.rows or each.messages & done.messages or each.titles & done.titles)
+            if each is not done and (each.rows & done.rows or each.messages & messages or each.titles & done.titles)
         ]
         succeeded = {successor.row for successor in self._successors}
         hidden = {row for part in self._parts(done) for row in part.hidden if row in after and after[row].is_visible}

@@ -24,11 +24,12 @@ CREATE INDEX row_holds_of ON row_holds (position);
 DROP INDEX aside_observations_of;
 ALTER TABLE aside_observations DROP COLUMN put_by;
 
--- Titles are few: each operation has its own, and may have several of one session.
+-- Titles are few: each operation has its own, and may have several of one session. The columns stand in the order of the
+-- key: of others SQLite 3.40 says that they are NULL when it looks through a file.
 CREATE TABLE titles_held (
+    put_by  INTEGER NOT NULL REFERENCES operations (number),
     session INTEGER NOT NULL REFERENCES sessions (number),
     title   TEXT NOT NULL,
-    put_by  INTEGER NOT NULL REFERENCES operations (number),
     PRIMARY KEY (put_by, session, title)
 ) STRICT, WITHOUT ROWID;
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.errors import InputOutput, MigrationFailed
+from omcli.memory.ports import LogQuery
 from omcli.sqlite.migrate import MIGRATIONS, migrate, statements, steps
 from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import run_at_once, start
@@ -182,6 +183,50 @@ def test_holds_take_no_longer_for_each_message_where_there_are_many_batches(tmp_
         migrate(connection, steps(), path=path)
         assert connection.execute("SELECT count(*) FROM passed_over").fetchone() == (count,)
     assert done < 3 * count, "hundreds of instructions of SQLite"
+
+
+WITH_SOME_ASIDE = """
+    INSERT INTO sessions (number, id, agent) VALUES (1, 's', 'pi');
+    INSERT INTO messages (seq, session, role, counted, id, tokens, counter, text)
+    VALUES (3, 1, 'user', 1, 'm3', 1, 'words', 'three');
+    INSERT INTO cursors VALUES (1, 'observe', 3, 3);
+    INSERT INTO batches VALUES (1, 1, 'observe', 0, 1, 'observed', NULL, '2026-03-02T09:01:00.000Z', 1);
+    INSERT INTO operations (number, verb, at, outcome, fingerprint, figures)
+    VALUES (1, 'forget', '2026-03-02T09:02:00.000Z', 'done', '', '{}');
+    INSERT INTO batches VALUES (2, 1, 'observe', 1, 3, 'empty', NULL, '2026-03-02T09:03:00.000Z', 0);
+    INSERT INTO operations (number, verb, at, outcome, fingerprint, figures)
+    VALUES (2, 'prune', '2026-03-02T09:04:00.000Z', 'done', '', '{}');
+    INSERT INTO aside_messages (seq, session, role, counted, id, tokens, counter, text, put_by)
+    VALUES (1, 1, 'user', 1, 'm1', 1, 'words', 'one', 2), (2, 1, 'user', 1, 'm2', 1, 'words', 'two', 1);
+    INSERT INTO aside_observations (position, id, session, kind, type, priority, importance, text, observed_at, tokens,
+        counter, source, batch, generation, visible, sources, supports, put_by)
+    VALUES (1, x'00000000000070008000000000000001', 1, 'observation', 'fact', 'medium', 5, 'row',
+        '2026-03-02T09:01:00.000Z', 1, 'words', 'rules', 1, 0, 1, '[1]', '[]', 1);
+    INSERT INTO aside_titles VALUES (1, 'Tides', 1);
+"""
+"""In the ninth schema: the second message was forgotten while it waited, the first was pruned once it was observed."""
+
+
+def test_what_was_put_aside_before_several_operations_could_do_so_comes_back(tmp_path: Path) -> None:
+    """S1.18, S4.16: what waited then waits again, what was covered does not."""
+    path = tmp_path / "om.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, steps()[:9], path=path)
+    connection.executescript(WITH_SOME_ASIDE)
+    connection.close()
+    with SqliteStore.open(path, wait=1) as store:
+        assert [(done.number, done.hidden, done.messages) for done in store.history()] == [(2, 0, 1), (1, 1, 1)]
+        store.undo(1, now=NOW)
+        late = store.unobserved("s", max_tokens=10)
+        assert late is not None
+        assert [kept.message.text for kept in late.messages] == ["two"]
+        store.undo(2, now=NOW)
+        assert store.pending("s").messages == 1
+        assert [stored.text for stored in store.stored_texts()] == ["one", "two", "three", "row"]
+        assert [logged.observation.sources for logged in store.log(LogQuery())] == [(1,)]
+        known = store.session("s")
+        assert known is not None
+        assert known.title == "Tides"
 
 
 def test_a_migrated_store_has_the_schema_of_a_new_one(old: Path, tmp_path: Path) -> None:
