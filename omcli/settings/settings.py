@@ -114,8 +114,8 @@ class ContextSettings:
     tail: Tokens | None = 8_000
     """Tokens of the last messages."""
     evict: Tokens | None = None
-    """With `freeze`: at how many tokens of messages the tail is cut back to `tail`, or half of that where `tail` is no
-    less. None: at none, where the host has the messages; a tail that is printed is cut back to half when it is full.
+    """With `freeze`: at how many tokens of messages the tail is cut back to `tail`, and to three quarters of that many
+    at most. None: at none, where the host has the messages; a tail that is printed is cut back to half when it is full.
     What is not observed yet is not cut off."""
     order: tuple[Part, ...] = ("cross", "session", "tail")
     """In which order the tiers are printed."""

@@ -63,10 +63,10 @@ def cutting(settings: Settings) -> Cutting | None:
     said = settings.context
     if not said.freeze:
         return None
-    most = UNLIMITED if said.evict is None else said.evict
-    if said.evict is None or said.tail is None or said.tail >= most:
-        return Cutting(most=most, left=most // 2)
-    return Cutting(most=most, left=said.tail)
+    if said.evict is None:
+        return Cutting(most=UNLIMITED, left=UNLIMITED // 2)
+    # A cut makes room for some turns: else nearly every one would change the pack.
+    return Cutting(most=said.evict, left=min(said.evict if said.tail is None else said.tail, said.evict * 3 // 4))
 
 
 def choice(settings: Settings) -> Choice:

@@ -21,7 +21,9 @@ from omcli.memory.ports import LogQuery, Outcome, Replacement
 from omcli.memory.record import replace
 from omcli.memory.tier import Tier
 from omcli.operations.context import Place, context
+from omcli.settings.resolve import resolve
 from omcli.sqlite.store import SqliteStore
+from omcli.wiring.policies import cutting
 from tests.fakes import WordCounter
 from tests.material import COUNTER, call, result, row, said, session
 
@@ -217,3 +219,13 @@ def test_the_python_api_gives_the_frozen_pack_where_the_settings_ask_for_that(tm
             assert compressor.build_context().session == before[-1]
     assert "chart 0" in before[-1]
     assert 2 <= len(set(before)) <= 6, "not with every turn"
+
+
+@given(evict=st.integers(4, 10**9), tail=st.none() | st.integers(0, 10**9))
+def test_a_cut_makes_room_for_some_turns_whatever_is_to_be_left(evict: int, tail: int | None) -> None:
+    """T62, S2.34: cut back by a token, a pack would change with every turn, and its horizon have countless places."""
+    kept = "unlimited" if tail is None else tail
+    made = cutting(resolve({"context.freeze": True, "context.evict": evict, "context.tail": kept}, {}))
+    assert made is not None
+    assert made.most == evict
+    assert made.left == tail or made.left == evict * 3 // 4 < (evict if tail is None else tail)
