@@ -113,9 +113,17 @@ class Command:
         raise Unusable(f"{self.model} wrote more than {_MOST // 1_000_000} MB", hint="a reply is one JSON document")
 
     def _failure(self, code: int, said: str) -> ProviderFailed:
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how = f"was ended by {_name_of(-code)}" if code < 0 else f"ended with exit code {code}"
         line = in_a_line(f"{self.model} {how}{': ' if said else ''}{said}")
         return Unreachable(line, hint="run it by hand to see why")
+
+
+def _name_of(number: int) -> str:
+    """A signal as it is known; those for programs' own use have a number only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def command(line: str, *, seconds: float) -> Command:

@@ -17,6 +17,7 @@ from omcli.memory.errors import BadConfiguration, OmError, Unreachable, Unusable
 from omcli.memory.model import Prompt, Reply
 from omcli.providers.command import command
 
+needs_realtime_signals = pytest.mark.skipif(sys.platform != "linux", reason="numbers of signals are Linux's")
 PROMPT = Prompt(system="Rules.", content=("m1 14:32 user: low tide",), schema={"type": "object"}, name="n")
 
 
@@ -67,6 +68,7 @@ def test_whatever_becomes_of_it_signals_do_what_they_did(line: str) -> None:
     [
         ("exit 1", Unreachable, "exit code 1"),
         ("kill -9 $$", Unreachable, "SIGKILL"),
+        pytest.param("kill -40 $$", Unreachable, "signal 40", marks=needs_realtime_signals),
         ("yes '' | head -c 5000 >&2; echo the cause >&2; echo >&2; exit 2", Unreachable, "exit code 2: the cause"),
         ("echo sk-ant-api03-Ab1-Ab1-Ab1-Ab1-Ab1-Ab1-Ab1-Ab1-Ab1-Ab1 >&2; exit 1", Unreachable, "[redacted:"),
         ("yes | head -c 900 | tr -d '\\n' >&2; exit 1", Unreachable, "…"),
