@@ -189,12 +189,16 @@ def pruned_as_dict(found: Pruned) -> dict[str, object]:
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     """Deletes all that was pruned and forgotten."""
     from omcli.memory.changes import Erased
-    from omcli.operations.prune import erase, waiting
+    from omcli.operations.prune import erase, erasing
 
-    found = waiting(run.wiring.reading)
-    rows, messages = sum(done.hidden for done in found), sum(done.messages for done in found)
-    what = f"{counted(rows, 'row')} and {counted(messages, 'message')} of {counted(len(found), 'operation')}"
-    counts: dict[str, object] = {"operations": [done.number for done in found], "deleted": rows, "messages": messages}
+    found, gone = erasing(run.wiring.reading)
+    told = f"{counted(gone.rows, 'row')} and {counted(gone.messages, 'message')}"
+    what = f"{told} of {counted(len(found), 'operation')}"
+    counts: dict[str, object] = {
+        "operations": [done.number for done in found],
+        "deleted": gone.rows,
+        "messages": gone.messages,
+    }
     if dry_run:
         if run.json:
             run.output.document({**counts, "dry_run": True})

@@ -424,6 +424,9 @@ class Operations(Protocol):
         A pending block that has one of the messages goes with them: the others are observed again.
         """
 
+    def erasing(self, numbers: Sequence[int]) -> Erased:
+        """What `erase` would come to, but for the room; nothing changes."""
+
     def put_aside(self) -> tuple[Observation, ...]:
         """The rows that were forgotten and are not deleted, in the log's order; without what they are linked to."""
 

@@ -82,6 +82,13 @@ def _change(store: Operations, rules: Rules, found: Pruned, *, clock: Clock, for
     return store.change(change, now=clock.now(), for_good=for_good)
 
 
+def erasing(store: Operations) -> tuple[tuple[Recorded, ...], Erased]:
+    """What prunings and forgettings took out of sight and is not deleted yet: which those are, and what `erase` would
+    come to. A row, or a message, counts once, however many of them hide it."""
+    found = waiting(store)
+    return found, store.erasing([done.number for done in found])
+
+
 def erase(store: Operations, *, clock: Clock) -> Erased:
     """Deletes for good all that prunings and forgettings took out of sight, and gives the room back to the disk."""
     return store.erase([done.number for done in waiting(store)], now=clock.now())

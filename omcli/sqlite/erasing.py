@@ -11,6 +11,7 @@ from omcli.sqlite import pictures, rows
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs whose operations can be taken back for what is left of them."""
 _BY_THEM = "operation IN (SELECT value FROM json_each(:which))"
+_HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AND NOT erased"
 
 
 def erase(
@@ -30,6 +31,15 @@ def erase(
     if erased_rows or holding or titles:
         connection.execute("DELETE FROM bookmarks")
     return erased_rows, erased_messages
+
+
+def foreseen(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int, int]:
+    """How many rows and messages `erase` would delete."""
+    which = rows.compact_json(list(numbers))
+    (messages,) = connection.execute(
+        f"SELECT coalesce(sum(counted), 0) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
+    ).fetchone()
+    return len(_doomed(connection, which, ())), messages
 
 
 def _doomed(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]) -> set[bytes]:
@@ -98,19 +108,20 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
 
     Gives how many those were, and the operations that had them aside.
     """
-    of_them = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AND NOT erased"
     values = {"which": which}
-    found = connection.execute(f"SELECT seq, images, counted FROM aside_messages WHERE {of_them}", values).fetchall()
+    found = connection.execute(
+        f"SELECT seq, images, counted FROM aside_messages WHERE {_HELD_BY_THEM}", values
+    ).fetchall()
     if not found:
         return 0, set()
     connection.execute(
-        f"DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM aside_messages AS m WHERE {of_them}"
+        f"DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM aside_messages AS m WHERE {_HELD_BY_THEM}"
         " AND m.session = blocks.session AND m.seq > blocks.after AND m.seq <= blocks.through)",
         values,
     )
     connection.execute(
         "UPDATE aside_messages SET erased = 1, text = '', at = NULL, utc_offset = NULL, name = NULL, cwd = NULL,"
-        f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {of_them}",
+        f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {_HELD_BY_THEM}",
         values,
     )
     gone = {"gone": rows.compact_json([seq for seq, _, _ in found])}

@@ -322,6 +322,15 @@ class SqliteStore:
         with self._reading() as connection:
             return changes.undoing(connection, number)
 
+    def erasing(self, numbers: Sequence[int]) -> Erased:
+        """What deleting for good would come to."""
+        from omcli.memory.changes import Erased
+        from omcli.sqlite import erasing
+
+        with self._reading() as connection:
+            rows, messages = erasing.foreseen(connection, numbers)
+        return Erased(rows=rows, messages=messages)
+
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
         """Deletes for good, and gives the room back to the disk."""
         from omcli.memory.changes import Erased

@@ -680,11 +680,14 @@ class TestErasing:
             store, *(rows := [row(1, text="row 1", sources=(seqs[0],)), row(2, text="row 2"), row(3, text="row 3")])
         )
         pruned, forgotten = prune(store, rows[0], messages=(seqs[0],)), forget(store, rows[1])
-        erased = store.erase([pruned.number, forgotten.number], now=LATEST)
-        assert (erased.rows, erased.messages) == (2, 1)
+        again = forget(store, rows[1], messages=(seqs[0],))
+        numbers = [pruned.number, forgotten.number, again.number]
+        foreseen = store.erasing(numbers)
+        erased = store.erase(numbers, now=LATEST)
+        assert (foreseen.rows, foreseen.messages) == (erased.rows, erased.messages) == (2, 1), "each once"
         assert texts(store, hidden=True) == ["row 3"]
-        assert [each.final_at for each in store.history()] == [LATEST, LATEST]
-        for number in (pruned.number, forgotten.number, None):
+        assert [each.final_at for each in store.history()] == [LATEST] * 3
+        for number in (*numbers, None):
             with pytest.raises(NotUndoable):
                 store.undo(number, now=LATEST)
         store.add(row(4, text="row 2"), row(5, text="row 1"))

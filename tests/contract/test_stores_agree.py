@@ -264,6 +264,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(numbers=SOME, now=TIMES)
     def erase(self, numbers: list[int], now: str) -> None:
+        self.both(lambda store: (found := store.erasing(numbers)) and (found.rows, found.messages))
         self.both(lambda store: (found := store.erase(numbers, now=now)) and (found.rows, found.messages))
 
     @rule(number=st.integers(1, 12), last=st.none() | st.integers(0, 3), name=NAMES)

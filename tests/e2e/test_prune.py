@@ -291,6 +291,16 @@ class TestHard:
         again = om("prune", "--hard", "--yes").stderr
         assert again == "om: nothing was pruned or forgotten that is not deleted yet\n", "and nothing more of nothing"
 
+    def test_a_dry_run_counts_as_what_is_then_deleted_also_what_was_put_out_of_sight_twice(self, om: Om) -> None:
+        """D6."""
+        om("observe", om.write("t.jsonl", tide_story().text()))
+        for _ in range(2):
+            om("forget", "--match", "tide", code=None)
+        told = om("prune", "--hard", "--dry-run", "--json").document
+        done = om("prune", "--hard", "--yes", "--json").document
+        assert (told["deleted"], told["messages"]) == (done["deleted"], done["messages"])
+        assert done["messages"] > 0
+
     def test_nobody_is_asked_about_nothing(self, om: Om) -> None:
         """Neither is `--yes` missed, where there is nothing to delete."""
         noted(om, "2026-05-30")

@@ -799,6 +799,10 @@ class MemoryStore:
             rows=len(gone), messages=sum(kept.message.is_counted for kept in stubs), bytes_before=0, bytes_after=0
         )
 
+    def erasing(self, numbers: Sequence[int]) -> Erased:
+        """By trying it on a copy."""
+        return deepcopy(self).erase(numbers, now="")
+
     def _lose(self, done: _Done, gone: set[str], stubs: set[int], titles: set[Titled], now: str) -> None:
         """Some of what an operation made, hid or put aside is no more."""
         touched = gone & (done.made | done.hidden | done.rows) or stubs & done.messages or titles & done.titles
