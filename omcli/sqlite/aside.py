@@ -86,8 +86,7 @@ def held_by_others(connection: sqlite3.Connection, number: int) -> tuple[int, ..
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     """The row with this id, with its place in the log that it left; None where it is not aside."""
-    identity = rows.packed(reference)
-    found = _aside(connection, "WHERE substr(o.id, 13) = ? AND o.id = ?", identity[12:], identity)
+    found = _aside(connection, f"WHERE {rows.id_is('o.')}", *rows.id_values(rows.packed(reference)))
     return next(iter(found), None)
 
 

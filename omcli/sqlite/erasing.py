@@ -73,9 +73,9 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
     operations: set[int] = set()
     erased = 0
     for identity in gone:
-        key = (identity[12:], identity)
+        key = rows.id_values(identity)
         for table in ("observations", "aside_observations"):
-            found = f"FROM {table} WHERE substr(id, 13) = ? AND id = ?"
+            found = f"FROM {table} WHERE {rows.id_is()}"
             for position, *numbers in connection.execute(
                 f"SELECT position, made_by, hidden_by {found}", key
             ).fetchall():

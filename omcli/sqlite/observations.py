@@ -24,17 +24,16 @@ _MAY_CHANGE = " AND (status = 'open' OR type IN ('decision', 'fact', 'instructio
 
 _LOOKED_BACK = 20_000
 _REPLACED_SINCE = f"""(NOT o.visible AND o.position > ? - {_LOOKED_BACK} AND o.dropped_at IS NULL AND EXISTS
-    (SELECT 1 FROM observations AS s WHERE substr(s.id, 13) = substr(o.superseded_by, 13) AND s.id = o.superseded_by
+    (SELECT 1 FROM observations AS s WHERE {rows.same_id("s.id", "o.superseded_by")}
         AND s.position > ? AND s.dropped_at IS NULL))"""
 """Whether a row was in sight at a place in the log (said twice), and has gone behind a later one since.
 
-No index tells, so only so many rows before that place are looked at, and older ones that are replaced are gone. Where
+Rows are looked through for it, so only so many before that place are, and older ones that are replaced are gone. Where
 what took a row's place was forgotten or dropped, so is what the row says."""
 _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
 """The same by observing. A session's own rows that an operation hides are hidden at once."""
 
-_OF_ID = "substr(id, 13) = ? AND id = ?"
-"""Finds a row by its id. Both conditions: the index holds the end of the id first."""
+_OF_ID = rows.id_is()
 
 
 def add(
@@ -112,8 +111,7 @@ def hide_succeeded(connection: sqlite3.Connection) -> None:
 def succeeded(connection: sqlite3.Connection) -> frozenset[str]:
     """The ids of rows that go behind others as soon as they are back."""
     found = connection.execute(
-        "SELECT row FROM successors WHERE EXISTS (SELECT 1 FROM observations AS o"
-        " WHERE substr(o.id, 13) = substr(by, 13) AND o.id = by)"
+        f"SELECT row FROM successors WHERE EXISTS (SELECT 1 FROM observations AS o WHERE {rows.same_id('o.id', 'by')})"
     )
     return frozenset(rows.spelt(row) for (row,) in found)
 
@@ -151,7 +149,7 @@ def have_come_since(connection: sqlite3.Connection, position: int) -> bool:
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     """The row with this id, hidden or not, with its place; None where it is not in the log."""
-    return next(iter(_select(connection, f"WHERE {_OF_ID.replace('id', 'o.id')}", _identity(reference))), None)
+    return next(iter(_select(connection, f"WHERE {rows.id_is('o.')}", _identity(reference))), None)
 
 
 def at_places(connection: sqlite3.Connection, places: str, values: rows.Values) -> tuple[Logged, ...]:
@@ -203,8 +201,7 @@ def linked(connection: sqlite3.Connection, reference: str, *, made_of: bool) -> 
 
 def _identity(reference: str) -> tuple[bytes, bytes]:
     """The values of `_OF_ID`."""
-    identity = rows.packed(reference)
-    return identity[12:], identity
+    return rows.id_values(rows.packed(reference))
 
 
 def standing(
@@ -314,8 +311,7 @@ def _by_id(connection: sqlite3.Connection, reference: str) -> tuple[Logged, ...]
         identity = UUID(reference).bytes
     except ValueError:
         return ()
-    # Both conditions: the index holds the end of the id first.
-    return _select(connection, "WHERE substr(o.id, 13) = ? AND o.id = ?", (identity[12:], identity))
+    return _select(connection, f"WHERE {rows.id_is('o.')}", rows.id_values(identity))
 
 
 def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, ...]:

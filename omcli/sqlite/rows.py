@@ -219,6 +219,24 @@ def packed(uuid: str) -> bytes:
     return bytes.fromhex(uuid.replace("-", ""))
 
 
+def id_is(table: str = "") -> str:
+    """The condition that finds a row by its id, of a table that is given a short name, such as `o.`; see `id_values`.
+
+    Both conditions are needed: the index holds the end of the id first, by which rows are called.
+    """
+    return f"substr({table}id, 13) = ? AND {table}id = ?"
+
+
+def same_id(one: str, other: str) -> str:
+    """The condition that one column has the id of a row that another one names."""
+    return f"substr({one}, 13) = substr({other}, 13) AND {one} = {other}"
+
+
+def id_values(uuid: bytes) -> tuple[bytes, bytes]:
+    """The values of `id_is`."""
+    return uuid[12:], uuid
+
+
 def spelt(uuid: bytes) -> str:
     """16 bytes as a UUID is written."""
     digits = uuid.hex()

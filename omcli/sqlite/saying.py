@@ -58,7 +58,7 @@ def kin(connection: sqlite3.Connection, ids: Sequence[str], seqs: Sequence[int])
         " JOIN observation_supports AS s ON s.supported = of_it.position"
         " JOIN observations AS o ON o.position = s.observation UNION"
         " SELECT o.position, o.superseded_by FROM of_it"
-        " JOIN observations AS o ON substr(o.id, 13) = substr(of_it.successor, 13) AND o.id = of_it.successor"
+        f" JOIN observations AS o ON {rows.same_id('o.id', 'of_it.successor')}"
         ") SELECT position FROM of_it EXCEPT SELECT position FROM given",
         values,
     ).fetchall()
@@ -89,13 +89,11 @@ _GIVEN = (
 
 def _places(connection: sqlite3.Connection, row_id: str) -> list[int]:
     """The place that a row has in the log, or had."""
-    asked = "SELECT position FROM {} WHERE substr(id, 13) = :end AND id = :id"
-    identity = rows.packed(row_id)
-    found = connection.execute(
-        f"{asked.format('observations')} UNION ALL {asked.format('aside_observations')}",
-        {"id": identity, "end": identity[12:]},
+    values = rows.id_values(rows.packed(row_id))
+    asked = " UNION ALL ".join(
+        f"SELECT position FROM {table} WHERE {rows.id_is()}" for table in ("observations", "aside_observations")
     )
-    return [place for (place,) in found]
+    return [place for (place,) in connection.execute(asked, values * 2)]
 
 
 def _rows(connection: sqlite3.Connection, places: Sequence[int]) -> tuple[Observation, ...]:
