@@ -181,8 +181,8 @@ class _Ledger:
 
     def _repeated(self, draft: Draft) -> Draft:
         """The draft in the place of open failures of the same thing, and of a row that says the same."""
-        for number in self._failures(what_failed(draft), directory_of(draft)):
-            draft = self._over(number, added_up(self.rows[number], draft), reason="failed again")
+        for number, row in self._remaining(self._failures(what_failed(draft), directory_of(draft))):
+            draft = self._over(number, added_up(row, draft), reason="failed again")
         if (same := self._lines.get(line_of(draft))) is not None:
             draft = self._over(same, added_up(self.rows[same], draft), reason="said again")
         return draft
@@ -193,8 +193,8 @@ class _Ledger:
             if failed := self._failures(target, passed.directory):
                 self._resolve(failed[-1], passed)
         done = aims(passed.command)
-        for number in [number for number, aim in self._wanted.items() if outdoes(done, aim)]:
-            if same_place(directory_of(self.rows[number]), passed.directory):
+        for number, row in self._remaining([number for number, aim in self._wanted.items() if outdoes(done, aim)]):
+            if same_place(directory_of(row), passed.directory):
                 self._resolve(number, passed)
 
     def _failures(self, target: str, directory: str | None) -> list[int]:
@@ -213,8 +213,8 @@ class _Ledger:
         answer = self._answer(reply.seq) if questions else None
         if answer is None:
             return
-        for number in questions:
-            draft = _answering(self.rows[answer], self.rows[number].text.removeprefix(AGENT))
+        for number, question in self._remaining(questions):
+            draft = _answering(self.rows[answer], question.text.removeprefix(AGENT))
             if draft is not None:
                 self._take(answer)
                 self.add(self._over(number, draft, reason="answered"))
@@ -231,12 +231,10 @@ class _Ledger:
             return  # the turn went on, or was stopped
         asked = self._asked_since(ended.since)
         began = min((self.rows[number].sources[-1] for number in asked), default=ended.seq)
-        for number in asked:
-            if number in self.rows:  # else the same was asked twice
-                self._conclude(number, ended)
+        for number, row in self._remaining(asked):
+            self._conclude(number, row, ended)
         left = {row.metadata.get(_LEAVES) for row in self.rows.values()}
-        for number in self._open_before(began):
-            row = self.rows[number]
+        for number, row in self._remaining(self._open_before(began)):
             if row.text.startswith(AGENT):
                 self._end(number, ended, None)  # it was replied to, and is not asked again
             elif row.sources[-1] not in left and self._is_done(row, ended):
@@ -244,9 +242,8 @@ class _Ledger:
         if ended.accepted or (ended.closes and ended.reports):
             self._pass_detours(ended)
 
-    def _conclude(self, number: int, ended: Ended) -> None:
+    def _conclude(self, number: int, asked: Draft, ended: Ended) -> None:
         """What was asked in a turn is answered or done where it ends, else left, unless the agent asks back."""
-        asked = self.rows[number]
         if asked.status is not Status.OPEN:
             return
         if asked.type is Type.QUESTION or self._is_done(asked, ended):
@@ -280,7 +277,7 @@ class _Ledger:
 
     def _overcome(self, end: Passed, *, since: int) -> None:
         """What stood in the way of something that is done stands there no longer."""
-        for number, row in list(self.rows.items()):
+        for number, row in self._remaining(self.rows):
             stood = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
             if stood and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._resolve(number, end)
@@ -288,20 +285,20 @@ class _Ledger:
     def _pass_detours(self, ended: Ended) -> None:
         """What was looked for in vain is of no concern once the turn is over."""
         end = Passed(targets=(), sources=(ended.seq,), at=ended.at)
-        for number, row in list(self.rows.items()):
+        for number, row in self._remaining(self.rows):
             detour = row.type in FAILURES and row.importance < _MATTERS and row.status is Status.OPEN
             if detour and row.sources[-1] < ended.seq:
                 self._resolve(number, end)
 
     def _carry_out(self, end: Passed, *, since: int) -> None:
         """Plans that were approved for something that is done are done with it."""
-        for number, row in list(self.rows.items()):
+        for number, row in self._remaining(self.rows):
             if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._settle(number, row, end, Status.DONE)
 
     def reopen(self, resumed: Resumed) -> None:
         """Takes back what a text settled."""
-        for number, row in list(self.rows.items()):
+        for number, row in self._remaining(self.rows):
             if row.sources[-1:] != (resumed.seq,) or row.type not in _SETTLED_BY_TEXT:
                 continue
             if row.type is Type.REQUEST and row.status is not Status.OPEN:
@@ -369,6 +366,12 @@ class _Ledger:
                 self._claims[number] = overruling.claim_of(row)
             if claim := self._claims[number]:
                 yield number, claim
+
+    def _remaining(self, numbers: Iterable[int]) -> Iterator[tuple[int, Draft]]:
+        """Yield rows by number, less those replaced meanwhile: settling a row replaces any other that says the same."""
+        for number in tuple(numbers):
+            if number in self.rows:
+                yield number, self.rows[number]
 
     def _settle(self, number: int, row: Draft, by: Passed, status: Status | None) -> None:
         """The same row, settled by a later message; without a status where that only passes over it."""

@@ -250,6 +250,17 @@ class TestQuestions:
             "User: in UTC, please (answering: Should they be in UTC, or in local time?)"
         ]
 
+    def test_requests_that_come_to_say_the_same_are_settled_together(self) -> None:
+        """XG2: the answer takes up the question each time, so two open rows say the same; settling one takes both."""
+        talk = Talk()
+        for _ in range(3):
+            talk.user("Sounds good! I'll talk to Bea about the buoys and be open about the colour. Let's see!")
+            talk.agent("The plan is ready. Which colour should the buoys be? And which harbour?")
+        for _ in range(2):
+            talk.user("Please paint the buoys red and plan the colour well").agent("It hardly matters. Good luck!")
+        rows = in_sight(remembered(talk), *ASKED)
+        assert len({row.text for row in rows}) == len(rows)
+
     def test_a_persons_question_is_answered_by_the_turns_closing_text(self) -> None:
         talk = Talk().user("What does the --strict flag do?").agent("It makes every warning an error.")
         assert both_ways(talk, 1, types=ASKED) == [(Status.DONE, "User: What does the --strict flag do?")]
@@ -580,12 +591,13 @@ class TestOverruling:
 
 _COMMANDS = st.sampled_from(["bun test", "make lint", "make lint && bun test"])
 _SAID = st.sampled_from([
+    "I'll ask Bea about the flag. Let's see!",
     "Fix the parser", "Add a flag", "What is slow?", "no, revert it", "continue", "Let's use Postgres",
     "use SQLite instead of Postgres", "Always use tabs", "yes", "The limit is 10", "The limit is 20",
 ])  # fmt: skip
 _ANSWERED = st.sampled_from([
     "Done. Fixed the parser.", "It is the loader.", "I couldn't find it.", "Which flag should it be?",
-    "Let me look.", "Updated a.py; 3 tests pass.",
+    "The plan is ready. Which flag should it be? And which colour?", "Let me look.", "Updated a.py; 3 tests pass.",
 ])  # fmt: skip
 
 
