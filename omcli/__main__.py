@@ -19,7 +19,7 @@ def _leave(*_: object) -> None:
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: "TracebackType | None") -> None:
     """What nobody has put into words; an end that was asked for needs none."""
     _leave_if_asked_to(error)
-    from omcli.cli.diagnostics import internal_error  # noqa: PLC0415 - it takes a while
+    from omcli.cli.main import internal_error  # noqa: PLC0415 - it takes a while
 
     internal_error(kind, error, traceback)
 
@@ -53,13 +53,13 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 from contextlib import suppress  # noqa: E402
 from typing import NoReturn  # noqa: E402
 
-from omcli.cli import diagnostics  # noqa: E402
+from omcli.cli import main as cli  # noqa: E402
 
 
 def main() -> NoReturn:
     """Runs `om` and leaves at once: taking apart what goes with the process anyway is a twentieth of a short run."""
     try:
-        diagnostics.main()
+        cli.main()
     except SystemExit as end:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

@@ -12,8 +12,8 @@ from typer._click.exceptions import ClickException, UsageError
 from typer._completion_classes import completion_init
 
 from omcli import __version__
-from omcli.cli.commands import COMMANDS, command, examples
-from omcli.cli.options import shared_options
+from omcli.cli.command import shared_options
+from omcli.cli.commands import COMMANDS, command
 from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ om log --since 7d --priority high   look at what was written down
 """
 
 
-def run(arguments: list[str]) -> int:
+def run_typer(arguments: list[str]) -> int:
     """Runs `om` with these arguments and gives its exit code. Raises BadUsage, and what the command raises."""
     if "_OM_COMPLETE" in os.environ:
         completion_init()
@@ -51,7 +51,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.callback(invoke_without_command=True)(_with_shared_options())
     for name in _wanted(arguments):
         found = command(name)
-        app.command(name, epilog=examples(name), help=found.__doc__)(with_signature(found.parameters, found.run))
+        app.command(name, epilog=found.examples, help=found.__doc__)(with_signature(found.parameters, found.run))
     return app
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omcli.cli.arguments import Declared, option
-from omcli.cli.diagnostics import Ended, counted
+from omcli.cli.console import Exit, counted
+from omcli.cli.reports import report_tick
 from omcli.memory.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
 from omcli.memory.ports import Lane
 from omcli.memory.record import record, replace
 from omcli.memory.text import printable
 
 if TYPE_CHECKING:
-    from omcli.cli.options import Run
+    from collections.abc import Callable, Iterator, Sequence
+
+    from omcli.cli.run import Run
     from omcli.operations.studio import Studio
     from omcli.operations.tick import Due
     from omcli.operations.unable import Able
@@ -43,11 +44,6 @@ class Left:
     """Whether one was started: another one may be at it."""
     error: OmError | None = None
     """What kept it from being left to one; it was told, and what is due still is."""
-
-
-def in_background(about: str) -> Declared:
-    """`--background`; the text says what it leaves to a worker."""
-    return option("--background", help=about)
 
 
 def leave(
@@ -79,8 +75,14 @@ def leave(
         left = _started(run, workshop, rest, words) if rest else Left()
         return replace(left, at_once=tuple(overdue))
     except (TryAgain, CannotCreate, InputOutput) as error:
-        run.talk.warn(f"{error.message}; `om tick` does what is due")
+        run.console.warn(f"{error.message}; `om tick` does what is due")
         return Left(error=error)
+
+
+def model_argv(*, observer: str | None, model: str | None, base_url: str | None, verify: bool) -> list[str]:
+    """The options for a model as a worker is given them again."""
+    given = {"--observer": observer, "--model": model, "--base-url": base_url}
+    return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
 
 
 def able(wiring: Wiring, workshop: Workshop) -> Able:
@@ -90,7 +92,7 @@ def able(wiring: Wiring, workshop: Workshop) -> Able:
     return unable.able(wiring.studio_to_check(workshop), wiring.due(), wiring.observing, wiring.studio)
 
 
-def as_dict(left: Left) -> dict[str, object]:
+def delegated_as_dict(left: Left) -> dict[str, object]:
     """The worker as JSON output has it."""
     told = {"log": str(left.log)} if left.log else {}
     return {"started": left.is_started, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
@@ -107,7 +109,7 @@ def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
 
     tokens = overdue(session, workshop, when)
     if tokens:
-        run.talk.note(
+        run.console.note(
             f"{session}: {tokens} tokens wait, and from {when.block_after} on the background is not enough"
             " (observe.block_after): observing at once"
         )
@@ -116,19 +118,18 @@ def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
 
 def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop) -> set[str]:
     """Does what is due of sessions, and gives those of which a model failed: a worker's would as well."""
-    from omcli.cli.tick import report
     from omcli.operations.tick import tick
 
     if not sessions:
         return set()
     can = able(run.wiring, workshop)
     for error in can.errors:
-        run.talk.warn_of(error)
+        run.console.warn_of(error)
     failed = set(sessions) if can.missing else set[str]()
     for ticked in tick(can.studio, can.when, sessions=sessions):
-        report(run, ticked)
+        report_tick(run, ticked)
         if ticked.error is not None:
-            run.talk.warn_of(ticked.error, about=ticked.session)
+            run.console.warn_of(ticked.error, about=ticked.session)
             if not isinstance(ticked.error, OF_ONE_SESSION):
                 return set(sessions)
             failed |= {ticked.session} if isinstance(ticked.error, OF_MODELS) else set()
@@ -147,10 +148,10 @@ def _started(run: Run, workshop: Workshop, sessions: Sequence[str], words: Seque
     log = log_file(os.environ)
     free = [session for session in sessions if is_free(session, Lane.WORK, workshop)]
     if free:
-        start(["tick", "--worker", *run.words, *words, *_named(free)], log)
-        run.talk.note(f"{counted(len(free), 'session')} left to a worker in the background; it writes to {log}")
+        start(["tick", "--worker", *run.shared_argv, *words, *_named(free)], log)
+        run.console.note(f"{counted(len(free), 'session')} left to a worker in the background; it writes to {log}")
     if others := len(sessions) - len(free):
-        run.talk.note(f"{counted(others, 'session')} left to the workers that are at it")
+        run.console.note(f"{counted(others, 'session')} left to the workers that are at it")
     return Left(sessions=tuple(sessions), log=log, is_started=bool(free))
 
 
@@ -194,20 +195,20 @@ def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
 
     store, owner, clock = _store(run), run.wiring.owner, Clock()
     failures: list[OmError] = []
-    run.talk.report(line(Ran(at=clock.now(), owner=owner), store))
+    run.console.report(line(Ran(at=clock.now(), owner=owner), store))
     try:
         yield failures.append
     finally:
         error = sys.exception()
         said = error if isinstance(error, OmError) else failures[-1] if failures else None
         ran = Ran(at=clock.now(), owner=owner, ended=_code(error), error=said.message if said else None)
-        run.talk.report(line(ran, store))
+        run.console.report(line(ran, store))
 
 
 def _code(error: BaseException | None) -> int:
     """What the process is about to end with."""
     if error is None:
         return 0
-    if isinstance(error, Ended | OmError):
+    if isinstance(error, Exit | OmError):
         return error.exit_code
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else OmError.exit_code

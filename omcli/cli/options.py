@@ -1,336 +1,177 @@
-"""The options that commands share, and the run they make."""
+"""Options that several commands take, and what the shell offers to complete them with."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
-from enum import StrEnum
-from functools import cached_property
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from omcli.cli.arguments import Declared, Parameter, Values, option, parameters
-from omcli.cli.commands import COMMANDS
-from omcli.cli.completion import counter_names, format_names, notation_names, preset_names, session_ids
-from omcli.cli.diagnostics import Talk, counted, heed_interrupts
-from omcli.cli.output import Colour, Output
-from omcli.memory.dates import pinned, seconds
-from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
+from omcli.cli.arguments import Declared, option
+from omcli.memory.errors import OmError
 
 if TYPE_CHECKING:
-    from omcli.memory.notation import Notation
-    from omcli.memory.ports import TokenCounter
-    from omcli.operations.tally import Tally
-    from omcli.operations.workshop import Workshop
-    from omcli.settings.resolve import Files
-    from omcli.settings.settings import Settings
-    from omcli.wiring import Wiring
-
-
-LARGEST = 1_000_000_000
-"""What a number of rows or tokens is cut down to: more there never is, and SQLite wants 64 bits."""
-_LONGEST_WAIT = 86_400
-_Layout = TypeVar("_Layout", bound=StrEnum)
-"""A way to print, one of several: `text` and `json` are among them."""
-
-
-class Run:
-    """One run of a command: what the shared options say, the adapters they lead to, and the two ways to speak."""
-
-    def __init__(
-        self,
-        *,
-        db: Annotated[
-            Path | None, option("--db", metavar="PATH", help="The store.  [env: OM_DB]", show_default=False)
-        ] = None,
-        preset: Annotated[
-            str | None,
-            option(
-                "--preset",
-                metavar="NAME",
-                help="Whose ways to go by.  [env: OM_PRESET]",
-                autocompletion=preset_names,
-            ),
-        ] = None,
-        config: Annotated[
-            Path | None,
-            option("--config", metavar="FILE", help="Your configuration.  [env: OM_CONFIG]", show_default=False),
-        ] = None,
-        counter: Annotated[
-            str | None,
-            option(
-                "--counter",
-                metavar="NAME",
-                help="How tokens are counted.  [env: OM_COUNTER]",
-                autocompletion=counter_names,
-            ),
-        ] = None,
-        wait: Annotated[
-            float | None,
-            option("--wait", metavar="SECONDS", help="How long to wait for others.  [env: OM_WAIT; 10]"),
-        ] = None,
-        now: Annotated[str | None, option("--now", metavar="TIME", help="Pretend that this is now.")] = None,
-        json: Annotated[bool, option("--json", help="Print one JSON document.")] = False,
-        quiet: Annotated[bool, option("--quiet", "-q", help="Say nothing on stderr but errors.")] = False,
-        strict: Annotated[bool, option("--strict", help="Turn warnings into errors.")] = False,
-        directory: Annotated[
-            Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False)
-        ] = None,
-        colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
-    ) -> None:
-        """Takes the options as they were given. Raises BadUsage, NoInput, BadConfiguration."""
-        self.json = json
-        self.strict = strict
-        self.talk = Talk(quiet=quiet, as_json=json)
-        self.output = Output(colour, before=self.talk.clear)
-        self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
-        self._flags["wait"] = seconds(wait, option="--wait ", most=_LONGEST_WAIT)
-        self._config = config
-        self._now = pinned(now, option="--now ")
-        if directory is not None:
-            _enter(directory)
-
-    def say(self, flags: Mapping[str, object]) -> None:
-        """What a command's own options say, by key, None where they are silent. Before `settings` is asked for."""
-        self._flags |= flags
-
-    @cached_property
-    def settings(self) -> Settings:
-        """The settings; what is wrong with them is said once. Raises BadConfiguration, BadUsage."""
-        from omcli.settings.resolve import resolve
-
-        settings = resolve(self._flags, os.environ, config=self._config)
-        for warning in settings.warnings:
-            self._warn(warning)
-        return settings
-
-    @property
-    def words(self) -> list[str]:
-        """What was said on the command line of where and by what settings to work, for another run that goes by them.
-
-        Not `-C`: that one starts where this one is.
-        """
-        shared = ("db", "preset", "counter", "wait")
-        said = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
-        return [f"--{name}={value}" for name, value in said.items() if value is not None]
-
-    @property
-    def files(self) -> Files:
-        """Where configuration is looked for."""
-        from omcli.settings.resolve import files
-
-        return files(os.environ, self._config)
-
-    @cached_property
-    def wiring(self) -> Wiring:
-        """What the run works with."""
-        from omcli.wiring import Wiring
-
-        return Wiring(self.settings, now=self._now)
-
-    def another_wiring(self) -> Wiring:
-        """The same once more, with a store that is opened anew; whoever asks for it closes it."""
-        from omcli.wiring import Wiring
-
-        return Wiring(self.settings, now=self._now)
-
-    @cached_property
-    def counter(self) -> TokenCounter:
-        """The token counter that was asked for. Where it can't be had that is said, and the default one counts."""
-        return self.wiring.counter_or_default(self._warn)
-
-    def notation(self, asked: str | None) -> Notation:
-        """How rows are written: as asked for on the command line, else as the settings say."""
-        if asked is None:
-            return self.wiring.notation_or_default(self._warn)
-        from omcli.memory.notation import named
-
-        return named(asked)
-
-    def is_disabled(self, undone: str) -> bool:
-        """Whether nothing is to be written; people are told then who says so, and what is left undone."""
-        if self.settings.disabled:
-            self.talk.note(f"disabled by {self.settings.origin('disabled')}: {undone}")
-        return self.settings.disabled
-
-    def close(self) -> None:
-        """Ends it: the store is closed, where one was opened."""
-        if "wiring" in vars(self):
-            self.wiring.close()
-
-    @property
-    def project(self) -> str:
-        """The project that the current directory is. Raises NoInput where that has been deleted."""
-        try:
-            return str(Path.cwd())
-        except FileNotFoundError:
-            raise NoInput("the current directory does not exist any more") from None
-
-    @property
-    def current_session(self) -> str | None:
-        """The session that the environment says is going on."""
-        return os.environ.get("CLAUDE_CODE_SESSION_ID")
-
-    def layout(self, to: _Layout) -> _Layout:
-        """How something is printed, by `--to` and `--json`. Raises BadUsage where they exclude each other."""
-        if self.json and to not in ("text", "json"):
-            raise BadUsage(f"`--json` and `--to {to}` exclude each other")
-        return type(to)("json") if self.json else to
-
-    def check_stream(self, *, jsonl: bool) -> None:
-        """Raises BadUsage where one document and a stream are asked for."""
-        if self.json and jsonl:
-            raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
-
-    def workshop(self, wiring: Wiring | None = None) -> Workshop:
-        """What taking transcripts in works with, of the run's wiring or another one; rules observe.
-
-        What goes wrong on the way is a warning; on a terminal it is shown how far it has come.
-        """
-        return (wiring or self.wiring).workshop(
-            self.counter, self._show_progress, warn=self.talk.warn, busy=self.talk.progress
-        )
-
-    def existing_workshop(self) -> Workshop:
-        """The same, for who only works on what is in the store: where there is none, none is made."""
-        from omcli.memory.record import replace
-
-        return replace(self.workshop(), open_store=lambda: self.wiring.existing)
-
-    def _show_progress(self, name: str, tally: Tally) -> None:
-        self.talk.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
-
-    def note_unknown(self, session: str) -> None:
-        """Says that there is no such session."""
-        self.talk.note(f"there is no session `{session}`; `om sessions` lists them")
-
-    def _warn(self, warning: str) -> None:
-        if self.strict:
-            raise BadConfiguration(warning)
-        self.talk.warn(warning)
-
-
-def shared_options() -> tuple[Parameter, ...]:
-    """The options that stand behind a command, or before it."""
-    return parameters(Run.__init__)
-
-
-def command_first(words: Sequence[str]) -> list[str]:
-    """A command line with the shared options that stand before its command moved behind it.
-
-    Whatever else stands there leaves the line as it is, for Typer to complain of.
-    """
-    options = {name: parameter for parameter in shared_options() for name in parameter.declared.names}
-    rest = iter(enumerate(words))
-    for at, word in rest:
-        if word in COMMANDS:
-            return [word, *words[:at], *words[at + 1 :]]
-        wants_value = _wants_value(options, word)
-        if wants_value is None:
-            break
-        if wants_value:
-            next(rest, None)
-    return list(words)
-
-
-def _wants_value(options: Mapping[str, Parameter], word: str) -> bool | None:
-    """Whether the next word belongs to this one; None where it is none of these options, nor several (`-qC`)."""
-    if word.startswith("--"):
-        name, has_value, _ = word.partition("=")
-        return None if name not in options else options[name].kind is not bool and not has_value
-    if not word.startswith("-") or word == "-":
-        return None
-    for at, letter in enumerate(word[1:], start=2):
-        option = options.get(f"-{letter}")
-        if option is None:
-            return None
-        if option.kind is not bool:
-            return at == len(word)
-    return False
-
-
-class Command:
-    """A command: what it takes, and what it does with that."""
-
-    def __init__(self, function: Callable[..., None], *, without: Collection[str]) -> None:
-        self.__doc__ = function.__doc__
-        self._function = function
-        self._without = without
-
-    @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Its own, then the shared ones."""
-        return (*parameters(self._function), *self._shared)
-
-    @cached_property
-    def _shared(self) -> tuple[Parameter, ...]:
-        return tuple(each for each in shared_options() if each.name not in self._without)
-
-    def run(self, given: Values) -> None:
-        """Runs it with what a command line says. Raises OmError; Ended where it has failed and said so."""
-        own = dict(given)
-        run = Run(**{each.name: own.pop(each.name) for each in self._shared})  # type: ignore[arg-type]
-        heed_interrupts()
-        with closing(run):
-            self._function(run, **own)
-
-
-def with_shared(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Command]:
-    """Makes a command that takes the shared options, except some; they reach it as its first argument, a `Run`."""
-
-    def decorate(function: Callable[..., None]) -> Command:
-        return Command(function, without=without)
-
-    return decorate
+    from omcli.cli.run import Run
+    from omcli.memory.ports import Store
 
 
 def named_format(about: str) -> Declared:
-    """`--format NAME`; the text says of what."""
+    """`--format NAME`."""
     return option("--format", metavar="NAME", help=about, autocompletion=format_names)
 
 
 def named_notation(about: str) -> Declared:
-    """`--notation NAME`; the text says of what."""
+    """`--notation NAME`."""
     names = "words, emoji, brackets, levels, importance, none"
     return option("--notation", metavar="NAME", help=f"{about}: {names}.", autocompletion=notation_names)
 
 
 def named_tokens(name: str, about: str, *, least: int = 0) -> Declared:
-    """An option for a number of tokens; the text says of what."""
+    """An option for a number of tokens."""
     return option(name, metavar="TOKENS", min=least, help=about)
 
 
 def named_session(about: str) -> Declared:
-    """`--session ID`; the text says what for."""
+    """`--session ID`."""
     return option("--session", metavar="ID", help=about, autocompletion=session_ids)
 
 
-def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
-    """Raises BadUsage where none is named or piped in, for an unknown format and for an empty session."""
-    from omcli.wiring import check_format
-
-    if not given and is_typed():
-        raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
-    if session is not None and not session.strip():
-        raise BadUsage("`--session` is empty")
-    if format_name:
-        check_format(format_name)
+def named_yes() -> Declared:
+    """`--yes`."""
+    return option("--yes", "-y", help="Delete for good without being asked.")
 
 
-def resolved(project: str | None) -> str | None:
-    """A project as it is stored: an absolute path, without a slash at its end."""
-    return None if project is None else str(Path(project).expanduser().absolute())
+def named_background(about: str) -> Declared:
+    """`--background`."""
+    return option("--background", help=about)
 
 
-def is_typed() -> bool:
-    """Whether standard input is a terminal, where nothing waits to be read."""
-    return sys.stdin is not None and sys.stdin.isatty()
+# ---- the model to use
 
 
-def _enter(directory: Path) -> None:
-    try:
-        os.chdir(directory)
-    except OSError as error:
-        raise NoInput(f"cannot change to {directory}: {error.strerror}") from None
+def named_provider(role: str) -> Declared:
+    """`--observer NAME` or `--reflector NAME`."""
+    return option(
+        f"--{role}",
+        metavar="NAME",
+        help="Who does it: anthropic, openai, ollama, …, or rules.",
+        autocompletion=provider_names,
+    )
+
+
+def named_model() -> Declared:
+    """`--model NAME`."""
+    return option("--model", metavar="NAME", help="The model: NAME, or ollama/NAME, openrouter/NAME, …")
+
+
+def named_url() -> Declared:
+    """`--base-url URL`."""
+    return option("--base-url", metavar="URL", help="Where the model is, if not at its provider's own address.")
+
+
+def named_verify() -> Declared:
+    """`--verify`."""
+    return option("--verify", help="Leave out rows of a model that name what their messages don't.")
+
+
+def named_best_effort() -> Declared:
+    """`--best-effort`."""
+    return option("--best-effort", help="A model that fails is a warning and no error.")
+
+
+def apply_model_flags(
+    run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None, verify: bool = False
+) -> None:
+    """Override the settings of a role's model with the options above."""
+    run.override({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
+    run.override({"observe.verify": verify or None})
+
+
+# ---- completion
+
+
+# Typer knows its context by the name `ctx`, where it is not annotated as what only Typer has.
+_LAST = 50
+"""How many sessions or rows are offered."""
+
+
+def format_names() -> list[str]:
+    """Formats of transcripts."""
+    from omcli.wiring import formats
+
+    return list(formats())
+
+
+def counter_names() -> list[str]:
+    """Token counters."""
+    from omcli.wiring import counters
+
+    return list(counters())
+
+
+def preset_names() -> list[str]:
+    """Presets of settings."""
+    from omcli.settings.layers import PRESETS
+
+    return list(PRESETS)
+
+
+def exchange_names() -> list[str]:
+    """Ways to write memory down."""
+    from omcli.memory.exchange import NAMES
+
+    return list(NAMES)
+
+
+def notation_names() -> list[str]:
+    """Notations of rows."""
+    from omcli.memory.notation import NOTATIONS
+
+    return [notation.name for notation in NOTATIONS]
+
+
+def provider_names() -> list[str]:
+    """Whose models observe and reflect."""
+    from omcli.providers.table import ENDPOINTS
+
+    return [*ENDPOINTS, "rules"]
+
+
+def session_ids(ctx: Any) -> list[tuple[str, str]]:
+    """The last sessions, with their titles. Nothing where anything goes wrong: a TAB is no place for errors."""
+    with suppress(OmError, OSError):
+        found = _reading(ctx).sessions(last=_LAST)
+        return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
+    return []
+
+
+def handles(ctx: Any) -> list[tuple[str, str]]:
+    """The last rows, with the beginning of their texts. Nothing where anything goes wrong."""
+    from omcli.memory.observation import handle
+    from omcli.memory.ports import LogQuery
+
+    with suppress(OmError, OSError):
+        rows = [logged.observation for logged in _reading(ctx).log(LogQuery(last=_LAST))]
+        return [(handle(row.id), row.text[:60]) for row in rows]
+    return []
+
+
+def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
+    """The last operations that can be taken back, with what they were. Nothing where anything goes wrong."""
+    from omcli.memory.dates import minute
+
+    with suppress(OmError, OSError):
+        found = [done for done in _reading(ctx).history() if done.can_be_undone][:_LAST]
+        return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]
+    return []
+
+
+def _reading(ctx: Any) -> Store:
+    """The store that the command would read."""
+    from omcli.settings.resolve import resolve
+    from omcli.wiring import Wiring
+
+    db, config = (ctx.params.get(name) or ctx.parent.params.get(name) for name in ("db", "config"))
+    return Wiring(
+        resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None)
+    ).reading

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
-from omcli.cli.diagnostics import UNREAD, Ended, let_go_of_stdout
+from omcli.cli.console import UNREAD, Exit, discard_stdout
 from omcli.memory.dates import minute
 from omcli.memory.errors import InputOutput
 from omcli.memory.notation import Notation, line
@@ -59,7 +59,7 @@ class Output:
             signal.signal(signal.SIGPIPE, before)
             self._is_optional = False
         if isinstance(self._lost, BrokenPipeError):
-            raise Ended(UNREAD)
+            raise Exit(UNREAD)
         if self._lost is not None:
             raise self._lost
 
@@ -94,7 +94,7 @@ class Output:
             if not self._is_optional:
                 raise
             self._lost = self._lost or error
-            let_go_of_stdout()
+            discard_stdout()
 
     def document(self, content: Mapping[str, object]) -> None:
         """One JSON document."""
@@ -123,6 +123,7 @@ class Output:
         To fit a terminal, cells of the columns named in `cut` lose their ends, in `cut_in_front` their beginnings, and
         every heading may lose its end; all columns stay in sight.
         """
+
         from omcli.cli.columns import fitted, padded, width
 
         cells = [[printable(one_line(cell)) for cell in row] for row in rows]

@@ -20,7 +20,7 @@ WATCHED = """
 import atexit, sys
 atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))
 sys.argv = ["om", *sys.argv[1:]]
-from omcli.cli.diagnostics import main
+from omcli.cli.main import main
 main()
 """
 
@@ -85,7 +85,7 @@ def test_a_command_imports_no_other_command(om: Om) -> None:
     commands = {module for module in imported(om, "log") if module.startswith("omcli.cli.")}
     assert commands == {
         f"omcli.cli.{name}"
-        for name in ("arguments", "commands", "completion", "diagnostics", "log", "options", "output")
+        for name in ("arguments", "command", "commands", "commands.log", "console", "main", "options", "output", "run")
     }
 
 

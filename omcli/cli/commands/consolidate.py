@@ -6,10 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.diagnostics import as_dict as error_as_dict
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, verified
-from omcli.cli.options import Run, named_session, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit, counted, error_as_dict
+from omcli.cli.options import (
+    apply_model_flags,
+    named_best_effort,
+    named_model,
+    named_provider,
+    named_session,
+    named_url,
+    named_verify,
+)
+from omcli.cli.reports import file_as_dict, pruning_as_dict, reflection_as_dict
+from omcli.cli.run import Run
 from omcli.memory.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
 
 if TYPE_CHECKING:
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from omcli.operations.prune import Pruned
     from omcli.operations.reflected import Reflection
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om consolidate
 om consolidate --session ID
 om consolidate --notes ~/notes --archive-after 30d
@@ -29,7 +38,7 @@ om consolidate --place ~/transcripts --dry-run
 """
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def consolidate(
     run: Run,
     *,
@@ -47,8 +56,8 @@ def consolidate(
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, verified()] = False,
-    tolerant: Annotated[bool, best_effort()] = False,
+    verify: Annotated[bool, named_verify()] = False,
+    tolerant: Annotated[bool, named_best_effort()] = False,
 ) -> None:
     """Look after the memory, every day or when a session has ended.
 
@@ -68,8 +77,8 @@ def consolidate(
     `MEMORY.md` there. Two at once do no harm: the second ends at once, with 75. On a new machine, where there is no
     store and nothing to take in, nothing is made, and the run ends with 0.
     """
-    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    run.say({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
+    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    run.override({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})
     _check(session, place, notes, no_places=no_places)
     if run.is_disabled("nothing is done"):
         return
@@ -115,9 +124,9 @@ def _agenda(
     for missing in places.missing:
         if place:
             raise NoInput(missing, hint="`--place` names a folder or a file that is there")
-        run.talk.warn(missing)
+        run.console.warn(missing)
     for unseen in places.unseen:
-        run.talk.warn(unseen)
+        run.console.warn(unseen)
     return found, places.unchanged
 
 
@@ -132,8 +141,8 @@ def _done(run: Run, agenda: Agenda) -> Consolidated:
     try:
         return consolidate(agenda, workshop, observing=run.wiring.observing, reflecting=run.wiring.studio)
     except LaneTaken:
-        run.talk.note("another `om consolidate` is at it; nothing was done")
-        raise Ended(TryAgain.exit_code) from None
+        run.console.note("another `om consolidate` is at it; nothing was done")
+        raise Exit(TryAgain.exit_code) from None
 
 
 def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
@@ -147,7 +156,7 @@ def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
         about = "" if failure.about and error.message.startswith(f"{failure.about}: ") else failure.about
         is_small = failure.is_of_a_transcript and not run.strict
         is_warning = is_small or (is_tolerant and isinstance(error, OF_MODELS))
-        tell = run.talk.warn_of if is_warning else run.talk.error
+        tell = run.console.warn_of if is_warning else run.console.error
         tell(error, about=about)
 
 
@@ -155,7 +164,7 @@ def _report(run: Run, done: Consolidated, unchanged: int) -> None:
     if run.json:
         run.output.document(_as_dict(done, unchanged))
     else:
-        run.talk.report(f"consolidated: {', '.join(_parts(done)) or 'nothing was to be done'}")
+        run.console.report(f"consolidated: {', '.join(_parts(done)) or 'nothing was to be done'}")
 
 
 def _parts(done: Consolidated) -> Iterator[str]:
@@ -212,18 +221,15 @@ def _end(run: Run, done: Consolidated, *, is_all: bool, is_tolerant: bool) -> No
     """
     decisive = done.decisive(but=OF_MODELS if is_tolerant else ())
     if decisive is not None:
-        raise Ended(decisive.exit_code)
+        raise Exit(decisive.exit_code)
     bad = [failure.error for failure in done.failures if failure.is_of_a_transcript]
     if bad and (run.strict or (is_all and len(bad) == len(done.files))):
-        raise Ended(bad[0].exit_code)
+        raise Exit(bad[0].exit_code)
 
 
 def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
-    from omcli.cli.observe import file_as_dict
-    from omcli.cli.prune import pruned_as_dict
-    from omcli.cli.reflect import as_dict
 
-    across = {"global": as_dict(done.across.reflection)} if done.across else {}
+    across = {"global": reflection_as_dict(done.across.reflection)} if done.across else {}
     backup = _backup(done)
     return {
         "files": [file_as_dict(report, ()) for report in done.files],
@@ -232,7 +238,7 @@ def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
         "going_on": done.going_on,
         "notes": [_note_as_dict(note) for note in done.notes],
         **across,
-        **({"retention": pruned_as_dict(done.pruned)} if done.pruned else {}),
+        **({"retention": pruning_as_dict(done.pruned)} if done.pruned else {}),
         **({"backup": backup} if backup else {}),
         "backups_removed": list(done.backup.removed) if done.backup else [],
         "failures": [
@@ -248,15 +254,13 @@ def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
 
 
 def _session_as_dict(session: LookedAfter) -> dict[str, object]:
-    from omcli.cli.reflect import as_dict
 
-    reflection = {"reflection": as_dict(session.reflection)} if session.reflection else {}
+    reflection = {"reflection": reflection_as_dict(session.reflection)} if session.reflection else {}
     error = {"error": error_as_dict(session.error)} if session.error else {}
     return {"session": session.session, "observations": session.observations, **reflection, **error}
 
 
 def _note_as_dict(note: NoteReport) -> dict[str, object]:
-    from omcli.cli.reflect import as_dict
 
     found = {
         "day": note.note.day,
@@ -264,7 +268,7 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
         "session": note.session,
         "new_messages": note.new_messages,
         "observations": note.observations,
-        "reflection": as_dict(note.reflection) if note.reflection else None,
+        "reflection": reflection_as_dict(note.reflection) if note.reflection else None,
         "archived": note.archived,
         "left": note.left,
         "error": error_as_dict(note.error) if note.error else None,
@@ -283,7 +287,7 @@ def _foresee(run: Run, agenda: Agenda) -> None:
     try:
         studio = run.wiring.studio(run.wiring.observing(workshop))
     except OF_MODELS as error:
-        run.talk.warn(error.message)
+        run.console.warn(error.message)
         studio = run.wiring.studio_of_rules(workshop)
     found = foreseen(agenda, studio)
     if run.json:
@@ -293,7 +297,7 @@ def _foresee(run: Run, agenda: Agenda) -> None:
     for line in lines:
         run.output.line(line)
     if not lines:
-        run.talk.note("nothing is to be done")
+        run.console.note("nothing is to be done")
 
 
 def _lines(found: Foreseen) -> Iterator[str]:

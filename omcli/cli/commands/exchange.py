@@ -1,15 +1,18 @@
-"""`om import`: take in memory that another design wrote."""
+"""`om export` and `om import`: exchange memory with other tools."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import exchange_names
-from omcli.cli.diagnostics import Ended, as_dict, counted
-from omcli.cli.options import Run, is_typed, named_session, with_shared
-from omcli.memory.errors import BadInput, BadUsage, NoInput
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit, counted, error_as_dict
+from omcli.cli.options import exchange_names, named_session
+from omcli.cli.run import Run, is_typed, resolved
+from omcli.memory.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput
 from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
@@ -19,14 +22,77 @@ if TYPE_CHECKING:
     from omcli.memory.observation import Observation
     from omcli.operations.importing import ImportReport, Input
 
-EXAMPLES = """\b
+_EXPORT_EXAMPLES = """\b
+om export --to zora-jsonl > memory.jsonl
+om export --to pi --session ID notes.txt
+om export --to duet-groups --project . | less
+"""
+
+_STDOUT = "-"
+
+
+@with_shared(examples=_EXPORT_EXAMPLES, without=["counter", "now"])
+def export(
+    run: Run,
+    file: Annotated[str, argument(metavar="[FILE]", help="Where to write it; `-` is stdout.")] = _STDOUT,
+    *,
+    to: Annotated[
+        str,
+        option(
+            "--to",
+            metavar="NAME",
+            help="pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl.",
+            autocompletion=exchange_names,
+        ),
+    ],
+    session: Annotated[str | None, named_session("Rows of this session.")] = None,
+    project: Annotated[str | None, option("--project", metavar="DIR", help="Rows of this project.")] = None,
+    all_: Annotated[bool, option("--all", help="Superseded and dropped rows as well.")] = False,
+) -> None:
+    """Write memory down as another design does.
+
+    Rows in sight, in the order in which they were written; `om import` reads all that is written here. Times are UTC.
+    """
+    from omcli.memory.exchange import named
+    from omcli.memory.ports import LogQuery
+    from omcli.operations import log
+    from omcli.operations.export import export as written
+
+    exchange = named(to)
+    query = LogQuery(session=session, project=resolved(project), hidden=all_)
+    if unknown := log.unknown(run.wiring.reading, query):
+        run.console.note(unknown)
+    pieces = written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
+    if file != _STDOUT:
+        _write(Path(file), pieces)
+    if run.json:
+        run.output.document({"format": to, **({"text": "".join(pieces)} if file == _STDOUT else {"path": file})})
+    elif file == _STDOUT:
+        for piece in pieces:
+            run.output.text(piece)
+
+
+def _write(file: Path, pieces: Iterable[str]) -> None:
+    """Writes a file that others may not read, like the store. Raises CannotCreate, InputOutput."""
+    try:
+        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CannotCreate(f"cannot write {file}: {error.strerror}") from None
+    try:
+        with os.fdopen(opened, "w", encoding="utf-8", newline="") as stream:
+            stream.writelines(pieces)
+    except OSError as error:
+        raise InputOutput(f"cannot write {file}: {error.strerror}") from None
+
+
+_IMPORT_EXAMPLES = """\b
 om import --format zora-jsonl memory.jsonl
 om import --format pi --session ID notes.txt
 om export --to duet-groups | om import --db other.db --format duet-groups -
 """
 
 
-@with_shared()
+@with_shared(examples=_IMPORT_EXAMPLES)
 def import_(
     run: Run,
     files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="What to read; `-` is stdin.")] = None,
@@ -91,9 +157,9 @@ def _take_in(run: Run, inputs: list[Input], exchange: Exchange, session: str | N
         documents.append(_as_dict(report, exchange.name, rows))
         rows.clear()
         if not run.json and report.error is None:
-            run.talk.report(_summary(report, exchange.name))
+            run.console.report(_summary(report, exchange.name))
         if report.error is not None:
-            run.talk.error(report.error, about=report.path)
+            run.console.error(report.error, about=report.path)
     if run.json and any(report.error is None or report.sessions for report in reports):
         run.output.document({"files": documents})
     _end(run, reports)
@@ -106,9 +172,9 @@ def _end(run: Run, reports: list[ImportReport]) -> None:
     if run.strict or len(failures) == len(reports):
         decisive += failures
     if decisive:
-        raise Ended(decisive[0].exit_code)
+        raise Exit(decisive[0].exit_code)
     if run.strict and any(report.skipped for report in reports):
-        raise Ended(BadInput.exit_code)
+        raise Exit(BadInput.exit_code)
 
 
 def _summary(report: ImportReport, format_name: str) -> str:
@@ -136,5 +202,5 @@ def _as_dict(report: ImportReport, format_name: str, rows: Iterable[Observation]
         "skipped": dict(report.skipped),
         "redactions": dict(report.redactions),
         "rows": [full_row(observation) for observation in rows],
-        **({"error": as_dict(report.error)} if report.error is not None else {}),
+        **({"error": error_as_dict(report.error)} if report.error is not None else {}),
     }

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.background import able, at_work, in_background, leave
-from omcli.cli.background import as_dict as background_as_dict
-from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.diagnostics import as_dict as error_as_dict
-from omcli.cli.model_options import (
-    as_words,
-    best_effort,
+from omcli.cli.background import able, at_work, delegated_as_dict, leave, model_argv
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit
+from omcli.cli.options import (
+    apply_model_flags,
+    named_background,
+    named_best_effort,
     named_model,
     named_provider,
+    named_session,
     named_url,
-    say,
-    verified,
+    named_verify,
 )
-from omcli.cli.options import Run, named_session, with_shared
+from omcli.cli.reports import due_as_dict, report_tick, tick_as_dict
+from omcli.cli.run import Run
 from omcli.memory.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
-from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from omcli.operations.studio import Studio
     from omcli.operations.tick import Due, Ticked
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om tick
 om tick --check && echo "something is due"
 om --preset zora tick --session ID
@@ -38,18 +38,18 @@ om tick --background
 _NOT_DUE = 1
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def tick(
     run: Run,
     *,
     session: Annotated[list[str] | None, named_session("Only this session. Repeat it for several.")] = None,
     check: Annotated[bool, option("--check", help="Only say what is due.")] = False,
-    background: Annotated[bool, in_background("Leave what is due to a worker, and come back at once.")] = False,
+    background: Annotated[bool, named_background("Leave what is due to a worker, and come back at once.")] = False,
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, verified()] = False,
-    tolerant: Annotated[bool, best_effort()] = False,
+    verify: Annotated[bool, named_verify()] = False,
+    tolerant: Annotated[bool, named_best_effort()] = False,
     worker: Annotated[bool, option("--worker", hidden=True)] = False,
 ) -> None:
     """Observe and reflect where that is due by the preset.
@@ -68,14 +68,14 @@ def tick(
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")
-    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     if run.is_disabled("nothing is done"):
         return
     sessions = session or None
     if check:
         _check(run, sessions)
     elif background:
-        words = as_words(observer=observer, model=model, base_url=base_url, verify=verify)
+        words = model_argv(observer=observer, model=model, base_url=base_url, verify=verify)
         _leave(run, sessions, words)
     elif worker:
         with at_work(run) as note:
@@ -91,14 +91,14 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
     when = run.wiring.due()
     due = list(tick.due(studio, when, sessions=sessions))
     if run.json:
-        run.output.document({"due": [_due_as_dict(found) for found in due]})
+        run.output.document({"due": [due_as_dict(found) for found in due]})
     for found in due if not run.json else ():
         dues = {"observe": found.observe, "ahead": found.ahead, "reflect": found.reflect}
         lanes = [name for name, is_due in dues.items() if is_due]
         run.output.line(f"{found.session}  {' '.join(lanes)}")
     if not due:
         _note_unknown(run, sessions)
-        raise Ended(_NOT_DUE)
+        raise Exit(_NOT_DUE)
 
 
 def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> None:
@@ -106,16 +106,16 @@ def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> No
     try:
         run.wiring.observing(workshop)
     except OF_MODELS as error:
-        run.talk.warn_of(error)
+        run.console.warn_of(error)
         unable = error
     left = leave(run, workshop, sessions, words, unable=unable)
     if run.json:
-        run.output.document({"background": background_as_dict(left)})
+        run.output.document({"background": delegated_as_dict(left)})
     if left.error is not None:
-        raise Ended(left.error.exit_code)
+        raise Exit(left.error.exit_code)
     if not (left.sessions or left.at_once or unable):
         _say_nothing_is_due(run, sessions)
-        raise Ended(_NOT_DUE)
+        raise Exit(_NOT_DUE)
 
 
 def _work(
@@ -126,23 +126,23 @@ def _work(
     is_worker: bool = False,
     note: Callable[[OmError], None] = lambda _: None,
 ) -> None:
-    """Does what is due; as a worker, nobody reads the rows of it. Raises Ended."""
+    """Does what is due; as a worker, nobody reads the rows of it. Raises Exit."""
     done: list[Ticked] = []
     can = able(run.wiring, run.existing_workshop())
     for error in can.errors:
         note(error)
-        tell = run.talk.warn_of if is_tolerant else run.talk.error
+        tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
     for ticked in _ticks(can.studio, can.when, sessions, is_worker=is_worker):
         if ticked.error is not None:
             note(ticked.error)
             is_warning = isinstance(ticked.error, ELSEWHERE) or (is_tolerant and isinstance(ticked.error, OF_MODELS))
-            tell = run.talk.warn_of if is_warning else run.talk.error
+            tell = run.console.warn_of if is_warning else run.console.error
             tell(ticked.error, about=ticked.session)
         if not (is_worker or run.json):
             _print(run, ticked)
         if not run.json:
-            report(run, ticked)
+            report_tick(run, ticked)
         done.append(ticked)
     can.note(sessions)
     code = _code(done, can.errors, is_tolerant=is_tolerant)
@@ -151,7 +151,7 @@ def _work(
     elif code == _NOT_DUE:
         _say_nothing_is_due(run, sessions)
     if code:
-        raise Ended(code)
+        raise Exit(code)
 
 
 def _ticks(studio: Studio, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
@@ -184,22 +184,9 @@ def _print(run: Run, ticked: Ticked) -> None:
         run.output.row(row)
 
 
-def report(run: Run, ticked: Ticked) -> None:
-    """Says what was done in a session."""
-    from omcli.cli.reflect import summary
-
-    parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
-    if ticked.activated:
-        parts[0] += f", of {counted(ticked.activated, 'block')} observed ahead"
-    parts += [f"{counted(sum(ticked.blocks), 'message')} observed ahead"] if ticked.blocks else []
-    parts += [summary(ticked.reflection)] if ticked.reflection else []
-    if ticked.error is None or ticked.rows or ticked.blocks:
-        run.talk.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
-
-
 def _say_nothing_is_due(run: Run, sessions: Sequence[str] | None) -> None:
     if not _note_unknown(run, sessions):
-        run.talk.note("nothing is due")
+        run.console.note("nothing is due")
 
 
 def _note_unknown(run: Run, sessions: Sequence[str] | None) -> bool:
@@ -214,26 +201,5 @@ def _document(done: Sequence[Ticked]) -> dict[str, object]:
         "observations": sum(len(ticked.rows) for ticked in done),
         "reflections": sum(len(ticked.reflection.rows) for ticked in done if ticked.reflection),
         "blocks": sum(len(ticked.blocks) for ticked in done),
-        "due": [as_dict(ticked) for ticked in done],
-    }
-
-
-def _due_as_dict(found: Ticked) -> dict[str, object]:
-    return {"session": found.session, "observe": found.observe, "ahead": found.ahead, "reflect": found.reflect}
-
-
-def as_dict(ticked: Ticked) -> dict[str, object]:
-    """What was due of a session, and what came of it, as JSON output has it."""
-    from omcli.cli.reflect import as_dict as reflection_as_dict
-
-    error = {"error": error_as_dict(ticked.error)} if ticked.error else {}
-    reflection = {"reflection": reflection_as_dict(ticked.reflection)} if ticked.reflection else {}
-    return {
-        **_due_as_dict(ticked),
-        **error,
-        "activated": ticked.activated,
-        "blocks": [{"messages": messages} for messages in ticked.blocks],
-        "observations": [full_row(row) for row in ticked.rows],
-        "reflections": [full_row(row) for row in ticked.reflection.rows] if ticked.reflection else [],
-        **reflection,
+        "due": [tick_as_dict(ticked) for ticked in done],
     }

@@ -6,22 +6,24 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.diagnostics import named
-from omcli.cli.options import Run, is_typed, named_format, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import named
+from omcli.cli.options import named_format
+from omcli.cli.run import Run, is_typed
 from omcli.memory.errors import BadUsage, UnknownFormat
 from omcli.operations.tokens import Unit
 
 if TYPE_CHECKING:
     from omcli.operations.tokens import TokenCount
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om tokens transcript.jsonl
 printf 'Hello world' | om tokens --counter chars-4-cjk-2
 om tokens README.md --as text --json
 """
 
 
-@with_shared(without=["db", "wait", "now"])
+@with_shared(examples=_EXAMPLES, without=["db", "wait", "now"])
 def tokens(
     run: Run,
     file: Annotated[str, argument(metavar="FILE", help="What to count; `-` is stdin.")] = "-",
@@ -62,7 +64,7 @@ def tokens(
         )
         return
     run.output.line(str(counted.tokens))
-    run.talk.note(f"{file}: {counted.format or counted.unit}, counted with {counted.counter}")
+    run.console.note(f"{file}: {counted.format or counted.unit}, counted with {counted.counter}")
 
 
 def _count(run: Run, content: bytes, unit: Unit | None, format_name: str | None) -> TokenCount:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import LARGEST, Run, named_notation, named_session, resolved, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.options import named_notation, named_session
+from omcli.cli.run import LARGEST, Run, resolved
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.rows import full_row
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from omcli.memory.ports import LogQuery
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om log --since 7d --priority high
 om log --session ID --type decision --type instruction
 om log --follow | grep deploy
@@ -23,7 +25,7 @@ om log --all --jsonl | jq -r 'select(.superseded_by) | .text'
 """
 
 
-@with_shared(without=["counter"])
+@with_shared(examples=_EXAMPLES, without=["counter"])
 def log(
     run: Run,
     *,
@@ -89,5 +91,5 @@ def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
     # A store that is not there yet is made to be followed: reading nothing would never see what comes.
     store = run.wiring.store if follow and not run.settings.db.exists() else run.wiring.reading
     if unknown := log.unknown(store, query):
-        run.talk.note(unknown)
+        run.console.note(unknown)
     return log.follow(store, query, run.wiring.clock) if follow else log.log(store, query)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import Run, named_notation, named_session, named_tokens, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.options import named_notation, named_session, named_tokens
+from omcli.cli.run import Run
 from omcli.memory.errors import BadUsage
 from omcli.memory.layouts import To
 from omcli.memory.tier import Tier
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.operations.context import Place
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om context --session "$CLAUDE_CODE_SESSION_ID" --budget 8000
 om context --tier session --to markdown
 om context --json | jq .tokens
@@ -24,7 +26,7 @@ om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 """
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def context(
     run: Run,
     *,
@@ -112,7 +114,7 @@ def _print_pack(
         cutting=None if refresh else run.wiring.cutting,
     )
     if contexted.note:
-        run.talk.note(contexted.note)
+        run.console.note(contexted.note)
     run.output.text(contexted.pack.printed)
 
 
@@ -127,7 +129,7 @@ def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -
         run.wiring.reading, _place(run, session), budget=CAP if budget is None else budget, counter=run.counter
     )
     if blocked.note:
-        run.talk.note(blocked.note)
+        run.console.note(blocked.note)
     if run.json or to is To.JSON:
         run.output.document(document(blocked.block, session=blocked.session))
     else:

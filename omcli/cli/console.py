@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedWriter, RawIOBase, TextIOWrapper
-from types import FrameType, TracebackType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
-from omcli.memory.errors import InputOutput, OmError
+from omcli.memory.errors import OmError
 
 UNREAD = 141
-"""The exit code where nobody reads what is printed."""
-_GARBAGE = 50_000
-"""New objects after which Python looks for garbage: with its 700 that is a twentieth of a short run, and finds none."""
+"""The exit code if the reader of stdout has gone away."""
 _USUAL_COLUMNS = 80
-_INTERRUPTED = 130
-_TERMINATED = 143
-_INTERNAL = OmError.exit_code
 
 
-class Ended(Exception):
+class Exit(Exception):
     """The run is over, with an exit code, and all has been said."""
 
     def __init__(self, exit_code: int) -> None:
@@ -32,7 +23,7 @@ class Ended(Exception):
         self.exit_code = exit_code
 
 
-class Talk:
+class Console:
     """What a run tells people. `quiet` leaves errors alone; `as_json` makes an error one JSON object."""
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
@@ -61,7 +52,7 @@ class Talk:
             from omcli.memory.rows import json_line
 
             path = {"path": about} if about else {}
-            self._line(json_line({"schema": 1, "error": {**path, **as_dict(error)}}))
+            self._line(json_line({"schema": 1, "error": {**path, **error_as_dict(error)}}))
             return
         self._line(f"om: error: {f'{about}: ' if about else ''}{error.message}")
         if error.hint:
@@ -118,7 +109,7 @@ def size(number: int) -> str:
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
 
 
-def as_dict(error: OmError) -> dict[str, object]:
+def error_as_dict(error: OmError) -> dict[str, object]:
     """An error as JSON output has it."""
     hint = {"hint": error.hint} if error.hint else {}
     return {"slug": error.slug, "message": error.message, **hint, "exit_code": error.exit_code}
@@ -134,91 +125,7 @@ def named(name: str) -> Iterator[None]:
         raise
 
 
-def main() -> NoReturn:
-    """Runs `om` with the arguments of this process and ends it with the exit code of what happened."""
-    _prepare()
-    arguments = sys.argv[1:]
-    talk = Talk(as_json="--json" in arguments or "--jsonl" in arguments)
-    try:
-        code = _run(arguments)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OmError as error:
-        talk.error(error)
-        code = error.exit_code
-    except Ended as end:
-        code = end.exit_code
-    except OSError as error:
-        failure = _failure(error)
-        talk.error(failure)
-        code = failure.exit_code
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
-    let_go_of_stdout()
-    sys.exit(code)
-
-
-def _run(arguments: list[str]) -> int:
-    # Not at the top: the commands import this module.
-    from omcli.cli.commands import COMMANDS, command
-
-    if arguments and arguments[0].startswith("-"):
-        from omcli.cli.options import command_first
-
-        arguments = command_first(arguments)
-    if arguments and arguments[0] in COMMANDS and "_OM_COMPLETE" not in os.environ:
-        from omcli.cli.arguments import plain
-
-        wanted = command(arguments[0])
-        given = plain(wanted.parameters, arguments[1:])
-        if given is not None:
-            wanted.run(given)
-            return 0
-    from omcli.cli.app import run
-
-    return run(arguments)
-
-
-def _prepare() -> None:
-    """Makes signals and streams behave as those of other commands do."""
-    gc.set_threshold(_GARBAGE)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
-    signal.signal(signal.SIGTERM, _terminate)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
-        # With PYTHONUNBUFFERED, Python drops without a word what the system does not take at once.
-        sys.stdout = TextIOWrapper(
-            BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
-        )
-        sys.__stdout__ = sys.stdout  # type: ignore[misc] # which is asked how wide the terminal is
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Ends the run through its `finally`s, so that a lease is given back."""
-    raise SystemExit(_TERMINATED)
-
-
-def heed_interrupts() -> None:
-    """From here on Ctrl-C ends a run through its `finally`s: it has something to give back."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def internal_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> NoReturn:
-    """Ends the run on what nobody has foreseen."""
-    sys.__excepthook__(kind, error, traceback)
-    Talk().error(OmError("this is a bug in om", hint="please report it with the lines above; nothing kept is lost"))
-    os._exit(_INTERNAL)
-
-
-def _failure(error: OSError) -> OmError:
-    """An error of the system that nobody below has put into words; without a file's name it is our own output's."""
-    return InputOutput(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
-
-
-def let_go_of_stdout() -> None:
+def discard_stdout() -> None:
     """Drops what could not be written, or Python would try once more on its way out and complain in its own words."""
     try:
         if sys.stdout is not None:

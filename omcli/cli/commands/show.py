@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import handles
-from omcli.cli.diagnostics import counted
-from omcli.cli.history import as_dict, came_to
-from omcli.cli.options import Run, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import counted
+from omcli.cli.options import handles
 from omcli.cli.output import row_line, state
+from omcli.cli.reports import operation_as_dict, operation_summary
+from omcli.cli.run import Run
 from omcli.memory.dates import minute
 from omcli.memory.observation import handle
 from omcli.memory.rows import full_row, message, row
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import Observation
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om show 3f9a1c2e
 om show 3f9a1c2e --history
 om show 3f9a1c2e --json | jq -r '.messages[].text'
 """
 
 
-@with_shared(without=["counter", "now"])
+@with_shared(examples=_EXAMPLES, without=["counter", "now"])
 def show(
     run: Run,
     id_: Annotated[
@@ -58,7 +59,7 @@ def show(
         for name, value in _about(shown.observation, shown.coverage).items():
             run.output.line(f"{name:<13} {value}")
         if missing := len(shown.observation.sources) - len(shown.messages):
-            run.talk.note(f"{counted(missing, 'message')} that it came from can't be shown: pruned, or forgotten")
+            run.console.note(f"{counted(missing, 'message')} that it came from can't be shown: pruned, or forgotten")
     if shown.traces is not None:
         _print_traces(run, shown.traces)
     for kept in shown.messages:
@@ -75,14 +76,14 @@ def _traces_as_dict(traces: Traces) -> dict[str, object]:
     rows = {"replaced": traces.replaced, "made_of": traces.made_of, "made_into": traces.made_into}
     found: dict[str, object] = {name: [full_row(each) for each in some] for name, some in rows.items()}
     for name, done in (("made_by", traces.made_by), ("hidden_by", traces.hidden_by)):
-        found |= {name: as_dict(done)} if done else {}
+        found |= {name: operation_as_dict(done)} if done else {}
     return found | ({"successor": full_row(traces.successor)} if traces.successor else {})
 
 
 def _print_traces(run: Run, traces: Traces) -> None:
     for name, done in (("made by", traces.made_by), ("hidden by", traces.hidden_by)):
         if done is not None:
-            run.output.line(f"{name:<13} {done.verb} {done.number}, {minute(done.at)}: {came_to(done)}")
+            run.output.line(f"{name:<13} {done.verb} {done.number}, {minute(done.at)}: {operation_summary(done)}")
     successor = (traces.successor,) if traces.successor else ()
     made_of = [row for row in traces.made_of if row not in traces.replaced]
     related = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omcli.cli.arguments import Declared, option
-from omcli.cli.diagnostics import Ended, counted, size
-from omcli.cli.options import Run, is_typed
+from omcli.cli.console import Exit, counted, size
+from omcli.cli.run import Run, is_typed
 from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -15,21 +14,16 @@ if TYPE_CHECKING:
 _REFUSED = 1
 
 
-def named_yes() -> Declared:
-    """`--yes`."""
-    return option("--yes", "-y", help="Delete for good without being asked.")
-
-
 def confirm(run: Run, what: str, *, is_sure: bool) -> None:
-    """Asks whether `what` is to be deleted for good. Raises BadUsage where nobody can be asked; Ended for a no."""
+    """Asks whether `what` is to be deleted for good. Raises BadUsage where nobody can be asked; Exit for a no."""
     if is_sure:
         return
-    answer = run.talk.ask(f"Delete {what} for good? [y/N]") if is_typed() else None
+    answer = run.console.ask(f"Delete {what} for good? [y/N]") if is_typed() else None
     if answer is None:
         raise BadUsage(f"`--hard` deletes {what} for good", hint="say `--yes`, or see with `--dry-run` what that is")
     if answer.lower() not in {"y", "yes"}:
-        run.talk.note("nothing was deleted")
-        raise Ended(_REFUSED)
+        run.console.note("nothing was deleted")
+        raise Exit(_REFUSED)
 
 
 def tell(run: Run, erased: Erased, *, besides: int = 0) -> None:
@@ -38,13 +32,13 @@ def tell(run: Run, erased: Erased, *, besides: int = 0) -> None:
     `besides` are rows that were deleted and that nobody was told of yet.
     """
     if besides:
-        run.talk.report(f"{counted(besides, 'row')} out of sight went as well: what those had taken the place of")
+        run.console.report(f"{counted(besides, 'row')} out of sight went as well: what those had taken the place of")
     freed = max(0, erased.bytes_before - erased.bytes_after)
     was, now = size(erased.bytes_before), size(erased.bytes_after)
-    run.talk.report(f"{size(freed)} freed: the store had {was}, and has {now}")
+    run.console.report(f"{size(freed)} freed: the store had {was}, and has {now}")
     if copies := run.wiring.backups:
         names = ", ".join(path.name for path in copies)
-        run.talk.note(f"{counted(len(copies), 'backup')} beside the store may still hold it: {names}")
+        run.console.note(f"{counted(len(copies), 'backup')} beside the store may still hold it: {names}")
 
 
 def besides(done: Recorded | None, rows: int) -> int:

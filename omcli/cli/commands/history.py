@@ -1,29 +1,74 @@
-"""`om undo`: take back what was done to memory."""
+"""`om history` and `om undo`: operations on memory, and how to reverse them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import operation_numbers
-from omcli.cli.history import as_dict, came_to
-from omcli.cli.options import Run, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.options import operation_numbers
 from omcli.cli.output import row_line
+from omcli.cli.reports import operation_as_dict, operation_summary
+from omcli.cli.run import LARGEST, Run
+from omcli.memory.dates import minute
 from omcli.memory.record import replace
 from omcli.memory.rows import full_row, message
 
 if TYPE_CHECKING:
-    from omcli.memory.changes import Undoing
+    from omcli.memory.changes import Recorded, Undoing
     from omcli.operations.history import Undone
 
-EXAMPLES = """\b
+_HISTORY_EXAMPLES = """\b
+om history -n 5
+om history --jsonl | jq -r 'select(.can_be_undone) | .number'
+"""
+
+
+@with_shared(examples=_HISTORY_EXAMPLES, without=["counter", "now"])
+def history(
+    run: Run,
+    *,
+    last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N.")] = None,
+    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per operation.")] = False,
+) -> None:
+    """List what was done to memory, the newest first.
+
+    Reflections, compactions, what was pruned or forgotten: each can be taken back with `om undo NUMBER`, unless it was,
+    or what it took out of sight was deleted for good. That it was taken back is listed as well.
+    """
+    run.check_stream(jsonl=jsonl)
+    found = run.wiring.reading.history(last=None if last is None else min(last, LARGEST))
+    if run.json:
+        run.output.document({"operations": [operation_as_dict(done) for done in found]})
+    elif jsonl:
+        for done in found:
+            run.output.json_line(operation_as_dict(done))
+    elif found:
+        header = ("NUMBER", "WHEN", "WHAT", "WHERE", "CAME TO", "STATE")
+        run.output.table(header, [_cells(done) for done in found], cut=("CAME TO",), cut_in_front=("WHERE",))
+    elif last != 0:
+        run.console.note("nothing was reflected on, pruned or forgotten yet")
+
+
+def _cells(done: Recorded) -> tuple[str, ...]:
+    where = done.scope.session or done.scope.project or "-"
+    return str(done.number), minute(done.at), str(done.verb), where, operation_summary(done), _state(done)
+
+
+def _state(done: Recorded) -> str:
+    if done.undone_by is not None:
+        return f"undone by {done.undone_by}"
+    return "final" if done.final_at is not None else ""
+
+
+_UNDO_EXAMPLES = """\b
 om undo
 om undo --dry-run
 om history && om undo 12
 """
 
 
-@with_shared(without=["counter"])
+@with_shared(examples=_UNDO_EXAMPLES, without=["counter"])
 def undo(
     run: Run,
     number: Annotated[
@@ -55,14 +100,14 @@ def undo(
         run.output.document(_as_dict(undone, dry_run=dry_run))
         return
     found = undone.undoing
-    run.output.line(f"{found.undone.number}  {found.undone.verb}  {came_to(found.undone)}")
+    run.output.line(f"{found.undone.number}  {found.undone.verb}  {operation_summary(found.undone)}")
     if dry_run:
         _show(run, found)
     verb = "would be undone" if dry_run else "undone"
-    run.talk.report(f"operation {found.undone.number} {verb}")
+    run.console.report(f"operation {found.undone.number} {verb}")
     if found.held_by:
         numbers = " ".join(map(str, found.held_by))
-        run.talk.note(f"some of it stays out of sight, by what was done besides: undo that as well ({numbers})")
+        run.console.note(f"some of it stays out of sight, by what was done besides: undo that as well ({numbers})")
 
 
 def _show(run: Run, found: Undoing) -> None:
@@ -79,7 +124,7 @@ def _show(run: Run, found: Undoing) -> None:
 def _as_dict(undone: Undone, *, dry_run: bool) -> dict[str, object]:
     found = undone.undoing
     return {
-        "undone": as_dict(found.undone),
+        "undone": operation_as_dict(found.undone),
         **({"operation": undone.by.number} if undone.by else {}),
         "rows": [full_row(row) for row in found.rows],
         "gone": [full_row(row) for row in found.gone],

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import Run, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.run import Run
 from omcli.operations.usage import By
 
 if TYPE_CHECKING:
     from omcli.operations.usage import Sum, UsedUp
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om usage --since 7d
 om usage --by model --json | jq .total.cost
 """
 _UNKNOWN = "–"
 
 
-@with_shared(without=["counter"])
+@with_shared(examples=_EXAMPLES, without=["counter"])
 def usage(
     run: Run,
     *,
@@ -41,7 +42,7 @@ def usage(
     begins, ends = period(since, until, now=now)
     found = usage.usage(run.wiring.reading, since=begins, until=ends, by=by, limits=run.wiring.limits, now=now)
     if not found.sums:
-        run.talk.note("no model was called" + (" then" if since or until else ""))
+        run.console.note("no model was called" + (" then" if since or until else ""))
     if run.json:
         run.output.document(
             {

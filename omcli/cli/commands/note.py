@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import handles
-from omcli.cli.diagnostics import counted
-from omcli.cli.options import Run, named_session, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import counted
+from omcli.cli.options import handles, named_session
+from omcli.cli.run import Run
 from omcli.memory.errors import BadUsage, InputOutput
 from omcli.memory.observation import Priority, Type
 from omcli.memory.rows import row
@@ -16,7 +17,7 @@ from omcli.memory.rows import row
 if TYPE_CHECKING:
     from omcli.operations.note import Noted
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om note "we ship on Friday" --type decision
 om note "run make lint first" --type instruction --tag pinned
 om note --item "releases are cut on Thursdays" --tag release
@@ -25,7 +26,7 @@ git log -1 --format=%s | om note -
 """
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def note(
     run: Run,
     text: Annotated[str | None, argument(metavar="TEXT", help="What to remember; `-` is stdin.")] = None,
@@ -74,9 +75,11 @@ def note(
         resolves=tuple(resolves or ()),
     )
     if noted.redactions:
-        run.talk.note(f"{counted(sum(noted.redactions.values()), 'secret')} redacted")
+        run.console.note(f"{counted(sum(noted.redactions.values()), 'secret')} redacted")
     if noted.resolved:
-        run.talk.report(f"{counted(len(noted.resolved), 'row')} resolved; `om undo {noted.operation}` takes that back")
+        run.console.report(
+            f"{counted(len(noted.resolved), 'row')} resolved; `om undo {noted.operation}` takes that back"
+        )
     try:
         _print(run, noted)
     except (OSError, InputOutput) as error:

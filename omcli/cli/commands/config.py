@@ -6,9 +6,10 @@ from enum import StrEnum
 from typing import Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.options import Run, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.run import Run
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om config
 om config show --origin | grep observe
 om config show --preset lango --json | jq .settings
@@ -26,7 +27,7 @@ class What(StrEnum):
     PATH = "path"
 
 
-@with_shared(without=["now"])
+@with_shared(examples=_EXAMPLES, without=["now"])
 def config(
     run: Run,
     what: Annotated[

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.diagnostics import counted
-from omcli.cli.model_options import best_effort, failing, named_model, named_provider, named_url, say
-from omcli.cli.options import Run, named_session, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit, counted
+from omcli.cli.options import (
+    apply_model_flags,
+    named_best_effort,
+    named_model,
+    named_provider,
+    named_session,
+    named_url,
+)
+from omcli.cli.reports import reflection_as_dict, reflection_summary
+from omcli.cli.run import Run
 from omcli.memory.dates import minute
-from omcli.memory.errors import BadUsage
-from omcli.memory.rows import full_row
+from omcli.memory.errors import OF_MODELS, BadUsage
 
 if TYPE_CHECKING:
     from omcli.operations.reflected import Reflection
     from omcli.operations.studio import Studio
     from omcli.reflectors.globally import GlobalPlan
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om reflect --session ID
 om reflect --session ID --dry-run
 om reflect --global --dry-run
 om log --session ID --all
 """
 
-_FOUND = {"kept_back": "kept, for the reply does not tell them", "unaccounted": "kept, for the reply passes over them"}
-"""What was found in a reply, in words, where its name is not enough."""
 
-
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def reflect(
     run: Run,
     *,
@@ -45,7 +52,7 @@ def reflect(
     reflector: Annotated[str | None, named_provider("reflector")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
-    tolerant: Annotated[bool, best_effort()] = False,
+    tolerant: Annotated[bool, named_best_effort()] = False,
 ) -> None:
     """Fold observations into fewer rows, and write down what lasts.
 
@@ -53,7 +60,7 @@ def reflect(
     preferences and standing instructions stay word for word. A model reflects where one is named, or a key is set;
     else rules do. Printed are the rows that were made.
     """
-    say(run, "reflector", provider=reflector, model=model, base_url=base_url)
+    apply_model_flags(run, "reflector", provider=reflector, model=model, base_url=base_url)
     if across and (session is not None or meta):
         raise BadUsage(
             "`--global` is for no single session", hint="`om reflect --session ID`, or `om reflect --global`"
@@ -62,13 +69,25 @@ def reflect(
         raise BadUsage("`--min-age` goes with `--global`")
     if run.is_disabled("nothing is reflected on"):
         return
-    with failing(run, is_tolerant=tolerant):
+    with _failing(run, is_tolerant=tolerant):
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
         else:
             studio = run.wiring.studio(run.existing_workshop())
             reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
             _show(run, reflection, dry_run=dry_run)
+
+
+@contextmanager
+def _failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
+    """Print a model's failure; end the run with its code unless `is_tolerant`. Raises Exit."""
+    try:
+        yield
+    except OF_MODELS as error:
+        if not is_tolerant:
+            run.console.error(error)
+            raise Exit(error.exit_code) from None
+        run.console.warn_of(error)
 
 
 def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
@@ -83,7 +102,7 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
         nothing = f"there is no session `{session}`; `om sessions` lists them" if session else "nothing to reflect on"
         return Reflection(scope=Scope(session=session), ending=None, note=nothing)
     if note:
-        run.talk.note(note)
+        run.console.note(note)
     return reflect_session(found.id, studio, meta=meta, dry_run=dry_run, again=again)
 
 
@@ -101,7 +120,7 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
         again=again,
     )
     if found.snapshot:
-        run.talk.note(f"the store as it was: {found.snapshot}")
+        run.console.note(f"the store as it was: {found.snapshot}")
     if run.json:
         plan = {
             "keep": [row.id for row in found.plan.kept],
@@ -110,7 +129,9 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
                 for batch in found.plan.batches
             ],
         }
-        run.output.document({**as_dict(found.reflection), "plan": plan, "snapshot": found.snapshot, "dry_run": dry_run})
+        run.output.document(
+            {**reflection_as_dict(found.reflection), "plan": plan, "snapshot": found.snapshot, "dry_run": dry_run}
+        )
     elif dry_run:
         _print_plan(run, found.plan)
     else:
@@ -125,52 +146,17 @@ def _print_plan(run: Run, plan: GlobalPlan) -> None:
         )
     run.output.line(f"keep  {counted(len(plan.kept), 'row')}")
     if not plan.batches:
-        run.talk.note("nothing to reflect on")
+        run.console.note("nothing to reflect on")
 
 
 def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
     """Prints what was made, and reports what it came to."""
     if run.json:
-        run.output.document({**as_dict(reflection), "dry_run": dry_run})
+        run.output.document({**reflection_as_dict(reflection), "dry_run": dry_run})
         return
     for row in reflection.made:
         run.output.row(row)
     if reflection.note:
-        run.talk.note(reflection.note)
+        run.console.note(reflection.note)
     if reflection.ending is not None:
-        run.talk.report(f"{'would be: ' if dry_run else ''}{summary(reflection)}")
-
-
-def summary(reflection: Reflection) -> str:
-    """What it came to, in a line."""
-    folded = len({each for row in reflection.rows for each in row.supports} - {row.id for row in reflection.left})
-    rows = f"{counted(reflection.read, 'row')} read, {folded} folded into {len(reflection.rows)}"
-    if folded < reflection.condensed:
-        rows += f", {reflection.condensed - folded} hidden"
-    tokens = f"{reflection.tokens_before} → {reflection.tokens_after} tokens"
-    findings = (
-        f"{number} {_FOUND.get(name, name.replace('_', ' '))}" for name, number in sorted(reflection.findings.items())
-    )
-    return "; ".join((f"{rows}, {counted(len(reflection.items), 'item')}", tokens, *findings))
-
-
-def as_dict(reflection: Reflection) -> dict[str, object]:
-    """A reflection as JSON output has it."""
-    found = {
-        "session": reflection.scope.session,
-        "project": reflection.scope.project,
-        "outcome": reflection.ending,
-        "read": reflection.read,
-        "observations_condensed": reflection.condensed,
-        "kept": reflection.read - reflection.condensed,
-        "reflections_created": len(reflection.rows),
-        "items_created": len(reflection.items),
-        "tokens_before": reflection.tokens_before,
-        "tokens_after": reflection.tokens_after,
-        "attempts": reflection.attempts,
-        "findings": dict(reflection.findings),
-        "note": reflection.note,
-        "reflections": [full_row(row) for row in reflection.rows],
-        "items": [full_row(row) for row in reflection.items],
-    }
-    return {name: value for name, value in found.items() if value is not None}
+        run.console.report(f"{'would be: ' if dry_run else ''}{reflection_summary(reflection)}")

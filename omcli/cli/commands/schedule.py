@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import Run, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.run import Run
 from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from omcli.schedules.job import Job
     from omcli.schedules.schedule import Done, Part, Scheduler
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om schedule --cron
 om schedule --systemd --at 04:30 --install
 om schedule --systemd --every 15m --install
@@ -23,7 +24,7 @@ om schedule --launchd --remove --dry-run
 """
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def schedule(
     run: Run,
     *,
@@ -118,9 +119,9 @@ def _schedule(run: Run, chosen: Scheduler, job: Job, *, install: bool, dry_run: 
     elif done is None:
         run.output.text(_text(parts))
     if missing:
-        run.talk.note(f"a scheduled run will not see {', '.join(missing)}; it reads {job.keys}")
+        run.console.note(f"a scheduled run will not see {', '.join(missing)}; it reads {job.keys}")
     if is_open(job.keys):
-        run.talk.warn(f"others may read {job.keys}: chmod 600 it")
+        run.console.warn(f"others may read {job.keys}: chmod 600 it")
     if done is not None:
         _tell(run, done, dry_run=dry_run)
 
@@ -138,7 +139,7 @@ def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
     if run.json:
         run.output.document({"scheduler": chosen.name, **_as_dict(done, dry_run=dry_run)})
     if not done.changes:
-        run.talk.note("there is nothing to be removed")
+        run.console.note("there is nothing to be removed")
     _tell(run, done, dry_run=dry_run)
 
 
@@ -148,9 +149,9 @@ def _tell(run: Run, done: Done, *, dry_run: bool) -> None:
         for change in done.changes:
             run.output.line(f"{change.step:<7}  {change.place}")
     if done.left:
-        run.talk.warn(f"{done.said}; left to be typed: {' && '.join(done.left)}")
+        run.console.warn(f"{done.said}; left to be typed: {' && '.join(done.left)}")
     if dry_run:
-        run.talk.note("a dry run: nothing was changed")
+        run.console.note("a dry run: nothing was changed")
 
 
 def _text(parts: Iterable[Part]) -> str:

@@ -6,15 +6,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
-from omcli.cli.options import Run, resolved, with_shared
+from omcli.cli.command import with_shared
 from omcli.cli.output import gone
+from omcli.cli.run import Run, resolved
 from omcli.memory.observation import Type, handle
 from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Observation
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om items --tag preference
 om items --type behavior --project . --jsonl | jq -r .text
 """
@@ -31,7 +32,7 @@ class ItemType(StrEnum):
     TOOL = Type.TOOL
 
 
-@with_shared(without=["counter"])
+@with_shared(examples=_EXAMPLES, without=["counter"])
 def items(
     run: Run,
     *,
@@ -59,7 +60,7 @@ def items(
 
     run.check_stream(jsonl=jsonl)
     if nothing := unknown(run.wiring.reading, LogQuery(project=resolved(project))):
-        run.talk.note(nothing)
+        run.console.note(nothing)
     found = items(
         run.wiring.reading,
         now=run.wiring.clock.now(),

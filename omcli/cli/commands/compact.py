@@ -7,18 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, verified
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
-    LARGEST,
-    Run,
-    check_transcript,
+    apply_model_flags,
+    named_best_effort,
     named_format,
+    named_model,
     named_notation,
+    named_provider,
     named_session,
     named_tokens,
-    with_shared,
+    named_url,
+    named_verify,
 )
+from omcli.cli.reports import losses
+from omcli.cli.run import LARGEST, Run, check_transcript
 from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
 from omcli.memory.layouts.compacted import Shape
 from omcli.memory.record import record
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from omcli.operations.studio import Studio
     from omcli.wiring import Wiring
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om compact < long.jsonl > short.md
 om compact session.jsonl --target-tokens 2000 --to markdown
 om compact --session ID --keep-recent 1500 --to messages
@@ -48,7 +52,7 @@ _ITERATIONS = option("--max-iterations", metavar="NUMBER", min=0, help="Batches 
 _SUMMARY = option("--summary", metavar="FILE", help="An earlier summary, or pack, for a session without memory.")
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def compact(
     run: Run,
     file: Annotated[str | None, argument(metavar="[FILE]", help="The transcript; `-` is stdin.")] = None,
@@ -65,9 +69,9 @@ def compact(
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, verified()] = False,
+    verify: Annotated[bool, named_verify()] = False,
     dry_run: Annotated[bool, option("--dry-run", help="With --session: nothing is observed or folded.")] = False,
-    tolerant: Annotated[bool, best_effort()] = False,
+    tolerant: Annotated[bool, named_best_effort()] = False,
 ) -> None:
     """Bring a session down to what an agent needs to go on from it.
 
@@ -90,7 +94,7 @@ def compact(
     say {"replace": false, "reason": …}. So they do where there is no model, or no key, or somebody else is at the
     session (75); with --best-effort all of that ends with 0.
     """
-    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
     job = _Job(
         run=run,
@@ -168,11 +172,11 @@ def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: in
     try:
         _compact(job, wanted, chunk=chunk, most=most)
     except (*OF_MODELS, TryAgain) as error:
-        tell = job.run.talk.warn_of if job.is_tolerant else job.run.talk.error
+        tell = job.run.console.warn_of if job.is_tolerant else job.run.console.error
         tell(error)
         job.refuse(error.slug)
         if not job.is_tolerant:
-            raise Ended(error.exit_code) from None
+            raise Exit(error.exit_code) from None
 
 
 def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
@@ -233,9 +237,9 @@ def _taken_in(job: _Job, wiring: Wiring, studio: Studio) -> FileReport | None:
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
     taken = take_in(Input(name=job.file, open=opened), studio.workshop, session=job.session)
     if taken.error is not None and not taken.sessions:
-        job.run.talk.error(taken.error, about=job.file)
+        job.run.console.error(taken.error, about=job.file)
         job.refuse(taken.error.slug)
-        raise Ended(taken.error.exit_code)
+        raise Exit(taken.error.exit_code)
     return taken
 
 
@@ -243,11 +247,11 @@ def _nothing(job: _Job, taken: FileReport | None) -> None:
     """Ends where there is nothing to compact."""
     job.refuse("empty")
     if taken is not None:
-        job.run.talk.report(", ".join([f"{job.name}: no messages", *_missing(taken)]))
+        job.run.console.report(", ".join([f"{job.name}: no messages", *_missing(taken)]))
     else:
         job.run.note_unknown(job.session or "")
     if not job.is_tolerant:
-        raise Ended(_REFUSED)
+        raise Exit(_REFUSED)
 
 
 def _summarised(job: _Job, session_id: str, studio: Studio) -> int:
@@ -262,7 +266,7 @@ def _summarised(job: _Job, session_id: str, studio: Studio) -> int:
     except (NoInput, BadInput) as error:
         raise type(error)(f"{job.summary}: {error.message}", hint=error.hint) from None
     if earlier.rows:
-        job.run.talk.note(f"{job.summary}: {counted(earlier.rows, 'row')} of an earlier summary")
+        job.run.console.note(f"{job.summary}: {counted(earlier.rows, 'row')} of an earlier summary")
     return earlier.tokens
 
 
@@ -271,26 +275,26 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
 
     run, came_to = job.run, compacted.came_to
     if compacted.error is not None:
-        run.talk.warn(compacted.error.message)
+        run.console.warn(compacted.error.message)
     if came_to.uncovered:
-        run.talk.warn(f"{counted(came_to.uncovered, 'message')} not covered by any observation")
+        run.console.warn(f"{counted(came_to.uncovered, 'message')} not covered by any observation")
     if taken is not None and (others := len(taken.sessions[1:])):
-        run.talk.note(f"only `{compacted.session}` was shortened, {counted(others, 'other session')} of it left out")
+        run.console.note(f"only `{compacted.session}` was shortened, {counted(others, 'other session')} of it left out")
     if compacted.refusal is None:
         run.output.text(compacted.pack.printed)
-        run.talk.report(_summary(job, compacted, taken))
+        run.console.report(_summary(job, compacted, taken))
     else:
         job.refuse(compacted.refusal)
-        run.talk.note(", ".join([f"{job.name}: {_why(compacted)}", *_missing(taken)]))
+        run.console.note(", ".join([f"{job.name}: {_why(compacted)}", *_missing(taken)]))
         if taken is not None and taken.known_messages and not came_to.tokens_before:
-            run.talk.note("its messages are kept in another session; `om sessions` lists them")
+            run.console.note("its messages are kept in another session; `om sessions` lists them")
     if taken is not None and taken.error is not None:
-        run.talk.error(taken.error, about=job.name)
-        raise Ended(taken.error.exit_code)
+        run.console.error(taken.error, about=job.name)
+        raise Exit(taken.error.exit_code)
     if compacted.refusal is not None and not job.is_tolerant:
-        raise Ended(TryAgain.exit_code if compacted.refusal is Refusal.UNCOVERED else _REFUSED)
+        raise Exit(TryAgain.exit_code if compacted.refusal is Refusal.UNCOVERED else _REFUSED)
     if run.strict and taken is not None and taken.faults:
-        raise Ended(BadInput.exit_code)
+        raise Exit(BadInput.exit_code)
 
 
 def _why(compacted: Compacted) -> str:
@@ -315,6 +319,5 @@ def _summary(job: _Job, compacted: Compacted, taken: FileReport | None) -> str:
 
 def _missing(taken: FileReport | None) -> list[str]:
     """What of a transcript was taken out, or could not be read."""
-    from omcli.cli.observe import missing
 
-    return [] if taken is None else list(missing(taken))
+    return [] if taken is None else list(losses(taken))

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
 from omcli.cli.background import able
-from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.model_options import best_effort, named_model, named_provider, named_url, say, verified
-from omcli.cli.options import Run, named_format, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit, counted
+from omcli.cli.options import (
+    apply_model_flags,
+    named_best_effort,
+    named_format,
+    named_model,
+    named_provider,
+    named_url,
+    named_verify,
+)
+from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
+from omcli.cli.run import Run
 from omcli.memory.dates import seconds
 from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
 from omcli.memory.rows import full_row
@@ -23,7 +33,7 @@ if TYPE_CHECKING:
     from omcli.operations.tick import Ticked
     from omcli.operations.watch import Event, Opened, Watch
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om watch ~/.claude/projects
 om watch ~/.codex/sessions --preset zora --model ollama/qwen2.5:7b
 om watch notes --glob '*.log' --format text --jsonl | jq -r .text
@@ -35,7 +45,7 @@ _SHORTEST, _LONGEST = 0.05, 86_400.0
 _BAD_INPUT = (BadInput, NoInput)
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def watch(
     run: Run,
     paths: Annotated[list[str], argument(metavar="PATH...", help="Files and folders.")],
@@ -54,8 +64,8 @@ def watch(
     observer: Annotated[str | None, named_provider("observer")] = None,
     model: Annotated[str | None, named_model()] = None,
     base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, verified()] = False,
-    tolerant: Annotated[bool, best_effort()] = False,
+    verify: Annotated[bool, named_verify()] = False,
+    tolerant: Annotated[bool, named_best_effort()] = False,
 ) -> None:
     """Follow transcripts as they are written, until Ctrl-C.
 
@@ -72,7 +82,7 @@ def watch(
         from omcli.wiring import check_format
 
         check_format(format_)
-    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     if run.is_disabled("nothing is taken in"):
         return
     shown = _Shown(run, jsonl=jsonl, is_tolerant=tolerant)
@@ -99,7 +109,7 @@ def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, j
     if len(missing) == len(paths):
         raise NoInput(f"{missing[0]}: there is no such file or folder", hint="check the path")
     for path in missing:
-        run.talk.note(f"{path} is not there yet; it is followed when it comes")
+        run.console.note(f"{path} is not there yet; it is followed when it comes")
 
 
 def _watching(
@@ -111,16 +121,16 @@ def _watching(
     at_most_every: float,
     is_tolerant: bool,
 ) -> Watch:
-    """What follows the files. A model that cannot be had is said at once, before any work. Raises Ended."""
+    """What follows the files. A model that cannot be had is said at once, before any work. Raises Exit."""
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
     can = able(run.wiring, run.existing_workshop())
     for error in can.errors:
         if not is_tolerant:
-            run.talk.error(error)
-            raise Ended(error.exit_code)
-        run.talk.warn_of(error)  # what it would do waits
+            run.console.error(error)
+            raise Exit(error.exit_code)
+        run.console.warn_of(error)  # what it would do waits
     return Watch(
         Folders(paths, glob or ()),
         _opened(run, format_name),
@@ -179,11 +189,11 @@ class _Shown:
         else:
             self._run.output.flush()
             if self._followed is None:
-                self._run.talk.note(f"following {counted(event.files, 'file')}")
+                self._run.console.note(f"following {counted(event.files, 'file')}")
             self._followed = event.files
 
     def finish(self) -> None:
-        """Prints the document that was asked for, and ends with the code of what went wrong. Raises Ended.
+        """Prints the document that was asked for, and ends with the code of what went wrong. Raises Exit.
 
         A file that is no transcript is only reported, unless there is no other.
         """
@@ -195,23 +205,21 @@ class _Shown:
         if self._run.strict or len(failed) >= (self._followed or 0):
             decisive += failed
         if decisive:
-            raise Ended(decisive[0].exit_code)
+            raise Exit(decisive[0].exit_code)
 
     def _file(self, report: FileReport) -> None:
-        from omcli.cli.observe import file_as_dict, summary
 
         if report.error is not None:
             self._fail(report.error, about=report.path)
         elif self._run.json:
             self._files.append(file_as_dict(report, ()))
         else:
-            self._run.talk.report(summary(report))
+            self._run.console.report(file_summary(report))
 
     def _tick(self, ticked: Ticked) -> None:
-        from omcli.cli.tick import as_dict, report
 
         if self._run.json:
-            self._sessions.append(as_dict(ticked))
+            self._sessions.append(tick_as_dict(ticked))
         elif self._jsonl:
             for row in ticked.made:
                 self._run.output.json_line(full_row(row))
@@ -222,11 +230,11 @@ class _Shown:
         if ticked.error is not None:
             self._fail(ticked.error, about=ticked.session)
         if not self._run.json:
-            report(self._run, ticked)
+            report_tick(self._run, ticked)
 
     def _fail(self, error: OmError, *, about: str) -> None:
         if self._is_tolerant and isinstance(error, OF_MODELS):
-            self._run.talk.warn_of(error, about=about)
+            self._run.console.warn_of(error, about=about)
         else:
-            self._run.talk.error(error, about=about)
+            self._run.console.error(error, about=about)
             self._failed[about] = error

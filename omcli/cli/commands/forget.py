@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli import deleting
+from omcli.cli import deletion
 from omcli.cli.arguments import argument, option
-from omcli.cli.completion import handles
-from omcli.cli.diagnostics import Ended, counted
-from omcli.cli.options import Run, named_session, resolved, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit, counted
+from omcli.cli.options import handles, named_session, named_yes
+from omcli.cli.run import Run, resolved
 from omcli.memory.errors import BadUsage
 from omcli.memory.observation import handle
 from omcli.memory.rows import full_row, message
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from omcli.memory.bookmark import TakenIn
     from omcli.operations.forget import Forgotten
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om forget 3f9a1c2e
 om forget --match "the harbour code" --dry-run
 om forget --match "the harbour code" --derived --hard --yes
@@ -30,7 +31,7 @@ _NOTHING = 1
 _MANY = 12
 
 
-@with_shared(without=["counter"])
+@with_shared(examples=_EXAMPLES, without=["counter"])
 def forget(
     run: Run,
     ids: Annotated[
@@ -45,7 +46,7 @@ def forget(
     project: Annotated[str | None, option("--project", metavar="DIR", help="With --match: of this project.")] = None,
     derived: Annotated[bool, option("--derived", help="Also rows that were made of it, step by step.")] = False,
     hard: Annotated[bool, option("--hard", help="Delete it for good.")] = False,
-    yes: Annotated[bool, deleting.named_yes()] = False,
+    yes: Annotated[bool, named_yes()] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
 ) -> None:
     """Forget rows and messages, and keep out what they say.
@@ -76,12 +77,12 @@ def forget(
     store = run.wiring.reading if dry_run or hard else run.wiring.existing
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
-        deleting.confirm(run, _in_words(found), is_sure=yes)
+        deletion.confirm(run, _in_words(found), is_sure=yes)
         found = forget(run.wiring.existing, wanted, clock=run.wiring.clock, dry_run=False, for_good=True)
     files = _files(run, found, match, taken_in)
     _print(run, found, files, dry_run=dry_run)
     if found.is_empty:
-        raise Ended(_NOTHING)
+        raise Exit(_NOTHING)
 
 
 def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[TakenIn]) -> tuple[Path, ...]:
@@ -96,7 +97,7 @@ def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[Tak
 
 def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) -> None:
     if run.json:
-        erased = {} if found.erased is None else deleting.as_dict(run, found.erased)
+        erased = {} if found.erased is None else deletion.as_dict(run, found.erased)
         run.output.document({**_as_dict(found), "files": list(map(str, files)), **erased, "dry_run": dry_run})
     else:
         for row in found.rows:
@@ -107,31 +108,31 @@ def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) 
             run.output.line(f"{each.session}: {each.text} (observed ahead)")
     _report(run, found, dry_run=dry_run)
     if files:
-        run.talk.note(f"{counted(len(files), 'file')} of notes still hold it: {_some(list(map(str, files)))}")
+        run.console.note(f"{counted(len(files), 'file')} of notes still hold it: {_some(list(map(str, files)))}")
     if found.erased is not None and not found.is_empty:
         rows = len(found.rows) + len(found.along)
-        deleting.tell(run, found.erased, besides=deleting.besides(found.done, rows))
+        deletion.tell(run, found.erased, besides=deletion.besides(found.done, rows))
 
 
 def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
     if found.is_empty:
-        run.talk.note("there is nothing of it")
+        run.console.note("there is nothing of it")
         return
     if dry_run:
-        run.talk.report(f"would go: {_in_words(found)}")
+        run.console.report(f"would go: {_in_words(found)}")
     elif found.erased is not None:
-        run.talk.report(f"{_in_words(found)} deleted")
+        run.console.report(f"{_in_words(found)} deleted")
     elif found.done is not None:
-        run.talk.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` takes that back")
+        run.console.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` takes that back")
     if found.telling:
         names = _some([handle(row.id) for row in found.telling])
-        run.talk.note(f"made of it, and may tell it yet (`--derived` takes that along): {names}")
+        run.console.note(f"made of it, and may tell it yet (`--derived` takes that along): {names}")
     if found.telling_ahead:
         ahead = counted(len(found.telling_ahead), "row")
-        run.talk.note(f"{ahead} observed ahead, made of it, may tell it yet (`--derived` takes that along)")
+        run.console.note(f"{ahead} observed ahead, made of it, may tell it yet (`--derived` takes that along)")
     if found.sources:
         names = _some([kept.key for kept in found.sources])
-        run.talk.note(f"messages that it came from, and may tell it yet: {names}")
+        run.console.note(f"messages that it came from, and may tell it yet: {names}")
 
 
 def _some(ids: Sequence[str]) -> str:

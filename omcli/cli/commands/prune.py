@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli import deleting
+from omcli.cli import deletion
 from omcli.cli.arguments import option
-from omcli.cli.diagnostics import counted
-from omcli.cli.options import LARGEST, Run, named_session, with_shared
+from omcli.cli.command import with_shared
+from omcli.cli.console import counted
+from omcli.cli.options import named_session, named_yes
 from omcli.cli.output import row_line
+from omcli.cli.reports import pruning_as_dict
+from omcli.cli.run import LARGEST, Run
 from omcli.memory.errors import BadUsage
-from omcli.memory.rows import full_row
 
 if TYPE_CHECKING:
     from omcli.memory.retention import Rules
     from omcli.operations.prune import Pruned
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om prune --older-than 90d --keep-last 200 --dry-run
 om prune --keep-sessions 20
 om prune --raw --older-than 30d
@@ -24,7 +26,7 @@ om prune --hard
 """
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def prune(
     run: Run,
     *,
@@ -50,7 +52,7 @@ def prune(
         bool, option("--protected", help="Also rows that are pinned, standing instructions or open.")
     ] = False,
     hard: Annotated[bool, option("--hard", help="Delete for good; alone: all that was pruned and forgotten.")] = False,
-    yes: Annotated[bool, deleting.named_yes()] = False,
+    yes: Annotated[bool, named_yes()] = False,
     dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
 ) -> None:
     """Take rows or messages out of sight that are old or too many.
@@ -129,11 +131,11 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
         run.note_unknown(rules.session)
     found = pruned(dry_run=dry_run or for_good)
     if for_good and not (dry_run or found.is_empty):
-        deleting.confirm(run, _in_words(found), is_sure=is_sure)
+        deletion.confirm(run, _in_words(found), is_sure=is_sure)
         found = pruned(dry_run=False)
     if run.json:
-        erased = {} if found.erased is None else deleting.as_dict(run, found.erased)
-        run.output.document({**pruned_as_dict(found), **erased, "dry_run": dry_run})
+        erased = {} if found.erased is None else deletion.as_dict(run, found.erased)
+        run.output.document({**pruning_as_dict(found), **erased, "dry_run": dry_run})
         return
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     for row in found.rows:
@@ -152,15 +154,15 @@ def _is_known(run: Run, session: str) -> bool:
 
 def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
     if found.is_empty:
-        run.talk.note("nothing to prune")
+        run.console.note("nothing to prune")
     elif dry_run:
-        run.talk.report(f"would go: {_in_words(found)}")
+        run.console.report(f"would go: {_in_words(found)}")
     elif found.erased is not None:
-        run.talk.report(f"{_in_words(found)} deleted")
-        deleting.tell(run, found.erased, besides=deleting.besides(found.done, len(found.rows)))
+        run.console.report(f"{_in_words(found)} deleted")
+        deletion.tell(run, found.erased, besides=deletion.besides(found.done, len(found.rows)))
     else:
         number = found.done.number if found.done else ""
-        run.talk.report(f"{_in_words(found)} pruned; `om undo {number}` brings that back")
+        run.console.report(f"{_in_words(found)} pruned; `om undo {number}` brings that back")
 
 
 def _in_words(found: Pruned) -> str:
@@ -169,21 +171,6 @@ def _in_words(found: Pruned) -> str:
     parts += [counted(messages, "message")] if found.messages else []
     where = f" in {counted(found.sessions, 'session')}" if found.sessions else ""
     return f"{', '.join(parts)}{where}"
-
-
-def pruned_as_dict(found: Pruned) -> dict[str, object]:
-    """What left sight, or would, as JSON output has it."""
-    reasons = {dropped.row: dropped.reason for dropped in found.dropped}
-    operation = {"operation": found.done.number} if found.done else {}
-    return {
-        **operation,
-        "pruned": len(found.rows),
-        "messages": sum(found.counted.values()),
-        "sessions": found.sessions,
-        "tokens": found.tokens,
-        "rows": [full_row(row) | {"reason": reasons[row.id]} for row in found.rows],
-        "messages_by_session": dict(found.counted),
-    }
 
 
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
@@ -202,18 +189,18 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     if dry_run:
         if run.json:
             run.output.document({**counts, "dry_run": True})
-        run.talk.report(f"would be deleted: {what}")
+        run.console.report(f"would be deleted: {what}")
         return
     if not found:
-        run.talk.note("nothing was pruned or forgotten that is not deleted yet")
+        run.console.note("nothing was pruned or forgotten that is not deleted yet")
     else:
-        deleting.confirm(run, what, is_sure=is_sure)
+        deletion.confirm(run, what, is_sure=is_sure)
     erased = erase(run.wiring.existing, clock=run.wiring.clock) if run.wiring.has_store else Erased()
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:
-        run.output.document({**counts, **deleting.as_dict(run, erased), "dry_run": False})
+        run.output.document({**counts, **deletion.as_dict(run, erased), "dry_run": False})
         return
     if found:
-        run.talk.report(f"{counted(erased.rows, 'row')} and {counted(erased.messages, 'message')} deleted")
+        run.console.report(f"{counted(erased.rows, 'row')} and {counted(erased.messages, 'message')} deleted")
     if found or erased.bytes_after < erased.bytes_before:
-        deleting.tell(run, erased)
+        deletion.tell(run, erased)

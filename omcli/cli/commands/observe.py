@@ -7,30 +7,31 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import argument, option
-from omcli.cli.background import as_dict as background_as_dict
-from omcli.cli.background import in_background, leave
-from omcli.cli.diagnostics import Ended, as_dict, counted
-from omcli.cli.model_options import (
-    as_words,
-    best_effort,
+from omcli.cli.background import delegated_as_dict, leave, model_argv
+from omcli.cli.command import with_shared
+from omcli.cli.console import Exit, counted
+from omcli.cli.options import (
+    apply_model_flags,
+    named_background,
+    named_best_effort,
+    named_format,
     named_model,
     named_provider,
+    named_session,
     named_url,
-    say,
-    verified,
+    named_verify,
 )
-from omcli.cli.options import Run, check_transcript, named_format, named_session, with_shared
+from omcli.cli.reports import file_as_dict, file_summary
+from omcli.cli.run import Run, check_transcript
 from omcli.memory.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
 from omcli.memory.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from omcli.memory.observation import Observation
     from omcli.operations.observe import FileReport, Input
     from omcli.operations.workshop import Workshop
 
-EXAMPLES = """\b
+_EXAMPLES = """\b
 om observe < transcript.jsonl
 om observe ~/.claude/projects/*/*.jsonl
 om observe session.jsonl --json | jq '.files[0].session_id'
@@ -46,7 +47,7 @@ _TOLERATED = (*OF_MODELS, *ELSEWHERE)
 """What `--best-effort` makes a warning of: the messages are kept, and wait."""
 
 
-@with_shared()
+@with_shared(examples=_EXAMPLES)
 def observe(
     run: Run,
     files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Transcripts; `-` is stdin.")] = None,
@@ -64,10 +65,10 @@ def observe(
     base_url: Annotated[str | None, named_url()] = None,
     later: Annotated[bool, option("--later", help="Only keep the messages; `om tick` observes them.")] = False,
     background: Annotated[
-        bool, in_background("Only keep the messages, and leave what is due to a worker that goes on by itself.")
+        bool, named_background("Only keep the messages, and leave what is due to a worker that goes on by itself.")
     ] = False,
-    verify: Annotated[bool, verified()] = False,
-    tolerant: Annotated[bool, best_effort()] = False,
+    verify: Annotated[bool, named_verify()] = False,
+    tolerant: Annotated[bool, named_best_effort()] = False,
 ) -> None:
     """Take transcripts in and print what is worth remembering.
 
@@ -88,7 +89,7 @@ def observe(
     if later and background:
         raise BadUsage("`--later` and `--background` exclude each other")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
-    say(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
+    apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     files = [] if run.is_disabled("nothing was taken in") else files or [STDIN]
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [Input(name=name, open=partial(opened, name)) for name in files]
@@ -99,9 +100,9 @@ def observe(
         reports, documents = _take_in(run, inputs, session, keeping, is_tolerant=tolerant)
         document: dict[str, object] = {"files": documents}
         if background:
-            words = as_words(observer=observer, model=model, base_url=base_url, verify=verify)
+            words = model_argv(observer=observer, model=model, base_url=base_url, verify=verify)
             sessions = [session_id for report in reports for session_id in report.sessions]
-            document["background"] = background_as_dict(leave(run, workshop, sessions, words, unable=failed))
+            document["background"] = delegated_as_dict(leave(run, workshop, sessions, words, unable=failed))
         _finish(run, reports, document, None if tolerant else failed, is_tolerant=tolerant)
 
 
@@ -116,7 +117,7 @@ def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, Om
     try:
         return run.wiring.observing(workshop), None
     except OF_MODELS as error:
-        tell = run.talk.warn_of if is_tolerant else run.talk.error
+        tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
         return replace(workshop, observer=None), error
 
@@ -142,16 +143,16 @@ def _take_in(
         if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
             break
     if left := len(inputs) - len(reports):
-        run.talk.note(f"{counted(left, 'more input')} not taken in: the store failed")
+        run.console.note(f"{counted(left, 'more input')} not taken in: the store failed")
     return reports, documents
 
 
 def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
     if not run.json and (report.error is None or report.sessions):
-        run.talk.report(summary(report))
+        run.console.report(file_summary(report))
     if report.error is not None:
         is_warning = is_tolerant and isinstance(report.error, _TOLERATED)
-        tell = run.talk.warn_of if is_warning else run.talk.error
+        tell = run.console.warn_of if is_warning else run.console.error
         tell(report.error, about=report.path)
 
 
@@ -177,76 +178,8 @@ def _finish(
     if run.strict or (reports and len(failures) == len(reports)):
         decisive += failures
     if decisive:
-        raise Ended(decisive[0].exit_code)
+        raise Exit(decisive[0].exit_code)
     if run.strict and any(report.faults for report in reports):
-        raise Ended(BadInput.exit_code)
+        raise Exit(BadInput.exit_code)
     if failed is not None:
-        raise Ended(failed.exit_code)
-
-
-def summary(report: FileReport) -> str:
-    """What became of an input, in a line."""
-    if report.format is None:
-        return f"{report.path}: no messages"
-    counts = report.counts
-    parts = [
-        report.format,
-        f"{counted(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages",
-        counted(report.observations, "observation"),
-    ]
-    if report.side_messages:
-        parts.append(f"{report.side_messages} more in side chains")
-    if report.pending:
-        parts.append(f"{counted(report.pending, 'message')} waiting to be observed")
-    if report.findings.get("unverified"):
-        parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
-    return f"{report.path}: {', '.join([*parts, *missing(report)])}"
-
-
-def missing(report: FileReport) -> Iterator[str]:
-    """What of an input was taken out, or could not be read."""
-    if secrets := sum(report.redactions.values()):
-        yield f"{counted(secrets, 'secret')} redacted"
-    if report.faults:
-        yield f"{counted(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}"
-
-
-def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
-    """What became of an input as JSON output has it, with the rows that came of it."""
-    from omcli.memory.rows import full_row
-
-    counts = report.counts
-    optional: dict[str, object] = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
-    if report.observation_tokens:
-        optional["ratio"] = round(report.message_tokens / report.observation_tokens, 2)
-    return {
-        "path": report.path,
-        **{name: value for name, value in optional.items() if value is not None},
-        "sessions": list(report.sessions),
-        "messages": counts.messages,
-        "human_messages": counts.human_messages,
-        "assistant_messages": counts.assistant_messages,
-        "tool_calls": counts.tool_calls,
-        "tool_results": counts.tool_results,
-        "errors": counts.errors,
-        "compactions": counts.compactions,
-        "new_messages": report.new_messages,
-        "known_messages": report.known_messages,
-        "asides": counts.asides,
-        "side_messages": report.side_messages,
-        "images": report.images,
-        "skipped": dict(report.skipped),
-        "redactions": dict(report.redactions),
-        "unread_bytes": report.unread_bytes,
-        "observations": report.observations,
-        "message_tokens": report.message_tokens,
-        "observation_tokens": report.observation_tokens,
-        "pending": report.pending,
-        "findings": dict(report.findings),
-        "rows": [full_row(observation) for observation in rows],
-        **({"error": as_dict(report.error)} if report.error is not None else {}),
-    }
-
-
-def _listed(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items(), key=lambda pair: -pair[1]))
+        raise Exit(failed.exit_code)

@@ -1,24 +1,29 @@
-"""`om pending`: what waits to be observed."""
+"""`om pending` and `om apply`: let an agent observe by itself."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from omcli.cli.arguments import option
-from omcli.cli.options import LARGEST, Run, named_session, with_shared
+from omcli.cli.arguments import argument, option
+from omcli.cli.command import with_shared
+from omcli.cli.console import counted, named
+from omcli.cli.options import named_session
+from omcli.cli.run import LARGEST, Run, is_typed
+from omcli.memory.errors import BadInput, BadUsage
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
+    from omcli.operations.apply import Applied
     from omcli.operations.pending import Waiting
     from omcli.operations.showing import Showing
 
-EXAMPLES = """\b
+_PENDING_EXAMPLES = """\b
 om pending --json | my-agent | om apply -
 om pending --session ID --limit 3000
 """
 
 
-@with_shared(without=["now"])
+@with_shared(examples=_PENDING_EXAMPLES, without=["now"])
 def pending(
     run: Run,
     *,
@@ -41,7 +46,7 @@ def pending(
     tokens = min(limit or run.settings.observe.batch_tokens, LARGEST)
     waiting = pending.pending(run.wiring.reading, session=session, tokens=tokens, counter=run.counter)
     if waiting.messages == 0:
-        run.talk.note(_nothing(session, waiting))
+        run.console.note(_nothing(session, waiting))
     if run.json:
         run.output.document(_as_dict(waiting, tokens))
     elif waiting.showing is not None and waiting.messages:
@@ -133,3 +138,80 @@ def _recorded(evidence: Evidence) -> list[dict[str, object]]:
         }
         for label, row in evidence.recorded.labels.items()
     ]
+
+
+_APPLY_EXAMPLES = """\b
+om pending --json | my-agent | om apply -
+om apply answer.json --dry-run
+"""
+
+
+@with_shared(examples=_APPLY_EXAMPLES)
+def apply(
+    run: Run,
+    file: Annotated[str | None, argument(metavar="[FILE]", help="The answer, as JSON; `-` is stdin.")] = None,
+    *,
+    dry_run: Annotated[bool, option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+) -> None:
+    """Write down what an agent made of what `om pending` showed it.
+
+    A JSON object of `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`, `next_step` and
+    `title`; `om pending --json` has its schema. All of it is written, or nothing: what is wrong is named by its place
+    (exit 65), and where others were quicker since, the token is stale (exit 75). Empty `observations` say that nothing
+    is worth keeping: the messages count as read. What tools did is written down by rules.
+    """
+    from omcli.operations import apply
+    from omcli.wiring.inputs import STDIN
+
+    if file is None and is_typed():
+        raise BadUsage("no answer given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
+    if run.is_disabled("nothing was written"):
+        return
+    name = file or STDIN
+    with named(name):
+        document = _document(name)
+    workshop = run.workshop()
+    applied = apply.apply(document, workshop, counters=run.wiring.counter, dry_run=dry_run)
+    with run.output.optional():  # it is written, whoever reads what is printed
+        _print(run, applied, dry_run=dry_run)
+
+
+def _document(name: str) -> Any:
+    from omcli.memory.replies import ends_early, json_in
+    from omcli.wiring.inputs import content
+
+    text = content(name).decode("utf-8", "replace")
+    document = json_in(text)
+    if document is None:
+        raise BadInput("it ends before it is complete" if ends_early(text) else "there is no JSON in it")
+    return document
+
+
+def _print(run: Run, applied: Applied, *, dry_run: bool) -> None:
+    from omcli.memory.rows import full_row
+
+    if run.json:
+        run.output.document(
+            {
+                "session": applied.session,
+                "dry_run": dry_run,
+                "messages": applied.messages,
+                "rows": [full_row(row) for row in applied.rows],
+                "hidden": list(applied.hidden),
+                "findings": dict(applied.findings),
+            }
+        )
+        return
+    for row in applied.rows:
+        run.output.row(row)
+    run.console.report(_summary(applied))
+    if dry_run:
+        run.console.note("a dry run: nothing was written")
+
+
+def _summary(applied: Applied) -> str:
+    parts = [f"{counted(applied.messages, 'message')} covered", f"{counted(len(applied.rows), 'row')} written"]
+    if applied.hidden:
+        parts.append(f"{counted(len(applied.hidden), 'row')} out of sight")
+    parts += [f"{finding.replace('_', ' ')} {count}" for finding, count in sorted(applied.findings.items())]
+    return f"session {applied.session}: {', '.join(parts)}"

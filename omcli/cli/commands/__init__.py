@@ -1,0 +1,25 @@
+"""The commands by name, one module for each or for a pair."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omcli.cli.command import CliCommand
+
+COMMANDS = (
+    "observe", "reflect", "tick", "watch", "consolidate", "context", "compact", "log", "items", "show", "sessions",
+    "status", "usage", "tokens", "note", "pending", "apply", "prune", "forget", "undo", "history", "export", "import",
+    "schedule", "config",
+)  # fmt: skip
+"""In the order of `om --help`."""
+_MODULES = {"status": "sessions", "apply": "pending", "undo": "history", "export": "exchange", "import": "exchange"}
+"""Modules that are not named after their command."""
+
+
+def command(name: str) -> CliCommand:
+    """The command of this name; its module alone is imported."""
+    module = import_module(f"{__name__}.{_MODULES.get(name, name)}")
+    found: CliCommand = getattr(module, "import_" if name == "import" else name)
+    return found

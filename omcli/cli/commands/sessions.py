@@ -1,0 +1,165 @@
+"""`om sessions` and `om status`: contents of the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from omcli.cli.arguments import option
+from omcli.cli.background import last_worker
+from omcli.cli.command import with_shared
+from omcli.cli.console import counted, size
+from omcli.cli.run import LARGEST, Run, resolved
+from omcli.memory.dates import minute
+
+if TYPE_CHECKING:
+    from omcli.memory.ports import SessionSummary
+    from omcli.operations.status import Status
+    from omcli.workers.log import Ran
+
+_SESSIONS_EXAMPLES = """\b
+om sessions -n 10
+om sessions --jsonl | jq -r 'select(.pending > 0) | .id'
+"""
+
+
+@with_shared(examples=_SESSIONS_EXAMPLES, without=["counter", "now"])
+def sessions(
+    run: Run,
+    *,
+    project: Annotated[str | None, option("--project", metavar="DIR", help="Sessions of this project.")] = None,
+    last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N.")] = None,
+    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per session.")] = False,
+) -> None:
+    """List the sessions, the most recently seen first."""
+    run.check_stream(jsonl=jsonl)
+    found = run.wiring.reading.sessions(project=resolved(project), last=None if last is None else min(last, LARGEST))
+    if run.json:
+        run.output.document({"sessions": [_session_as_dict(summary) for summary in found]})
+    elif jsonl:
+        for summary in found:
+            run.output.json_line(_session_as_dict(summary))
+    elif found:
+        header = ("SESSION", "AGENT", "MESSAGES", "OBSERVATIONS", "PENDING", "LAST", "PROJECT", "TITLE")
+        rows = [_cells(summary) for summary in found]
+        run.output.table(header, rows, cut=("SESSION", "AGENT", "TITLE"), cut_in_front=("PROJECT",))
+    elif project is not None:
+        run.console.note(f"there is no session of project {resolved(project)}; `om sessions` lists all there are")
+    elif last != 0:
+        run.console.note("no sessions yet; `om observe FILE` takes one in")
+
+
+def _cells(summary: SessionSummary) -> tuple[str, ...]:
+    session = summary.session
+    return (
+        session.id,
+        session.agent,
+        str(summary.messages),
+        str(summary.observations),
+        str(summary.pending),
+        minute(summary.last_at or summary.seen_at),
+        session.project or "-",
+        session.title or "",
+    )
+
+
+def _session_as_dict(summary: SessionSummary) -> dict[str, object]:
+    session = summary.session
+    columns = {
+        "id": session.id,
+        "agent": session.agent,
+        "project": session.project,
+        "branch": session.branch,
+        "title": session.title,
+        "model": session.model,
+        "parent": session.parent,
+        "messages": summary.messages,
+        "observations": summary.observations,
+        "pending": summary.pending,
+        "first_at": summary.first_at,
+        "last_at": summary.last_at,
+        "seen_at": summary.seen_at,
+    }
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+_STATUS_EXAMPLES = """\b
+om status
+om status --counter chars-4 --json | jq .message_tokens
+"""
+
+
+@with_shared(examples=_STATUS_EXAMPLES, without=["now"])
+def status(run: Run) -> None:
+    """Show where the store is and what it holds."""
+    from omcli.operations import status
+
+    numbers = status.status(run.wiring.reading, run.counter)
+    log, ran = last_worker(run)
+    if run.json:
+        worker = {"log": str(log), "last": _worker(ran)} if ran else {}
+        run.output.document({**_status_as_dict(run, numbers), "background": worker})
+        return
+    rows = [
+        ("store", str(run.settings.db)),
+        ("size", _size(run.wiring.store_size)),
+        ("schema", str(run.wiring.schema_version)),
+        ("sessions", str(numbers.sessions)),
+        ("messages", f"{numbers.messages} ({numbers.message_tokens} tokens by {numbers.counter})"),
+        ("observations", f"{numbers.observations} ({numbers.observation_tokens} tokens by {numbers.counter})"),
+        ("hidden", str(numbers.hidden)),
+        ("pending", _pending(numbers)),
+    ]
+    for name, value in rows:
+        run.output.line(f"{name:<12}  {value}")
+    for error in numbers.errors:
+        of = error.session or "all sessions"
+        run.output.line(f"{'last error':<12}  {error.at} {error.lane} of {of}: {error.error}")
+    if ran:
+        run.output.line(f"{'background':<12}  {log}: {ran.at} {_fared(ran)}")
+
+
+def _fared(ran: Ran) -> str:
+    """How a worker fared, in words."""
+    if ran.ended is None:
+        return "a worker was killed" if ran.is_gone else "a worker is at it"
+    return "a worker did what was due" if not ran.ended else f"a worker ended with {ran.ended}: {ran.error or ''}"
+
+
+def _worker(ran: Ran) -> dict[str, object]:
+    told = {"at": ran.at, "ended": ran.ended, "error": ran.error, "killed": ran.is_gone or None}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _pending(numbers: Status) -> str:
+    if not numbers.blocks:
+        return str(numbers.pending)
+    return f"{numbers.pending} ({numbers.ahead} observed ahead, in {counted(numbers.blocks, 'block')})"
+
+
+def _size(number: int | None) -> str:
+    if number is None:
+        return "there is no store yet"
+    return size(number)
+
+
+def _status_as_dict(run: Run, numbers: Status) -> dict[str, object]:
+    size = run.wiring.store_size
+    return {
+        "store": str(run.settings.db),
+        **({"size": size} if size is not None else {}),
+        "schema_version": run.wiring.schema_version,
+        "sessions": numbers.sessions,
+        "messages": numbers.messages,
+        "observations": numbers.observations,
+        "hidden": numbers.hidden,
+        "pending": numbers.pending,
+        "ahead": numbers.ahead,
+        "blocks": numbers.blocks,
+        "message_tokens": numbers.message_tokens,
+        "observation_tokens": numbers.observation_tokens,
+        "counter": numbers.counter,
+        "errors": [
+            {"session": error.session, "lane": error.lane, "at": error.at, "error": error.error}
+            for error in numbers.errors
+        ],
+    }

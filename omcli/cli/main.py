@@ -1,0 +1,101 @@
+"""The `om` process: its arguments, signals, streams and exit code."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from io import BufferedWriter, RawIOBase, TextIOWrapper
+from types import FrameType, TracebackType
+from typing import NoReturn
+
+from omcli.cli.arguments import plain
+from omcli.cli.command import command_first
+from omcli.cli.commands import COMMANDS, command
+from omcli.cli.console import Console, Exit, discard_stdout
+from omcli.memory.errors import InputOutput, OmError
+
+_GARBAGE = 50_000
+"""New objects between garbage collections: Python's 700 take a twentieth of a short run and free nothing."""
+_INTERRUPTED = 130
+_TERMINATED = 143
+
+
+def main() -> NoReturn:
+    """Run `om` with the arguments of this process and exit with its code."""
+    _prepare()
+    code = run(sys.argv[1:])
+    discard_stdout()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `om` with these arguments in this process and return the exit code; errors are printed on stderr."""
+    console = Console(as_json="--json" in arguments or "--jsonl" in arguments)
+    try:
+        code = _dispatch(list(arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OmError as error:
+        console.error(error)
+        code = error.exit_code
+    except Exit as end:
+        code = end.exit_code
+    except OSError as error:
+        failure = _failure(error)
+        console.error(failure)
+        code = failure.exit_code
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if arguments and arguments[0].startswith("-"):
+        arguments = command_first(arguments)
+    if arguments and arguments[0] in COMMANDS and "_OM_COMPLETE" not in os.environ:
+        wanted = command(arguments[0])
+        values = plain(wanted.parameters, arguments[1:])
+        if values is not None:
+            wanted.run(values)
+            return 0
+    from omcli.cli.app import run_typer  # the slow reading; see `arguments`
+
+    return run_typer(arguments)
+
+
+def _prepare() -> None:
+    """Set up signals and streams as other commands have them."""
+    gc.set_threshold(_GARBAGE)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
+        # With PYTHONUNBUFFERED, Python silently drops whatever the system does not take in one write.
+        sys.stdout = TextIOWrapper(
+            BufferedWriter(sys.stdout.detach()), encoding="utf-8", errors="backslashreplace", line_buffering=True
+        )
+        sys.__stdout__ = sys.stdout  # type: ignore[misc] # asked for the terminal's width
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Unwind the run through its `finally`s, so that a lease is given back."""
+    raise SystemExit(_TERMINATED)
+
+
+def internal_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> NoReturn:
+    """Print an unforeseen error with its traceback and exit."""
+    sys.__excepthook__(kind, error, traceback)
+    Console().error(
+        OmError("this is a bug in om", hint="please report it with the lines above; no stored data is lost")
+    )
+    os._exit(OmError.exit_code)
+
+
+def _failure(error: OSError) -> OmError:
+    """A system error that nothing below has translated; without a file name it is about our own output."""
+    return InputOutput(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")

@@ -1,0 +1,220 @@
+"""Results of operations that several commands print: as a line and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omcli.cli.console import counted, error_as_dict
+from omcli.memory.rows import full_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from omcli.cli.run import Run
+    from omcli.memory.changes import Recorded
+    from omcli.memory.observation import Observation
+    from omcli.operations.observe import FileReport
+    from omcli.operations.prune import Pruned
+    from omcli.operations.reflected import Reflection
+    from omcli.operations.tick import Ticked
+
+
+def file_summary(report: FileReport) -> str:
+    """What became of an input, in a line."""
+    if report.format is None:
+        return f"{report.path}: no messages"
+    counts = report.counts
+    parts = [
+        report.format,
+        f"{counted(counts.messages, 'message')} ({report.new_messages} new)" if counts.messages else "no messages",
+        counted(report.observations, "observation"),
+    ]
+    if report.side_messages:
+        parts.append(f"{report.side_messages} more in side chains")
+    if report.pending:
+        parts.append(f"{counted(report.pending, 'message')} waiting to be observed")
+    if report.findings.get("unverified"):
+        parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
+    return f"{report.path}: {', '.join([*parts, *losses(report)])}"
+
+
+def losses(report: FileReport) -> Iterator[str]:
+    """What of an input was taken out, or could not be read."""
+    if secrets := sum(report.redactions.values()):
+        yield f"{counted(secrets, 'secret')} redacted"
+    if report.faults:
+        yield f"{counted(sum(report.faults.values()), 'line')} skipped: {_listed(report.faults)}"
+
+
+def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
+    """What became of an input as JSON output has it, with the rows that came of it."""
+    from omcli.memory.rows import full_row
+
+    counts = report.counts
+    optional: dict[str, object] = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
+    if report.observation_tokens:
+        optional["ratio"] = round(report.message_tokens / report.observation_tokens, 2)
+    return {
+        "path": report.path,
+        **{name: value for name, value in optional.items() if value is not None},
+        "sessions": list(report.sessions),
+        "messages": counts.messages,
+        "human_messages": counts.human_messages,
+        "assistant_messages": counts.assistant_messages,
+        "tool_calls": counts.tool_calls,
+        "tool_results": counts.tool_results,
+        "errors": counts.errors,
+        "compactions": counts.compactions,
+        "new_messages": report.new_messages,
+        "known_messages": report.known_messages,
+        "asides": counts.asides,
+        "side_messages": report.side_messages,
+        "images": report.images,
+        "skipped": dict(report.skipped),
+        "redactions": dict(report.redactions),
+        "unread_bytes": report.unread_bytes,
+        "observations": report.observations,
+        "message_tokens": report.message_tokens,
+        "observation_tokens": report.observation_tokens,
+        "pending": report.pending,
+        "findings": dict(report.findings),
+        "rows": [full_row(observation) for observation in rows],
+        **({"error": error_as_dict(report.error)} if report.error is not None else {}),
+    }
+
+
+def _listed(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items(), key=lambda pair: -pair[1]))
+
+
+def report_tick(run: Run, ticked: Ticked) -> None:
+    """Says what was done in a session."""
+
+    parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
+    if ticked.activated:
+        parts[0] += f", of {counted(ticked.activated, 'block')} observed ahead"
+    parts += [f"{counted(sum(ticked.blocks), 'message')} observed ahead"] if ticked.blocks else []
+    parts += [reflection_summary(ticked.reflection)] if ticked.reflection else []
+    if ticked.error is None or ticked.rows or ticked.blocks:
+        run.console.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
+
+
+def tick_as_dict(ticked: Ticked) -> dict[str, object]:
+    """What was due of a session, and what came of it, as JSON output has it."""
+
+    error = {"error": error_as_dict(ticked.error)} if ticked.error else {}
+    reflection = {"reflection": reflection_as_dict(ticked.reflection)} if ticked.reflection else {}
+    return {
+        **due_as_dict(ticked),
+        **error,
+        "activated": ticked.activated,
+        "blocks": [{"messages": messages} for messages in ticked.blocks],
+        "observations": [full_row(row) for row in ticked.rows],
+        "reflections": [full_row(row) for row in ticked.reflection.rows] if ticked.reflection else [],
+        **reflection,
+    }
+
+
+def due_as_dict(found: Ticked) -> dict[str, object]:
+    return {"session": found.session, "observe": found.observe, "ahead": found.ahead, "reflect": found.reflect}
+
+
+_FINDINGS = {
+    "kept_back": "kept, for the reply does not tell them",
+    "unaccounted": "kept, for the reply passes over them",
+}
+"""What was found in a reply, in words, where its name is not enough."""
+
+
+def reflection_summary(reflection: Reflection) -> str:
+    """What it came to, in a line."""
+    folded = len({each for row in reflection.rows for each in row.supports} - {row.id for row in reflection.left})
+    rows = f"{counted(reflection.read, 'row')} read, {folded} folded into {len(reflection.rows)}"
+    if folded < reflection.condensed:
+        rows += f", {reflection.condensed - folded} hidden"
+    tokens = f"{reflection.tokens_before} → {reflection.tokens_after} tokens"
+    findings = (
+        f"{number} {_FINDINGS.get(name, name.replace('_', ' '))}"
+        for name, number in sorted(reflection.findings.items())
+    )
+    return "; ".join((f"{rows}, {counted(len(reflection.items), 'item')}", tokens, *findings))
+
+
+def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
+    """A reflection as JSON output has it."""
+    found = {
+        "session": reflection.scope.session,
+        "project": reflection.scope.project,
+        "outcome": reflection.ending,
+        "read": reflection.read,
+        "observations_condensed": reflection.condensed,
+        "kept": reflection.read - reflection.condensed,
+        "reflections_created": len(reflection.rows),
+        "items_created": len(reflection.items),
+        "tokens_before": reflection.tokens_before,
+        "tokens_after": reflection.tokens_after,
+        "attempts": reflection.attempts,
+        "findings": dict(reflection.findings),
+        "note": reflection.note,
+        "reflections": [full_row(row) for row in reflection.rows],
+        "items": [full_row(row) for row in reflection.items],
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def pruning_as_dict(found: Pruned) -> dict[str, object]:
+    """What left sight, or would, as JSON output has it."""
+    reasons = {dropped.row: dropped.reason for dropped in found.dropped}
+    operation = {"operation": found.done.number} if found.done else {}
+    return {
+        **operation,
+        "pruned": len(found.rows),
+        "messages": sum(found.counted.values()),
+        "sessions": found.sessions,
+        "tokens": found.tokens,
+        "rows": [full_row(row) | {"reason": reasons[row.id]} for row in found.rows],
+        "messages_by_session": dict(found.counted),
+    }
+
+
+def operation_summary(done: Recorded) -> str:
+    """What an operation came to, in words: as it was then, whatever became of it."""
+    return ", ".join(_operation_parts(done)) or "nothing"
+
+
+def _operation_parts(done: Recorded) -> Iterator[str]:
+    if done.undoes is not None:
+        yield f"undid {done.undoes}"
+        return
+    if done.made:
+        yield f"{counted(done.made, 'row')} made"
+    counts = {name: number for name, number in done.figures.items() if isinstance(number, int)}
+    hidden = counts.get("rows", counts.get("condensed", done.hidden))
+    if hidden:
+        yield f"{counted(hidden, 'row')} out of sight"
+    if messages := counts.get("messages", done.messages):
+        yield counted(messages, "message")
+    if titles := counts.get("titles"):
+        yield counted(titles, "title")
+    if ahead := counts.get("ahead"):
+        yield f"{counted(ahead, 'row')} observed ahead"
+
+
+def operation_as_dict(done: Recorded) -> dict[str, object]:
+    """An operation as JSON output has it."""
+    found = {
+        "number": done.number,
+        "verb": done.verb,
+        "at": done.at,
+        "session": done.scope.session,
+        "project": done.scope.project,
+        "made": done.made,
+        "hidden": done.hidden,
+        "messages": done.messages,
+        "figures": dict(done.figures),
+        "undoes": done.undoes,
+        "undone_by": done.undone_by,
+        "final_at": done.final_at,
+        "can_be_undone": done.can_be_undone,
+    }
+    return {name: value for name, value in found.items() if value is not None}
