@@ -1,15 +1,17 @@
-"""Writes what is generated: man pages, completion scripts, and the list of modules in the architecture map.
+"""Generate the man pages of commands and the completion scripts.
 
-python -m tests.docs.generate           writes them
-python -m tests.docs.generate --check   only says which are out of date
+python -m tests.docs.generate           write them
+python -m tests.docs.generate --check   only name those that are out of date
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,52 +23,63 @@ from omcli.cli.app import application
 
 ROOT = Path(__file__).parents[2]
 Command = Any
-"""A command as Typer keeps it; the type is private to Typer."""
-_DATE = "2026-11-20"
-"""The day the pages last changed in wording; a build has no day of its own, so that it can be repeated."""
+"""A command of Typer's; its type is private."""
+_DATE = "2026-11-22"
+"""Day of the last change in wording; fixed, so that a build can be repeated."""
 
 _ENVIRONMENT = {
-    "OM_DB": "The store. Default: the user data folder of the system.",
-    "OM_PRESET": "Whose ways to go by: default, zora, lango, duet, pi, coding, mastra.",
-    "OM_CONFIG": "Your configuration. Default: config.toml in the user configuration folder of the system.",
-    "OM_...": 'Any other setting: OM_OBSERVE_TOKENS is observe.tokens. "om config" lists them all.',
-    "OM_OBSERVER_PROVIDER": "Who observes: anthropic, openai, ollama, ..., or rules. Default: whose key is set.",
-    "OM_OBSERVER_MODEL": "The model that observes, and reflects where nothing else is said.",
-    "ANTHROPIC_API_KEY": "Makes a model of Anthropic the observer, unless another one is named.",
-    "OPENAI_API_KEY": "The same for OpenAI. Other endpoints have theirs: OPENROUTER_API_KEY, GEMINI_API_KEY, ...",
-    "OM_COUNTER": "How tokens are counted. Default: o200k-approx.",
-    "OM_WAIT": "Seconds to wait for another process that writes. Default: 10.",
+    "OM_DB": "The store. Default: memory.db in the user's data folder.",
+    "OM_PRESET": "Preset to use: default, zora, lango, duet, pi, coding or mastra.",
+    "OM_CONFIG": "Configuration file. Default: config.toml in the user's configuration folder.",
+    "OM_COUNTER": "Token counter. Default: o200k-approx.",
+    "OM_WAIT": "Seconds to wait for another process that is writing. Default: 10.",
     "OM_CONTEXT_BUDGET": "Tokens of a context pack. Default: 20000.",
-    "OM_DISABLED": "When 1, nothing is written; commands say so and succeed.",
-    "NO_COLOR": "When not empty, no colour.",
+    "OM_OBSERVER_PROVIDER": "Who observes: anthropic, openai, ollama, ... or rules. Default: whose key is set.",
+    "OM_OBSERVER_MODEL": "The model that observes, and reflects if no other is named.",
+    "OM_...": "Any other setting: OM_OBSERVE_TOKENS sets observe.tokens. om-config(5) lists them all.",
+    "ANTHROPIC_API_KEY": "Makes a model of Anthropic's the observer, unless another one is named.",
+    "OPENAI_API_KEY": "The same for OpenAI. Other providers have their own: OPENROUTER_API_KEY, GEMINI_API_KEY, ...",
+    "OM_DISABLED": "If 1, nothing is written; commands say so and succeed.",
+    "NO_COLOR": "If not empty, no colour.",
 }
 _EXIT_STATUS = {
-    "0": "Done; also when nothing was found.",
-    "1": 'The answer is no: "om tick --check" finds nothing due.',
-    "2": "The command line asks for something impossible.",
-    "65": "Bad input: no transcript, an unknown id, malformed lines under --strict.",
-    "66": "There is no such input.",
-    "69": "A model gave no reply that can be used, or would have passed a limit. What was to be worked on waits.",
-    "70": "An error in om.",
-    "73": "A file or folder cannot be made.",
-    "74": "Input or output failed: a full disk, for one.",
-    "75": "Another process holds the lock or the lease; try again. Nothing was lost.",
-    "77": "There is no key, or the endpoint does not accept it.",
-    "78": "A setting is wrong, or the store was written by a later om.",
+    "0": "Done; also if nothing was found.",
+    "1": "The answer is no: om tick found nothing due, om forget nothing to forget.",
+    "2": "Invalid usage.",
+    "65": "Invalid input: not a transcript, an unknown id, malformed lines with --strict.",
+    "66": "An input does not exist or cannot be read.",
+    "69": "A model gave no usable reply, or a call would have exceeded a limit. Messages are kept and wait.",
+    "70": "A bug in om.",
+    "73": "A file or folder cannot be created.",
+    "74": "Reading or writing failed, for example because the disk is full.",
+    "75": "Another process holds the lock or the lease. Try again; nothing was lost.",
+    "77": "No API key was found, or the provider rejected it.",
+    "78": "A setting is invalid, or the store was written by a newer om.",
     "130": "Interrupted.",
-    "141": "The reader of the output went away.",
+    "141": "The reader of the output closed the pipe.",
     "143": "Terminated.",
 }
+_OF_EVERY_COMMAND = (
+    "0 done, 1 the answer is no, 2 invalid usage, 65 to 78 errors that om-errors(7) lists.",
+    "om(1) lists the most common variables, om-config(5) all settings.",
+)
+"""Exit codes and environment of a subcommand, in a sentence."""
+_WRITTEN = ("om-concepts(7)", "om-config(5)", "om-errors(7)", "om-store(5)", "om-transcript(5)")
+"""The pages that are written by hand."""
+_RELATED = ("om-context", "om-observe", "om-log")
+_COLUMNS = 78
+"""Width of a line of text in the source of a page."""
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Every generated file and what it should hold."""
+    """Yield the path of every generated file with its text."""
     group: Command = typer.main.get_command(application([]))
     context = group.make_context("om", [], resilient_parsing=True)
-    yield ROOT / "man" / "om.1", _page("om", group, context, list(group.commands))
+    pages = ROOT / "man" / "man1"
+    yield pages / "om.1", _page("om", group, context, list(group.commands))
     for name, command in group.commands.items():
         sub = type(context)(command, info_name=f"om {name}")
-        yield ROOT / "man" / f"om-{name}.1", _page(f"om-{name}", command, sub, [])
+        yield pages / f"om-{name}.1", _page(f"om-{name}", command, sub, [])
     for shell, file in (("bash", "om.bash"), ("zsh", "_om"), ("fish", "om.fish")):
         yield ROOT / "completions" / file, _completion(shell)
     yield ROOT / "omcli" / "README.md", _map()
@@ -77,13 +90,12 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 def _page(name: str, command: Command, context: Any, commands: list[str]) -> str:
     summary, _, description = (command.help or "").strip().partition("\n")
-    words = name.replace("om-", "om ")
     lines = [
         f'.TH {name.upper()} 1 "{_DATE}" "om {__version__}" "om manual"',
         ".SH NAME",
-        f"{_roff(name)} \\- {_roff(summary.rstrip('.'))}",
+        *_filled(f"{name} - {summary.rstrip('.')}"),
         ".SH SYNOPSIS",
-        f".B {_roff(words)}",
+        f".B {_roff(name.replace('om-', 'om '))}",
         _roff(" ".join(command.collect_usage_pieces(context))),
         ".SH DESCRIPTION",
         *_paragraphs(description.strip() or summary),
@@ -92,21 +104,33 @@ def _page(name: str, command: Command, context: Any, commands: list[str]) -> str
         lines += [".SH COMMANDS"]
         for sub in commands:
             about = (command.commands[sub].help or "").strip().splitlines()[0]
-            lines += [".TP", f"\\fBom {_roff(sub)}\\fR(1)", _roff(about)]
+            lines += _entry(f"om {sub}", about, section="1")
     lines += [".SH OPTIONS"]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record and record[1]:
-            lines += [".TP", f"\\fB{_roff(record[0])}\\fR", _roff(record[1])]
+            lines += _entry(*record)
     lines += [".SH EXAMPLES", ".nf", *(_roff(line) for line in _examples(command)), ".fi"]
-    for title, entries in (("ENVIRONMENT", _ENVIRONMENT), ("EXIT STATUS", _EXIT_STATUS)):
-        lines += [f".SH {title}"]
-        for term, meaning in entries.items():
-            lines += [".TP", f"\\fB{_roff(term)}\\fR", _roff(meaning)]
-    others = [] if commands else ["om"]
-    others += [f"om-{other}" for other in (commands or ["context", "observe", "log"]) if f"om-{other}" != name]
-    lines += [".SH SEE ALSO", ", ".join(f"\\fB{_roff(other)}\\fR(1)" for other in others)]
+    if commands:
+        for title, entries in (("ENVIRONMENT", _ENVIRONMENT), ("EXIT STATUS", _EXIT_STATUS)):
+            lines += [f".SH {title}", *(line for entry in entries.items() for line in _entry(*entry))]
+    else:
+        codes, variables = _OF_EVERY_COMMAND
+        lines += [".SH ENVIRONMENT", *_filled(variables), ".SH EXIT STATUS", *_filled(codes)]
+    others = [f"om-{sub}" for sub in commands] or ["om", *(other for other in _RELATED if other != name)]
+    lines += [".SH SEE ALSO", *_links([*(f"{other}(1)" for other in others), *_WRITTEN])]
     return "\n".join(lines) + "\n"
+
+
+def _entry(term: str, meaning: str, *, section: str = "") -> list[str]:
+    return [".TP", f"\\fB{_roff(term)}\\fR" + (f"({section})" if section else ""), *_filled(meaning)]
+
+
+def _links(pages: list[str]) -> Iterator[str]:
+    *first, last = pages
+    for page, comma in (*((page, ",") for page in first), (last, "")):
+        name, _, section = page.partition("(")
+        yield f".BR {_roff(name)} ({section}{comma}"
 
 
 def _examples(command: Command) -> list[str]:
@@ -117,13 +141,25 @@ def _paragraphs(text: str) -> Iterator[str]:
     for number, paragraph in enumerate(text.replace("\b", "").split("\n\n")):
         if number:
             yield ".PP"
-        yield _roff(" ".join(paragraph.split()))
+        yield from _filled(paragraph)
+
+
+def _filled(text: str) -> list[str]:
+    """Split a paragraph into lines: a sentence begins a new one."""
+    sentences = re.split(r"(?<=[a-z0-9)`][.?!]) +(?=[A-Z`])", " ".join(text.split()))
+    wrapped = (
+        textwrap.wrap(_roff(each), _COLUMNS, break_long_words=False, break_on_hyphens=False) for each in sentences
+    )
+    return [_guarded(line) for lines in wrapped for line in lines]
 
 
 def _roff(text: str) -> str:
-    """Escaped for roff: hyphens stay hyphens when copied, and no line begins a request."""
-    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("…", "...")
-    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+    """Escape a text for roff: hyphens stay hyphens when copied, and no line begins a request."""
+    return _guarded(text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("…", "..."))
+
+
+def _guarded(line: str) -> str:
+    return f"\\&{line}" if line.startswith((".", "'")) else line
 
 
 # ---- completions
@@ -177,14 +213,14 @@ def _first_line(module: Path) -> str:
 
 
 def main() -> int:
-    """Writes the files, or with --check compares them; 1 if one is out of date."""
+    """Write the files, or compare them with --check. Return 1 if one is out of date."""
     check = "--check" in sys.argv[1:]
     stale = []
     for path, text in generated():
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             stale.append(path)
             if not check:
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
     for path in stale:
         print(f"{'out of date' if check else 'written'}: {path.relative_to(ROOT)}")
