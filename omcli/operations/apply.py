@@ -12,9 +12,7 @@ from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import Outcome, Replacement, Store, TokenCounter
 from omcli.memory.record import field, record, replace
 from omcli.memory.roles import Observed, Reflected
-from omcli.observers.given.checking import check_messages, observed
-from omcli.observers.given.document import Handed, handed
-from omcli.observers.given.ticket import Ticket, ticket
+from omcli.observers.agent_reply import Handed, Ticket, check_messages, handed, observed, ticket
 from omcli.observers.model.evidence import Evidence
 from omcli.operations.apply_rows import read_by, reflected
 from omcli.operations.drafts import remembered, replacements, rows_of

@@ -11,7 +11,7 @@ from omcli.memory.record import replace
 from omcli.memory.replies import row_text
 from omcli.memory.roles import Material, Reflected
 from omcli.memory.worth import PINNED
-from omcli.observers.given.document import Handed
+from omcli.observers.agent_reply import Handed
 from omcli.reflectors.answers import Answer, Gone, Lasting, Merged
 from omcli.reflectors.asking import labelled
 from omcli.reflectors.checking import candidate

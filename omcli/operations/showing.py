@@ -9,11 +9,9 @@ from omcli.memory.ports import Batch, LogQuery, Store, TokenCounter
 from omcli.memory.record import record
 from omcli.memory.session import Session
 from omcli.memory.tail import TOOL_CHARS, excerpt
-from omcli.observers.given.ticket import Ticket, digest_of
-from omcli.observers.model.evidence import Evidence
-from omcli.observers.model.limits import Limits
-from omcli.observers.model.standing import standing
-from omcli.observers.model.transcript import Shown, show
+from omcli.observers.agent_reply import Ticket, digest_of
+from omcli.observers.model.evidence import Evidence, standing
+from omcli.observers.model.transcript import Limits, Shown, show
 
 _ROWS = 600
 """The newest rows of a session among which some are chosen to be shown."""

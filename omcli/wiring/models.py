@@ -115,7 +115,7 @@ def observer(around: Surroundings) -> ChosenObserver | None:
     if provider is None:
         return None
     from omcli.observers.model import ModelObserver
-    from omcli.observers.model.limits import Limits
+    from omcli.observers.model.transcript import Limits
     from omcli.observers.rules import RuleObserver
 
     observe, tools = around.settings.observe, around.settings.tools

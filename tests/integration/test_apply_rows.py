@@ -9,7 +9,7 @@ import pytest
 from omcli.memory.errors import BadInput
 from omcli.memory.observation import Priority, Source
 from omcli.memory.roles import Reflected
-from omcli.observers.given.document import handed
+from omcli.observers.agent_reply import handed
 from omcli.operations.apply_rows import reflected
 from omcli.tokenizers.table import counter
 from tests.material import NOW, row, row_id

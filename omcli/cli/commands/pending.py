@@ -67,7 +67,7 @@ def _left(waiting: Waiting) -> int:
 
 def _as_text(shown: Showing, *, left: int) -> str:
     """All of it, as it can be pasted into a chat."""
-    from omcli.observers.model.prompting import without
+    from omcli.observers.model.prompt import without
     from omcli.prompts import prompt
 
     fence = shown.ticket.shown[:12]
@@ -85,7 +85,7 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
     shown = waiting.showing
     if shown is None:
         return {"pending": 0, "left": 0, "messages": [], "recorded": []}
-    from omcli.observers.given.schema import SCHEMA
+    from omcli.observers.agent_reply import SCHEMA
     from omcli.prompts import prompt
 
     project = {"project": shown.session.project} if shown.session.project else {}

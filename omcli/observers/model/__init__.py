@@ -1,25 +1,24 @@
-"""The observer that asks a language model what was said, and has rules check what it answers."""
+"""The observer that asks a language model, and has rules check its reply."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from omcli.memory.budget import largest
 from omcli.memory.errors import ProviderFailed, Unusable
 from omcli.memory.message import LARGEST_IMAGE, Image
 from omcli.memory.model import Provider
+from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch, TokenCounter
 from omcli.memory.record import positional_record, replace
 from omcli.memory.replies import whole
 from omcli.memory.roles import Observed, Observer
-from omcli.observers.model.believing import Believed, believed
-from omcli.observers.model.evidence import Evidence
-from omcli.observers.model.limits import Limits
-from omcli.observers.model.prompting import Situation, prompt
-from omcli.observers.model.reading import Reading
+from omcli.observers.model.evidence import Evidence, standing
+from omcli.observers.model.prompt import Situation, prompt
 from omcli.observers.model.reply import read
-from omcli.observers.model.standing import standing
-from omcli.observers.model.transcript import show
-from omcli.observers.model.trimming import size_of, trimmed
+from omcli.observers.model.slices import Reading
+from omcli.observers.model.transcript import Limits, show
+from omcli.observers.model.validation import Believed, believed
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
@@ -124,3 +123,31 @@ class ModelObserver:
     def _picture(self, image: Image) -> bytes | None:
         may_be_sent = image.media_type in _PICTURES and image.size <= LARGEST_IMAGE
         return self.images(image.sha256) if self.images and self.provider.takes_images and may_be_sent else None
+
+
+def size_of(drafts: Sequence[Draft], counter: TokenCounter) -> int:
+    """Tokens of the texts of rows, as one text."""
+    return counter.text("\n".join(draft.text for draft in drafts))
+
+
+def trimmed(reply: Believed, most: int, counter: TokenCounter) -> Believed:
+    """A reply without its last rows, as many as `most` tokens demand; at least one is left, cut where it must be."""
+    kept = len(reply.drafts)
+    while kept > 1 and size_of(reply.drafts[:kept], counter) > most:
+        kept -= 1
+    drafts = reply.drafts[:kept]
+    if size_of(drafts, counter) > most:
+        drafts = (replace(drafts[0], text=_beginning(drafts[0].text, most, counter)),)
+    reply.findings["trimmed"] += len(reply.drafts) - kept
+    reply.findings["cut"] += drafts != reply.drafts[:kept]
+    return replace(reply, drafts=drafts)
+
+
+def _beginning(text: str, most: int, counter: TokenCounter) -> str:
+    """The longest beginning of a text that fits, at least a character."""
+    fitting = largest(lambda chars: counter.text(_marked(text, chars)) <= most, 1, len(text))
+    return _marked(text, max(1, fitting))
+
+
+def _marked(text: str, chars: int) -> str:
+    return f"{text[:chars].rstrip()}…"

@@ -1,4 +1,4 @@
-"""The stretch of a transcript that a model is shown: a line per message, with a label that it can cite."""
+"""The part of a transcript that a model is shown: a line per message, with a label that it can cite."""
 
 from __future__ import annotations
 
@@ -13,11 +13,33 @@ from omcli.memory.errors import PromptTooLong
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attachment
 from omcli.memory.model import Picture
 from omcli.memory.ports import Batch, TokenCounter
-from omcli.memory.record import record
+from omcli.memory.record import record, replace
+from omcli.memory.reply_schema import MOST_ROWS
 from omcli.memory.tail import answers, excerpt
 from omcli.memory.text import printable
-from omcli.observers.model.limits import Limits
-from omcli.observers.model.newest import newest
+
+
+@record
+class Limits:
+    """Sizes in tokens of the observer's counter, unless it says otherwise."""
+
+    transcript: int = 35_000
+    """What is shown of a batch. Messages of a larger one are shown by their beginnings and ends."""
+    newest_only: bool = False
+    """Of a larger one the newest messages are shown instead, and the others not at all: those only rules observe."""
+    previous: int | None = 4_000
+    """Rows that stand, at most; and not more than an eighth of the transcript, or 700. None: all of them."""
+    output: int = 8_000
+    """The texts of all rows of a reply together."""
+    reply: int | None = None
+    """The whole reply, as the endpoint counts; None leaves it to the provider."""
+    args_chars: int = 1_500
+    """Characters of the arguments of a tool call."""
+    result_chars: int = 1_500
+    """Characters of what a tool answered."""
+    rows: int = MOST_ROWS
+    """Rows of one reply."""
+
 
 Pictures = Callable[[Image], bytes | None]
 """The bytes of an image, where there are any and the model takes them."""
@@ -177,3 +199,39 @@ def in_zone(at: str, utc_offset: int | None) -> str:
         with suppress(OverflowError):
             at = spell(datetime.fromisoformat(at[:-1]) + timedelta(minutes=utc_offset)) or at
     return minute(at)
+
+
+_LEAST_END_CHARS = 200
+"""Characters of a message of which less is left out altogether."""
+_MARKER = "[… {} characters before]\n"
+
+
+def newest(
+    messages: Sequence[KeptMessage], *, room: int, cost: Callable[[KeptMessage], int]
+) -> tuple[KeptMessage, ...]:
+    """The last messages that come to at most `room` tokens together, oldest first.
+
+    What is left of the room holds the end of the message before them, behind a marker, if that is 200 characters or
+    more. `cost` counts a message. Source: duet, which shows the newest 35 000 tokens.
+    """
+    chosen: list[KeptMessage] = []
+    left = room
+    for kept in reversed(messages):
+        if (size := cost(kept)) > left:
+            end = _end(kept, left, cost)
+            return (*([end] if end else []), *reversed(chosen))
+        chosen.append(kept)
+        left -= size
+    return tuple(reversed(chosen))
+
+
+def _end(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) -> KeptMessage | None:
+    """The end of a message that fits; None where that is too little."""
+    text = kept.message.text
+
+    def last(chars: int) -> KeptMessage:
+        cut = _MARKER.format(len(text) - chars) + text[len(text) - chars :]
+        return replace(kept, message=replace(kept.message, text=cut))
+
+    chars = largest(lambda chars: cost(last(chars)) <= room, 0, len(text))
+    return last(chars) if chars >= _LEAST_END_CHARS else None

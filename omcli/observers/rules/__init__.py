@@ -1,4 +1,4 @@
-"""The observer that needs no model: it reads a batch turn by turn and writes down what was said and done."""
+"""The observer that needs no model: rules read a batch turn by turn and note what was said and done."""
 
 from __future__ import annotations
 
@@ -10,21 +10,14 @@ from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch
 from omcli.memory.record import field, mutable_record
 from omcli.memory.roles import Observed
-from omcli.observers.rules.actions import drafts_of, passes
-from omcli.observers.rules.dialogue import (
-    asides_of_person,
-    leading_work,
-    said_among_people,
-    said_by_person,
-    said_last,
-    said_on_the_way,
-)
-from omcli.observers.rules.endings import begins_turn, moments_of
-from omcli.observers.rules.excerpts import Interest
-from omcli.observers.rules.moments import Moment
-from omcli.observers.rules.running import still_running
-from omcli.observers.rules.settling import opened, settled
-from omcli.observers.rules.tools import ToolEvent, polled, tool_event
+from omcli.observers.rules.speech.agents import said_last, said_on_the_way
+from omcli.observers.rules.speech.people import asides_of_person, leading_work, said_among_people, said_by_person
+from omcli.observers.rules.status import opened, settled
+from omcli.observers.rules.status.turn_events import Moment, begins_turn, moments_of
+from omcli.observers.rules.tools import drafts_of
+from omcli.observers.rules.tools.commands import passes
+from omcli.observers.rules.tools.events import ToolEvent, polled, still_running, tool_event
+from omcli.observers.rules.tools.files import Interest
 
 Calls = Mapping[str | None, KeptMessage]
 """Calls by their ids."""

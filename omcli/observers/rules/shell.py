@@ -1,4 +1,4 @@
-"""Shell commands and their output: which only look, what they came to, and which lines say what went wrong."""
+"""Shell commands and their output: read-only commands, summary lines and error lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from omcli.memory.patterns import lazily
 from omcli.memory.text import one_line
-from omcli.observers.rules.wording import cut
+from omcli.observers.rules.sentences import cut
 
 _LOOKING = frozenset(
     (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from omcli.memory.reply_schema import Schema
-from omcli.observers.given import schema as of_agents
-from omcli.observers.model import schema as of_observers
+from omcli.observers import agent_reply as of_agents
+from omcli.observers.model import reply as of_observers
 from omcli.reflectors import asking
 
 

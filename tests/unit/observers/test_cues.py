@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.observation import Type
 from omcli.observers.rules import cues
+from omcli.observers.rules.cues import agents, people
 
 STANDING = (
     "Always answer in full sentences.",
@@ -108,8 +109,8 @@ FACTS = (
 )
 def test_what_a_person_says_is_told_apart(sentence: str, kind: Type) -> None:
     """S0.24, S3.9, O3: a statement is no question, and what is weighed is not decided."""
-    assert cues.user_type(sentence) is kind
-    assert cues.user_type(sentence.replace("'", "\u2019")) is kind
+    assert people.user_type(sentence) is kind
+    assert people.user_type(sentence.replace("'", "\u2019")) is kind
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_what_a_person_says_is_told_apart(sentence: str, kind: Type) -> None:
 )
 def test_a_sentence_with_the_words_of_another_kind_is_not_of_it(sentence: str, not_a: Type) -> None:
     """O3: assertion, question and intent."""
-    assert cues.user_type(sentence) is not not_a
+    assert people.user_type(sentence) is not not_a
 
 
 @pytest.mark.parametrize(
@@ -152,14 +153,14 @@ def test_a_sentence_with_the_words_of_another_kind_is_not_of_it(sentence: str, n
 )
 def test_what_binds_counts_more_than_what_is_asked(sentence: str, kind: Type | None, importance: int) -> None:
     """T24, prompts.md §6: rules, preferences, decisions; who somebody is and what changed; then what was asked."""
-    assert cues.user_type(sentence) is kind
-    assert cues.user_importance(sentence, kind) == importance
+    assert people.user_type(sentence) is kind
+    assert people.user_importance(sentence, kind) == importance
 
 
 def test_a_wish_for_a_change_is_no_change() -> None:
     """O17: a plan is a plan."""
-    assert cues.user_importance("We moved the call to Friday.", Type.FACT) == 7
-    assert cues.user_importance("I want the call moved to Friday.", Type.FACT) < 7
+    assert people.user_importance("We moved the call to Friday.", Type.FACT) == 7
+    assert people.user_importance("I want the call moved to Friday.", Type.FACT) < 7
 
 
 LANGUAGES = {
@@ -195,12 +196,12 @@ LANGUAGES = {
 def test_the_most_valuable_kinds_are_told_apart_in_other_languages(language: str) -> None:
     """S1.20, O24: rules, preferences, decisions, corrections, requests, yes, no and courtesies."""
     rule, preference, decision, correction, request, yes, no, thanks = LANGUAGES[language]
-    assert cues.user_type(rule) is Type.INSTRUCTION
-    assert cues.is_standing(rule)
-    assert cues.user_type(preference) is Type.PREFERENCE
-    assert cues.user_type(decision) is Type.DECISION
-    assert cues.user_type(correction) is Type.CORRECTION
-    assert cues.user_type(request) is Type.REQUEST
+    assert people.user_type(rule) is Type.INSTRUCTION
+    assert people.is_standing(rule)
+    assert people.user_type(preference) is Type.PREFERENCE
+    assert people.user_type(decision) is Type.DECISION
+    assert people.user_type(correction) is Type.CORRECTION
+    assert people.user_type(request) is Type.REQUEST
     assert cues.agrees(yes)
     assert not cues.agrees(no)
     assert cues.declines(no)
@@ -228,7 +229,7 @@ def test_the_most_valuable_kinds_are_told_apart_in_other_languages(language: str
 )
 def test_what_an_agent_says_is_told_apart(sentence: str, kind: Type | None) -> None:
     """S0.24, O18: done is what the agent says it did, not what somebody else once did."""
-    assert cues.agent_type(sentence) is kind
+    assert agents.agent_type(sentence) is kind
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def test_what_an_agent_says_is_told_apart(sentence: str, kind: Type | None) -> N
 )
 def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str, importance: int) -> None:
     """O6, O7: who, what, where and when."""
-    assert cues.told_importance(sentence) == importance
+    assert people.told_importance(sentence) == importance
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str
     ],
 )
 def test_praise_and_sympathy_are_reactions(sentence: str) -> None:
-    assert cues.is_reaction(sentence) or cues.is_pleasantry(sentence)
+    assert people.is_reaction(sentence) or cues.is_pleasantry(sentence)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,7 @@ def test_praise_and_sympathy_are_reactions(sentence: str) -> None:
     ],
 )
 def test_what_tells_something_is_no_reaction(sentence: str) -> None:
-    assert not cues.is_reaction(sentence)
+    assert not people.is_reaction(sentence)
 
 
 RUNS = (" ", "-", "a ", "i ", "you ", "always ", "can you ", "when i ask ", "so ", "the ", "my a ", "now ", "i really ",
@@ -285,32 +286,40 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
     """A transcript is untrusted: 60 kB of anything in one sentence are classified in well under a second."""
     sentence = run * (60_000 // len(run)) + "!"
     began = time.process_time()
-    cues.user_type(sentence)
-    cues.agent_type(sentence)
-    cues.is_talk(sentence)
-    cues.told_importance(sentence)
-    for ask in (cues.agrees, cues.declines, cues.is_reaction, cues.points, cues.asks_nothing, cues.states, cues.leans):
+    people.user_type(sentence)
+    agents.agent_type(sentence)
+    agents.is_talk(sentence)
+    people.told_importance(sentence)
+    for ask in (
+        cues.agrees,
+        cues.declines,
+        people.is_reaction,
+        cues.points,
+        cues.asks_nothing,
+        cues.states,
+        cues.leans,
+    ):
         ask(sentence)
     assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("sentence", [*STANDING, *PREFERENCES, *DECISIONS, *CORRECTIONS, *QUESTIONS, *REQUESTS])
 def test_what_is_shouted_is_what_it_is_when_said(sentence: str) -> None:
-    assert cues.user_type(sentence.upper()) is cues.user_type(sentence)
+    assert people.user_type(sentence.upper()) is people.user_type(sentence)
     assert cues.is_pleasantry(sentence.upper()) is cues.is_pleasantry(sentence)
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_of_some_kind_or_none(text: str) -> None:
-    assert cues.user_type(text) is None or isinstance(cues.user_type(text), Type)
-    assert 0 <= cues.user_importance(text, cues.user_type(text)) <= 10
-    assert 0 <= cues.told_importance(text) <= 10
+    assert people.user_type(text) is None or isinstance(people.user_type(text), Type)
+    assert 0 <= people.user_importance(text, people.user_type(text)) <= 10
+    assert 0 <= people.told_importance(text) <= 10
 
 
 @pytest.mark.parametrize("sentence", ORDERS)
 def test_what_tells_somebody_what_to_do_is_no_fact(sentence: str) -> None:
     """Whatever is told in its clauses."""
-    assert cues.user_type(sentence) in (None, Type.REQUEST)
+    assert people.user_type(sentence) in (None, Type.REQUEST)
 
 
 @pytest.mark.parametrize("run", [".", " ", "。", ", ", "!thanks"])

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from omcli.memory.observation import Type
-from omcli.observers.rules import cues
+from omcli.observers.rules.cues import people
 
 STANDING = (
     # said as such
@@ -162,14 +162,14 @@ ONCE = (
 
 
 def is_a_rule(sentence: str) -> bool:
-    return cues.user_type(sentence) is Type.INSTRUCTION and cues.is_standing(sentence)
+    return people.user_type(sentence) is Type.INSTRUCTION and people.is_standing(sentence)
 
 
 @pytest.mark.parametrize("sentence", STANDING)
 def test_what_holds_from_now_on_is_a_standing_rule(sentence: str) -> None:
     """S0.24, S1.20: however it is worded."""
     assert is_a_rule(sentence)
-    assert cues.user_importance(sentence, Type.INSTRUCTION) == 9
+    assert people.user_importance(sentence, Type.INSTRUCTION) == 9
 
 
 @pytest.mark.parametrize("sentence", ONCE)
@@ -185,5 +185,5 @@ def test_what_is_asked_once_or_told_with_the_same_words_is_none(sentence: str) -
 def test_long_sentences_cost_no_more_than_their_length(run: str) -> None:
     long = run * (200_000 // len(run))
     began = time.process_time()
-    cues.is_standing(long)
+    people.is_standing(long)
     assert time.process_time() - began < 2

@@ -1,7 +1,4 @@
-"""What an agent says: what it found, decided, did, lacks, asks or plans, and what only narrates or offers.
-
-Matched in small letters, which is three times as fast as without regard to case.
-"""
+"""Cues of what an agent says: findings, decisions, results, blockers, questions and plans; narration and offers."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ from functools import lru_cache
 
 from omcli.memory.observation import Type
 from omcli.memory.patterns import lazily
-from omcli.observers.rules.cues.courtesies import is_pleasantry
-from omcli.observers.rules.cues.matching import REMEMBERED, small
-from omcli.observers.rules.cues.questions import asks
+from omcli.observers.rules.cues import REMEMBERED, asks, is_pleasantry, small
 
 _FINDING = lazily(
     r"\b(?:root cause|the (?:real |actual |main |underlying )?(?:issue|problem|bug|cause|culprit|reason|difference|"

@@ -1,28 +1,135 @@
-"""What a person says to an agent: rules, preferences, decisions, corrections, requests, questions and facts.
-
-These cues are English; a few of other languages stand in `languages`. What no cue tells apart is kept all the same, as
-a request or as what the agent said.
-"""
+"""Cues of what people say, to an agent or to each other: rules, preferences, decisions, corrections, facts."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from itertools import islice
 
 from omcli.memory.observation import Type
 from omcli.memory.patterns import lazily
-from omcli.observers.rules import languages
-from omcli.observers.rules.cues import questions
-from omcli.observers.rules.cues.matching import REMEMBERED, small, words
-from omcli.observers.rules.cues.standing import is_asked_politely, is_standing
-from omcli.observers.rules.cues.statements import (
+from omcli.observers.rules import cues
+from omcli.observers.rules.cues import (
+    LEADS_IN,
+    REMEMBERED,
     begins_as_statement,
     is_about_self,
+    languages,
     names_a_thing,
     orders,
+    small,
+    straight,
     tells_a_change,
     tells_what_happened,
     wishes,
+    words,
 )
+
+_RULE = r"(?:include|use|provide|give|format|mention|explain|list|avoid|add|show|keep|make sure|ensure|be sure)"
+_OCCASION = (
+    r"(?:i (?:ask|mention|request|talk|say)|you (?:answer|respond|reply|write|give|provide|explain|suggest|discuss))"
+)
+_EVERY_TIME = r"(?:whenever|(?:every|each|any) ?time)"
+_SAID_OR_WRITTEN = (
+    r"(?:answers?|repl(?:y|ies)|responses?|messages?|reports?|summar(?:y|ies)|explanations?|commits?|"
+    r"commit messages?|pull requests?|prs?)"
+)
+_MADE_AT_WORK = (
+    rf"(?:{_SAID_OR_WRITTEN}|files?|functions?|methods?|class(?:es)?|modules?|tests?|scripts?|migrations?|changes?|"
+    r"fix(?:es)?|docstrings?|comments?|branch(?:es)?|variables?|quer(?:y|ies))"
+)
+"""What all of is worked on by rules; "each page should have a title" is about one thing that is to be made."""
+_TELLS_ON = (
+    r"(?:it|its|it's|the|this|that|there|they|these|we|i|i'm|i've|my|our|he|she|nothing|everything|something|a|an|all|"
+    r"some|no)"
+)
+_THEN = rf", (?:please |then |also |always )*(?!{_TELLS_ON}\b)\w"
+
+# Say themselves that they hold.
+_SAYS_SO = words(
+    "from (?:now|here|this point) on", "don'?t ever", "do not ever", "under no circumstances",
+    "(?:until|unless) (?:i|we) (?:say|tell|ask)", f"whenever {_OCCASION}",
+    rf"(?:when|if) {_OCCASION}\b[^?]{{0,200}}\b{_RULE}", rf"{_RULE}\b[^?]{{1,200}}\b(?:when|if|each time) {_OCCASION}",
+    "without (?:asking|my (?:approval|consent|permission|ok(?:ay)?))",
+    "(?:ask|check with|consult|warn) me (?:first )?before",
+    "(?:if|when)(?: you(?:'re| are)| something is| anything is)? (?:not sure|unsure|in doubt)",
+)  # fmt: skip
+_BEGINS_RULE = lazily(
+    rf"^{LEADS_IN}(?:by default,|as a rule\b|remember (?:to|that)\b|no \w+(?: \w+)? without\b|"
+    rf"in (?:the )?future\b,? ?(?!(?:we|it|they|this|that|the|there|i(?! want| need| would|'d))\b)\w|"
+    rf"(?:{_EVERY_TIME}|(?:when|while) \w+ing\b|(?:before|after) (?:each|every|any)\b|before you \w+ an? )[^,]{{1,150}}"
+    rf"{_THEN}|for (?:every|each|any) \w+(?: \w+)?(?: that)? you\b|"
+    rf"(?:all|every|each|any) (?:new |of the |of your )?{_MADE_AT_WORK}\b[\w' -]{{0,60}}?\b(?:must|should|needs?|"
+    r"ha(?:s|ve) to)\b)",
+)
+_DONE = r"(?:had|has|have to|need to|been|was|were|did|mind|saw|seen|got|knew|thought|heard|really|quite|\w+[^e\W]ed)"
+# Where "always" tells somebody what to do; not what always fails, or is to be made so that it never does.
+_ALWAYS = lazily(
+    r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|then|please|should|must|(?:can|could|would|will) you|"
+    r"(?:sure|ensure|remember)(?: that)? (?:you|to)|(?:want|need|like|expect|prefer|try)(?: you)? to) )"
+    rf"(?:always|never) (?!{_DONE}\b|\w+[^su\W]s\b)\w",
+)
+# Hold where they don't belong to something that is told, or made.
+_ON_OCCASION = words(
+    "(?<!before )(?<!after )(?<!for )(?:going|moving) forward", r"in (?:the )?future(?=\W*$)", "(?<=, )as a rule",
+    rf"(?<=\w ){_EVERY_TIME} (?:you|i (?:ask|mention|request))", "(?:before|after) (?:each|every|any)",
+    rf"(?:in|for) (?:all|every|each|any|your)(?: of)?(?: your| the)?(?: new| future)? {_SAID_OR_WRITTEN}",
+    rf"keep (?:all )?(?:of )?your {_SAID_OR_WRITTEN}",
+)  # fmt: skip
+_CLAUSE = lazily(r"[;:.] |, (?:so|but|and) ")
+_TOLD = lazily(
+    rf"^{LEADS_IN}(?:(?:it|this|that|they|these|those|he|she|there|we|i|i'm|everything|nothing|something|"
+    r"(?:the|my|our|its|their|an?) [\w-]+)\b|\w+ (?:is|are|was|were|will|might|may)\b)",
+)
+_WANTED = lazily(r"\b(?:must|should|shall|need|needs|ha(?:s|ve) to|want|like|expect)\b")
+_MADE = lazily(r"\b(?:that|which|who|might|may|could|will|would|to \w+)\b")
+_NO_SUBJECT = lazily(rf"^{LEADS_IN}(?:it|this|that|there|he|she) (?:should|must) *$")
+_ASKED_POLITELY = lazily(
+    rf"^{LEADS_IN}(?:can|could|would|will) you (?:please |just )?(?:always|never|from now on|in (?:the )?future)\b",
+)
+_MOST = 5
+"""Places of a sentence that are looked at."""
+
+
+def is_standing(sentence: str) -> bool:
+    """Whether a sentence rules what follows, not only one request."""
+    said = small(sentence)
+    if _SAYS_SO.search(said) or _BEGINS_RULE.match(said):
+        return True
+    if languages.STANDING.search(said) and not languages.TELLS.match(said):
+        return True
+    return any(_orders_always(said, found) for found in islice(_ALWAYS.finditer(said), _MOST)) or any(
+        _is_free(_clause(said, found.start())) for found in islice(_ON_OCCASION.finditer(said), _MOST)
+    )
+
+
+def is_asked_politely(sentence: str) -> bool:
+    """Whether a rule is worded as a question: "Can you always run the tests?"."""
+    return bool(_ASKED_POLITELY.match(small(sentence)))
+
+
+def _orders_always(said: str, found: re.Match[str]) -> bool:
+    """Whether "always" is said to somebody: not where it is wished for of what is to be made, or told of a thing."""
+    clause = _clause(said, found.end() - 1)[: -len("always ")]
+    if _WANTED.search(clause):
+        return not (orders(clause) or _NO_SUBJECT.match(clause))
+    return not _TOLD.match(clause)
+
+
+def _is_free(clause: str) -> bool:
+    """Whether what stands before an occasion neither tells nor plans what happens then."""
+    if _WANTED.search(clause):
+        return not (orders(clause) and _MADE.search(clause))
+    return not (_TOLD.match(clause) or _MADE.search(clause))
+
+
+def _clause(said: str, end: int) -> str:
+    """What of a sentence stands before a place, from where its last clause begins."""
+    start = 0
+    for joint in _CLAUSE.finditer(said, 0, end):
+        start = joint.end()
+    return said[start:end]
+
 
 _CONSTRAINT = lazily(
     r"^(?:and |but |also |please |so )*(?:do not|don'?t|never|avoid|no need to|make sure|ensure|be sure|only|must|"
@@ -79,8 +186,8 @@ _IMPORTANCE = {
 def user_type(sentence: str) -> Type | None:
     """What a sentence of a person is, or None where nothing tells: then it is part of a request."""
     said = small(sentence)
-    is_question = questions.is_question(said)
-    asks = (is_question and not questions.asks_for_work(said)) or questions.asks_for_words(said)
+    is_question = cues.is_question(said)
+    asks = (is_question and not cues.asks_for_work(said)) or cues.asks_for_words(said)
     if (not is_question or is_asked_politely(said)) and is_standing(said):
         return Type.INSTRUCTION
     if not asks and (_PREFERENCE.search(said) or languages.PREFERENCE.search(said)):
@@ -95,7 +202,7 @@ def user_type(sentence: str) -> Type | None:
         return Type.PLAN
     if _DECISION.search(said) or languages.DECISION.search(said):
         return Type.DECISION
-    if is_question or questions.asks_for_work(said) or languages.REQUEST.search(said):
+    if is_question or cues.asks_for_work(said) or languages.REQUEST.search(said):
         return Type.REQUEST
     is_fact = is_about_self(sentence) or tells_a_change(said) or tells_what_happened(said)
     return Type.FACT if is_fact and not orders(said) else None
@@ -118,3 +225,71 @@ def user_importance(sentence: str, kind: Type | None) -> int:
 def lasts(sentence: str, kind: Type | None) -> bool:
     """Whether what a person says holds beyond the request it stands in: a rule, a preference, a decision."""
     return kind in LASTING and (kind is not Type.INSTRUCTION or is_standing(sentence))
+
+
+_WHEN = words(
+    "yesterday", "today", "tomorrow", "tonight",
+    r"(?:last|next|this|past|every|each) (?:\w+ )?(?:night|week|weekend|month|year|spring|summer|fall|autumn|winter|"
+    r"mon|tues?|wednes|thurs?|fri|satur|sun)(?:day)?",
+    r"\w+ (?:days?|weeks?|months?|years?) ago", "(?:mon|tues|wednes|thurs|fri|satur|sun)days?",
+    "(?:in|since|until|by|on|of) (?:january|february|march|april|may|june|july|august|september|october|november|"
+    "december)",
+)  # fmt: skip
+# Goes on, or is to: "to always stay dry", "but never tried", not what a sentence begins with.
+_ON_AND_ON = lazily(r"(?:[,;:.(] |\b(?:and|but|so|or|to|you|then) )(?:always|never) \w")
+_OWN = words("i", "i'(?:m|ve|d|ll)", "my", "we", "we'(?:re|ve|d|ll)", "our", "me", "us", "mine")
+_DID = lazily(
+    r"\b(?:i|we|my \w+|our \w+)(?:'ve| have| has|'d| had)? (?:\w+ly |just |also |even |never |always |both |all )*"
+    r"(?:\w{2,}ed|took|gave|came|saw|told|said|ran|began|kept|brought|wrote|won|lost|drove|flew|ate|drank|sang|swam|"
+    r"taught|thought|felt|fell|grew|knew|sold|sent|slept|spoke|wore|broke|chose|caught|fought|forgot|hung|held|hurt|"
+    r"led|lent|let|paid|rode|rose|shot|showed|stood|stuck|threw|woke|made|did|got|had|went|met|found|bought|built|"
+    r"left|spent|heard|read|set|cut)\b",
+)
+_NAME_INSIDE = lazily(r"(?<=[a-z,] )(?!I\b|I')[A-Z][a-z]+")
+_ABOUT_YOU = lazily(
+    r"^(?:and |but |so |well,? |i (?:think|know|bet|'?m sure) (?:that )?)*(?:you(?:'re| are|'ll be| will be|'ve got|"
+    r" have| look| sound| seem| must| deserve| guys| rock| inspire)|your \w+(?: \w+)?"
+    r"(?:'s| is| are| means?| looks?| sounds?))\b",
+)
+_REACTS = words(
+    "(?:that|this|it|those|they)(?:'s| is| was| sounds?| looks?| must(?: be| have been)?| seems?|'re| are)(?: like)?"
+    "(?: been)?(?: really| so| very| super| pretty| such| quite| truly| absolutely)*(?: an?| the)?(?: real)?"
+    " (?:great|awesome|amazing|cool|wonderful|fantastic|incredible|lovely|beautiful|nice|sweet|inspiring|impressive|"
+    "exciting|fun|good|gorgeous|stunning|tough|hard|rough|sad|terrible|awful|interesting|perfect|neat|delicious|"
+    "adorable|cute|important|special)",
+    r"(?:i'?m |so |really |super )*(?:proud|happy|glad|excited|thrilled|sorry|pleased|grateful|thankful)(?: \w+)?"
+    r" (?:of|for|to|that|you)(?= (?:you|hear|see|know|have you|be (?:here|part)))",
+    "(?:looks?|sounds?|feels?) (?:like|so|really|great|good|amazing|awesome|delicious|fun)",
+    "can'?t wait to (?:hear|see)", "(?:i )?(?:hope|wish)(?:ing)? (?:you|it|that|things|all)", "let me know",
+    "good luck", "best of luck", "enjoy", r"keep \w+ing", "way to go",
+    "i (?:totally |completely |really |100% )?(?:agree|get it|hear you|understand|know what you mean)",
+    "i'?m (?:always )?here (?:for|if)",
+    "(?:so|how|such an?|what an?) (?:true|great|awesome|amazing|cool|wonderful|nice|sweet|lovely|beautiful|exciting|"
+    "inspiring)",
+    "(?:i )?(?:really )?appreciate (?:you|your|it|the)", "thanks for", "thank you for", "love (?:that|it|your|the|how)",
+    "don'?t (?:give up|worry|forget to)", "let'?s (?:keep|catch|chat|talk|do it)", "we got this", at_start=True,
+)  # fmt: skip
+_SHORT_REACTION = 50
+"""Characters beyond which "It was awesome" goes on to say what was."""
+_LONG_REACTION = 100
+_OF_ONES_OWN = lazily(r"\d|\b(?:i|my|we|our)\b")
+
+
+def told_importance(sentence: str) -> int:
+    """0 to 10, between people: what somebody did or keeps to, and what has a name, a number or a day in it, is asked
+    for later."""
+    said = small(sentence)
+    did = bool(_DID.search(said)) or tells_what_happened(said)
+    named = names_a_thing(said) or bool(_NAME_INSIDE.search(straight(sentence)) or _WHEN.search(said))
+    if is_about_self(sentence) or (did and named):
+        return 7
+    if did or named or _ON_AND_ON.search(said) or user_type(sentence) in LASTING:
+        return 6
+    return 5 if _OWN.search(said) else 3
+
+
+def is_reaction(sentence: str) -> bool:
+    """Whether a sentence only speaks of the one it is said to, or of what that one said: praise, wishes, sympathy."""
+    said = small(sentence)
+    reacts = _ABOUT_YOU.match(said) or (_REACTS.match(said) if len(said) <= _SHORT_REACTION else None)
+    return bool(reacts and len(said) <= _LONG_REACTION and not _OF_ONES_OWN.search(said, reacts.end()))

@@ -16,7 +16,7 @@ from omcli.memory.ports import Batch
 from omcli.memory.replies import LONGEST_ROW
 from omcli.memory.roles import Observed
 from omcli.memory.text import clean, one_line
-from omcli.observers.model.limits import Limits
+from omcli.observers.model.transcript import Limits
 from omcli.observers.rules import RuleObserver
 from omcli.tokenizers.table import counter
 from tests.fakes import ScriptedModel

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.observers.model.newest import newest
+from omcli.observers.model.transcript import newest
 from omcli.tokenizers.table import counter
 
 COUNTER = counter("chars-4")

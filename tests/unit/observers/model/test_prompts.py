@@ -14,7 +14,7 @@ from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attac
 from omcli.memory.model import Picture
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.model import ModelObserver
-from omcli.observers.model.limits import Limits
+from omcli.observers.model.transcript import Limits
 from omcli.prompts import prompt
 from omcli.tokenizers.table import counter
 from tests.batches import Talk

@@ -11,8 +11,8 @@ import pytest
 from omcli.memory.errors import CutOff, Looped, OmError, ProviderFailed, Refused, Unreachable, Unusable
 from omcli.memory.model import Reply, Stop
 from omcli.memory.observation import Status, Type
-from omcli.observers.model.limits import Limits
 from omcli.observers.model.reply import read
+from omcli.observers.model.transcript import Limits
 from omcli.tokenizers.table import counter
 from tests.batches import Talk
 from tests.fakes import ScriptedModel

@@ -1,0 +1,358 @@
+"""The reply of an agent to `om pending`: its token, its schema, and how it is read and checked."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from omcli.memory.errors import BadInput, Unusable
+from omcli.memory.message import digest
+from omcli.memory.observation import ITEM_TYPES, TOOL_EVENTS, Source
+from omcli.memory.ports import Batch
+from omcli.memory.record import positional_record, record, replace
+from omcli.memory.replies import label_in
+from omcli.memory.reply_schema import (
+    LONGEST_TAG,
+    MOST_REPLACED,
+    MOST_ROWS,
+    MOST_SOURCES,
+    MOST_TAGS,
+    PRIORITIES,
+    STATED,
+    STATUSES,
+    TEXT,
+    TEXTS,
+    list_of,
+    maybe,
+    object_of,
+    one_of,
+)
+from omcli.memory.roles import Observed, Observer
+from omcli.observers.model.evidence import Evidence
+from omcli.observers.model.merge import merged
+from omcli.observers.model.reply import FIELDS, Answer, Row
+from omcli.observers.model.validation import believed
+
+_MARK = "om1."
+_COPY_HINT = "copy the `token` that `om pending` printed, as it is"
+
+
+@record
+class Ticket:
+    """What an agent was shown."""
+
+    session: str
+    after: int
+    """The observe cursor; with `through`, 0 where no message was waiting."""
+    through: int
+    """`seq` of the last message."""
+    counter: str
+    """The token counter by which rows were chosen to be shown."""
+    shown: str
+    """`digest_of` the messages and rows."""
+
+    def written(self) -> str:
+        """The ticket as a token: letters, digits, `-`, `_` and a dot."""
+        content = json.dumps([self.session, self.after, self.through, self.counter, self.shown], separators=(",", ":"))
+        return f"{_MARK}{base64.urlsafe_b64encode(content.encode()).decode().rstrip('=')}"
+
+
+def ticket(token: str) -> Ticket:
+    """The ticket that a token is. Raises BadInput."""
+    mark, _, code = token.strip().partition(".")
+    try:
+        content = json.loads(base64.b64decode(code + "=" * (-len(code) % 4), altchars=b"-_", validate=True))
+        session, after, through, counter, shown = content
+    except (ValueError, TypeError, RecursionError):
+        raise BadInput("token: it is none that `om pending` gave", hint=_COPY_HINT) from None
+    are_numbers = all(type(number) is int and 0 <= number < 1 << 63 for number in (after, through))
+    if f"{mark}." != _MARK or not are_numbers or not all(isinstance(text, str) for text in (session, counter, shown)):
+        raise BadInput("token: it is none that `om pending` gave", hint=_COPY_HINT)
+    return Ticket(session=session, after=after, through=through, counter=counter, shown=shown)
+
+
+def digest_of(session: str, messages: Iterable[int], rows: Iterable[str]) -> str:
+    """A digest of what is shown: messages by `seq`, and rows by id, in the order of their labels."""
+    return digest(session, " ".join(map(str, messages)), *rows)
+
+
+SCHEMA = object_of({
+    "token": TEXT,
+    **FIELDS,
+    "reflections": list_of(object_of({**STATED, "from": TEXTS})),
+    "items": list_of(object_of({"text": TEXT, "type": one_of(*ITEM_TYPES), "tags": TEXTS, "from": TEXTS})),
+    "retire": list_of(object_of({"row": TEXT, "reason": TEXT, "by": maybe(TEXT)})),
+})  # fmt: skip
+
+_CERTAINTIES = ("exact", "estimated")
+
+
+@record
+class Reflection:
+    """A row that takes the place of others."""
+
+    text: str
+    priority: str
+    kind: str
+    status: str
+    made_of: tuple[str, ...]
+    """References to rows: labels, ids or handles. At least one."""
+
+
+@record
+class Item:
+    """A lasting fact."""
+
+    text: str
+    type: str
+    tags: tuple[str, ...]
+    made_of: tuple[str, ...]
+
+
+@record
+class Retirement:
+    """A row that is to go out of sight."""
+
+    row: str
+    reason: str
+    by: str
+    """Empty where no row makes it superfluous."""
+
+
+@record
+class Handed:
+    """All of it, as it was given: nothing has been looked up yet."""
+
+    token: str
+    answer: Answer
+    """Observations, and what goes with them."""
+    is_silent: bool
+    """Whether there are no `observations` in it, not even none."""
+    reflections: tuple[Reflection, ...]
+    items: tuple[Item, ...]
+    retired: tuple[Retirement, ...]
+
+    @property
+    def is_of_messages(self) -> bool:
+        """Whether any of it is about messages, and not about rows alone."""
+        said = self.answer
+        return bool(said.rows or said.used or said.current_task or said.next_step or said.title)
+
+    def messages(self) -> Iterator[tuple[str, str]]:
+        """Labels of messages, each with the place where it is cited."""
+        for number, row in enumerate(self.answer.rows):
+            yield from ((f"observations[{number}].sources", label) for label in row.sources)
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """References to rows that have to exist, each with the place where it is made."""
+        for number, row in enumerate(self.answer.rows):
+            yield from ((f"observations[{number}].replaces", reference) for reference in row.replaces)
+        for number, reflection in enumerate(self.reflections):
+            yield from ((f"reflections[{number}].from", reference) for reference in reflection.made_of)
+        for number, item in enumerate(self.items):
+            yield from ((f"items[{number}].from", reference) for reference in item.made_of)
+        for number, retired in enumerate(self.retired):
+            yield f"retire[{number}].row", retired.row
+            if retired.by:
+                yield f"retire[{number}].by", retired.by
+
+
+def handed(document: object) -> Handed:
+    """The document that a JSON value is. Raises BadInput, which names the place that is not as it should be."""
+    all_ = _Fields.of(document, "")
+    all_.check(
+        "schema",
+        "token",
+        "observations",
+        "used",
+        "current_task",
+        "next_step",
+        "title",
+        "reflections",
+        "items",
+        "retire",
+    )
+    rows = tuple(_row(entry) for entry in all_.entries("observations"))
+    for number, row in enumerate(rows):
+        if row.under is not None and not 0 <= row.under < number:
+            raise _fault(f"observations[{number}].under", "has to be the position of an earlier row, from 0")
+    return Handed(
+        token=all_.text("token", required=True),
+        answer=Answer(
+            rows=rows,
+            used=all_.references("used"),
+            current_task=all_.text("current_task"),
+            next_step=all_.text("next_step"),
+            title=all_.text("title"),
+        ),
+        is_silent=all_.content.get("observations") is None,
+        reflections=tuple(_reflection(entry) for entry in all_.entries("reflections")),
+        items=tuple(_item(entry) for entry in all_.entries("items")),
+        retired=tuple(_retirement(entry) for entry in all_.entries("retire")),
+    )
+
+
+def _row(entry: _Fields) -> Row:
+    entry.check(
+        "text", "priority", "kind", "status", "at", "refers_to", "refers_to_kind", "sources", "replaces", "under"
+    )
+    return Row(
+        text=entry.text("text", required=True),
+        priority=entry.word("priority", PRIORITIES),
+        kind=entry.word("kind"),
+        status=entry.word("status", STATUSES),
+        at=entry.text("at").replace("T", " ")[:16],
+        refers_to=entry.text("refers_to"),
+        is_estimate=entry.word("refers_to_kind", _CERTAINTIES) == "estimated",
+        sources=entry.references("sources", required=True, most=MOST_SOURCES),
+        replaces=entry.references("replaces", most=MOST_REPLACED),
+        under=entry.position("under"),
+    )
+
+
+def _reflection(entry: _Fields) -> Reflection:
+    # Days are those of the rows; replies of models have them, and are let through.
+    entry.check("text", "priority", "kind", "status", "from", "first", "last")
+    return Reflection(
+        text=entry.text("text", required=True),
+        priority=entry.word("priority", PRIORITIES),
+        kind=entry.word("kind"),
+        status=entry.word("status", STATUSES),
+        made_of=entry.references("from", required=True),
+    )
+
+
+def _item(entry: _Fields) -> Item:
+    entry.check("text", "type", "tags", "from")
+    tags = tuple(dict.fromkeys(tag.strip() for tag in entry.texts("tags") if tag.strip()))
+    if len(tags) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in tags):
+        raise _fault(f"{entry.place}.tags", f"at most {MOST_TAGS} tags of {LONGEST_TAG} characters are allowed")
+    return Item(
+        text=entry.text("text", required=True),
+        type=entry.word("type"),
+        tags=tags,
+        made_of=entry.references("from", required=True),
+    )
+
+
+def _retirement(entry: _Fields) -> Retirement:
+    entry.check("row", "reason", "by")
+    return Retirement(
+        row=label_in(entry.text("row", required=True)),
+        reason=entry.text("reason", required=True),
+        by=label_in(entry.text("by")),
+    )
+
+
+@positional_record
+class _Fields:
+    """An object of the document, and where it stands."""
+
+    content: Mapping[str, object]
+    place: str
+
+    @classmethod
+    def of(cls, value: object, place: str) -> _Fields:
+        if not isinstance(value, Mapping):
+            raise _fault(place or "the document", "has to be an object")
+        return cls(value, place)
+
+    def check(self, *known: str) -> None:
+        """Raises BadInput for a key that is not known; one without a value is as good as none."""
+        unknown = [key for key, value in self.content.items() if key not in known and value is not None]
+        if unknown:
+            raise _fault(self._at(unknown[0]), "is no key that is known here", hint=f"known: {', '.join(known)}")
+
+    def text(self, key: str, *, required: bool = False) -> str:
+        value = self.content.get(key)
+        if value is not None and not isinstance(value, str):
+            raise _fault(self._at(key), "has to be a text")
+        text = (value or "").strip()
+        if required and not text:
+            raise _fault(self._at(key), "is missing")
+        return text
+
+    def word(self, key: str, known: Collection[str] = ()) -> str:
+        word = self.text(key).lower()
+        if word and known and word not in known:
+            raise _fault(self._at(key), f"`{word[:40]}` is none of {', '.join(known)}")
+        return word
+
+    def position(self, key: str) -> int | None:
+        value = self.content.get(key)
+        if value is not None and type(value) is not int:
+            raise _fault(self._at(key), "has to be a whole number")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        texts: list[str] = []
+        for text in self._list(key):
+            if not isinstance(text, str):
+                raise _fault(self._at(key), "has to be a list of texts")
+            texts.append(text)
+        return tuple(texts)
+
+    def references(self, key: str, *, required: bool = False, most: int | None = None) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(label_in(text) for text in self.texts(key)))
+        if required and not found:
+            raise _fault(self._at(key), "has to name at least one")
+        if most is not None and len(found) > most:
+            raise _fault(self._at(key), f"{len(found)} are given, at most {most} are allowed")
+        return found
+
+    def entries(self, key: str) -> tuple[_Fields, ...]:
+        found = self._list(key)
+        if len(found) > MOST_ROWS:
+            hint = "`om pending --limit` shows less at once"
+            raise _fault(self._at(key), f"{len(found)} are given, at most {MOST_ROWS} are allowed", hint=hint)
+        return tuple(_Fields.of(value, f"{self._at(key)}[{number}]") for number, value in enumerate(found))
+
+    def _list(self, key: str) -> list[object]:
+        value = self.content.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise _fault(self._at(key), "has to be a list")
+        return value
+
+    def _at(self, key: str) -> str:
+        return f"{self.place}.{key}" if self.place else key
+
+
+def _fault(place: str, what: str, *, hint: str = "") -> BadInput:
+    return BadInput(f"{place}: {what}", hint=hint or "`om pending --json` has the schema, under `reply_schema`")
+
+
+def check_messages(handed: Handed, evidence: Evidence) -> None:
+    """Raises BadInput for a message that was not shown, and for a row that is about none of the waiting ones."""
+    for place, label in handed.messages():
+        if label not in evidence.shown.labels:
+            raise BadInput(f"{place}: there is no message `{label}`", hint="labels are those that `om pending` printed")
+    for number, row in enumerate(handed.answer.rows):
+        if not evidence.shown.new.intersection(row.sources):
+            raise BadInput(f"observations[{number}].sources: all of them were observed before")
+
+
+def observed(answer: Answer, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
+    """What a batch gives: of what was said the agent's rows, of what tools did those of the rules.
+
+    Raises BadInput where most of the rows have no text once secrets are out.
+    """
+    try:
+        told = believed(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)
+    except Unusable as error:
+        raise BadInput(f"observations: {error.message}") from None
+    by_rules = [draft for draft in rules.observe(batch).drafts if draft.type in TOOL_EVENTS]
+    roles = {kept.seq: kept.message.role for kept in evidence.shown.labels.values()}
+    rows = merged(told.drafts, by_rules, roles)
+    drafts = (*rows.drafts, *([told.task] if told.task else []))
+    return Observed(
+        drafts=tuple(
+            replace(draft, source=Source.AGENT) if draft.source is Source.MODEL else draft for draft in drafts
+        ),
+        used=told.used,
+        title=told.title,
+        findings=dict(+(told.findings + Counter(recorded_by_rules=rows.recorded_by_rules))),
+    )

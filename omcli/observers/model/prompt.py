@@ -1,0 +1,103 @@
+"""The prompt of an observer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omcli import prompts
+from omcli.memory.model import Picture, Prompt
+from omcli.memory.record import record
+from omcli.memory.replies import whole
+from omcli.observers.model.evidence import Evidence, Standing
+from omcli.observers.model.reply import NAME, SCHEMA, read
+from omcli.observers.model.transcript import Shown, in_zone
+
+_CLOSING = "Answer with the JSON object that your rules describe, about the transcript above, and nothing else."
+
+
+@record
+class Situation:
+    """What a model is told besides the transcript."""
+
+    now: str
+    """An instant."""
+    cwd: str | None
+    guidance: str | None
+    """What the user's own configuration adds to the rules."""
+    correction: str = ""
+    """What was wrong with an earlier reply."""
+    session: str | None = None
+    """Whose messages they are: for the ledger, the model is not told."""
+
+
+def prompt(
+    evidence: Evidence,
+    situation: Situation,
+    *,
+    token: str,
+    max_output: int | None,
+    temperature: float | None,
+) -> Prompt:
+    """The prompt. `token` makes the fence unguessable."""
+    shown = evidence.shown
+    parts = (
+        *_before(evidence.recorded, situation, shown.utc_offset),
+        *_fenced(shown, token),
+        f"\n{_CLOSING}",
+        f"\n{situation.correction}",
+    )
+    return Prompt(
+        system=prompts.prompt("observer"),
+        content=tuple(_joined(parts)),
+        schema=SCHEMA,
+        name=NAME,
+        max_output=max_output,
+        temperature=temperature,
+        session=situation.session,
+        reads=lambda reply: read(whole(reply)),
+    )
+
+
+def without(token: str, text: str) -> str:
+    """The text without a fence's token."""
+    while token and token in text:
+        text = text.replace(token, "")
+    return text
+
+
+def _before(recorded: Standing, situation: Situation, utc_offset: int | None) -> Iterator[str]:
+    if recorded.lines:
+        yield "Already recorded, do not repeat:\n"
+        yield from (f"{line}\n" for line in recorded.lines)
+        yield "\n"
+    yield f"Today: {in_zone(situation.now, utc_offset)[:10]}. Times below: {_zone(utc_offset)}.\n"
+    if situation.cwd:
+        yield f"Project: {situation.cwd.rstrip('/').rpartition('/')[2]}, in {situation.cwd}\n"
+    if situation.guidance:
+        yield f"Guidance from the user: {situation.guidance.strip()}\n"
+
+
+def _fenced(shown: Shown, token: str) -> Iterator[str | Picture]:
+    yield f"\n<<< transcript {token}\n"
+    yield from (without(token, part) if isinstance(part, str) else part for part in shown.content)
+    yield f">>> transcript {token}\n"
+
+
+def _zone(utc_offset: int | None) -> str:
+    if not utc_offset:
+        return "UTC"
+    hours, minutes = divmod(abs(utc_offset), 60)
+    return f"UTC{'-' if utc_offset < 0 else '+'}{hours:02}:{minutes:02}"
+
+
+def _joined(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
+    """The parts with texts that follow one another as one."""
+    text = ""
+    for part in parts:
+        if isinstance(part, str):
+            text += part
+        else:
+            yield text
+            text = ""
+            yield part
+    yield text

@@ -1,0 +1,151 @@
+"""A batch that a model reads slice by slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from omcli.memory.observation import Draft, Kind, Observation, Priority
+from omcli.memory.ports import Batch
+from omcli.memory.record import field, mutable_record, replace
+from omcli.memory.roles import Observed, Observer
+from omcli.memory.slicing import between
+from omcli.observers.model.merge import merged, weighed
+from omcli.observers.model.validation import Believed
+
+Ask = Callable[[Batch], Believed | None]
+"""Asks a model about a slice; nothing comes back where nothing in it is for a model to read."""
+
+
+@mutable_record
+class Reading:
+    """A batch on its way through a model. Rules read all of it at once: what becomes of a thing is often said later."""
+
+    batch: Batch
+    rules: Observer
+    ask: Ask
+    ask_warmer: Ask
+    """The same, a little less sure of itself: for another try after a reply that ran into a loop."""
+    by_rules: tuple[Draft, ...]
+    """What rules make of the batch."""
+    through: int
+    """The last message that was read."""
+    said: list[Draft] = field(default_factory=list)
+    """What the model makes of it so far."""
+    tasks: tuple[Draft, ...] = ()
+    """What is being done now, where the model has said that."""
+    gone: list[Draft] = field(default_factory=list)
+    """Rows of earlier slices in whose place it put others."""
+    unread: set[int] = field(default_factory=set)
+    """Messages that no model was shown."""
+    used: list[str] = field(default_factory=list)
+    title: str | None = None
+    findings: Counter[str] = field(default_factory=Counter)
+    waits_after: int | None = None
+    """Where the last slice begins, if the model found nothing in it."""
+
+    def read(self, part: Batch, *, warmer: bool = False) -> None:
+        """Asks about the next slice, as if what the slices before it gave was written down already.
+
+        Raises ProviderFailed, NotAllowed, BadConfiguration: the slice counts as not read then.
+        """
+        shown = dict(self._rows_so_far())
+        replaced = {row for draft in shown.values() for row in draft.replaces}
+        standing = [row for row in self.batch.standing if row.id not in replaced]
+        own = [_as_standing(label, draft, part.session) for label, draft in shown.items()]
+        ask = self.ask_warmer if warmer else self.ask
+        reply = ask(replace(part, standing=(*standing, *own)))
+        if reply is None:
+            self.skip(part)
+        else:
+            self._take(part, reply, shown)
+
+    def skip(self, part: Batch) -> None:
+        """Leaves the next slice to the rules."""
+        self.unread.update(kept.seq for kept in part.messages)
+        self.waits_after = None
+        self.through = part.through
+
+    def observed(self) -> Observed:
+        """What is worth keeping of the batch, as far as it was read."""
+        if self.through != self.batch.through:
+            part = between(self.batch, self.batch.after, self.through)
+            self.by_rules = self.rules.observe(part).drafts
+        drafts, findings = self._merged(self.by_rules)
+        waits = self.waits_after
+        if waits is not None and any(draft.sources[-1] > waits for draft in drafts):
+            waits = None
+        return Observed(
+            drafts=(*drafts, *(self.tasks if drafts else ())),
+            used=tuple(dict.fromkeys(self.used)),
+            title=self.title if drafts else None,
+            waits_after=waits,
+            findings=dict(+(self.findings + findings)),
+        )
+
+    def _rows_so_far(self) -> Iterator[tuple[str, Draft]]:
+        """The rows that the slices read so far would give, by names of their own."""
+        if self.through > self.batch.after:
+            drafts, _ = self._merged([draft for draft in self.by_rules if draft.sources[-1] <= self.through])
+            yield from ((f"draft {number}", draft) for number, draft in enumerate((*drafts, *self.tasks)))
+
+    def _merged(self, by_rules: Sequence[Draft]) -> tuple[tuple[Draft, ...], Counter[str]]:
+        before = (*self.batch.earlier_calls, *([self.batch.last_said] if self.batch.last_said else []))
+        roles = {kept.seq: kept.message.role for kept in (*before, *self.batch.messages)}
+        ruled = [draft for draft in by_rules if not any(_continues(draft, gone) for gone in self.gone)]
+        rows = merged(weighed(self.said, roles), ruled, roles, unread=self.unread)
+        counts = {"added_back": rows.added_back, "recorded_by_rules": rows.recorded_by_rules}
+        return rows.drafts, Counter(counts)
+
+    def _take(self, part: Batch, reply: Believed, shown: dict[str, Draft]) -> None:
+        drafts = [self._over(draft, shown) for draft in reply.drafts]
+        if reply.task is not None:
+            self.tasks = (self._over(reply.task, shown),)
+        self.said += drafts
+        self.used += [row for row in reply.used if row not in shown]
+        self.title = self.title or reply.title
+        self.findings += reply.findings
+        self.waits_after = part.after if reply.is_empty else None
+        self.through = part.through
+
+    def _over(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
+        """A draft in the place of rows of earlier slices, which are not written any more."""
+        own = [shown[row] for row in draft.replaces if row in shown]
+        if not own:
+            return draft
+        self.gone += own
+        self.said = [said for said in self.said if not any(_continues(said, one) for one in own)]
+        rows = [row for row in draft.replaces if row not in shown]
+        replaces = tuple(dict.fromkeys([*rows, *(row for one in own for row in one.replaces)]))
+        sources = tuple(sorted({*draft.sources, *(seq for one in own for seq in one.sources)}))
+        return replace(draft, replaces=replaces, sources=sources, reason=draft.reason if replaces else None)
+
+
+def _continues(draft: Draft, earlier: Draft) -> bool:
+    """Whether a draft is an earlier one, or what became of it."""
+    return draft.text == earlier.text and set(earlier.sources) <= set(draft.sources)
+
+
+def _as_standing(label: str, draft: Draft, session: str) -> Observation:
+    """A draft as a row that stands, for who looks at those."""
+    return Observation(
+        id=label,
+        session=session,
+        project=None,
+        kind=Kind.OBSERVATION,
+        type=draft.type,
+        priority=draft.priority or Priority.of_importance(draft.importance),
+        importance=draft.importance,
+        status=draft.status,
+        text=draft.text,
+        observed_at=draft.event_at or "",
+        event_at=draft.event_at,
+        refers_to=draft.refers_to,
+        message_ids=(),
+        sources=draft.sources,
+        tokens=0,
+        counter="",
+        source=draft.source,
+        tags=draft.tags,
+        metadata=draft.metadata,
+    )

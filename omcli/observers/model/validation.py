@@ -1,0 +1,376 @@
+"""Validation of a reply: rows with unknown labels are rejected, names and dates are checked against the messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from omcli.memory import calendar
+from omcli.memory.counts import with_times
+from omcli.memory.errors import Unusable
+from omcli.memory.message import Message, Role
+from omcli.memory.observation import FAILURES, OVERRULED, SETTLED, Draft, Observation, Priority, Source, Status, Type
+from omcli.memory.patterns import lazily
+from omcli.memory.ports import Batch
+from omcli.memory.record import field, mutable_record, record, replace
+from omcli.memory.redaction import redact
+from omcli.memory.repetition import is_repetitive, normalised, unrepeated
+from omcli.memory.replies import LONGEST_ROW, row_text
+from omcli.memory.reply_schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
+from omcli.memory.saying import says
+from omcli.memory.spoken_dates import spoken_date
+from omcli.memory.tail import excerpt
+from omcli.memory.text import clean, one_line
+from omcli.memory.worth import PINNED, terms_of
+from omcli.observers.model.evidence import CURRENT, UNVERIFIED, Evidence
+from omcli.observers.model.prompt import without
+from omcli.observers.model.reply import Answer, Row
+
+_WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})
+_MOST_READ, _MOST_USED = 200, 50
+_LONGEST_TASK, _LONGEST_PARENT = 400, 80
+_TITLE = (3, 60)
+_MINUTE = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
+
+
+@record
+class Believed:
+    """What is left of a reply."""
+
+    drafts: tuple[Draft, ...]
+    """In the order of the reply."""
+    used: tuple[str, ...]
+    """Ids of rows that mattered."""
+    task: Draft | None
+    """What is being done now, where that is new."""
+    title: str | None
+    is_empty: bool
+    """Whether it had no rows at all."""
+    findings: Counter[str]
+    """What had to be put right."""
+
+
+def believed(answer: Answer, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool) -> Believed:
+    """The rows of a reply as drafts. `verify` rejects what would be kept as unverified.
+
+    Raises Unusable where more than half of the rows cite what was not shown, or have no text.
+    """
+    trial = _Trial(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
+    drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
+    if trial.rejected * 2 > len(drafts):
+        raise Unusable(f"{trial.rejected} of {len(drafts)} rows have no text, or cite labels that do not exist")
+    named = [_under(place, answer.rows[place].under, drafts) for place, draft in enumerate(drafts) if draft]
+    once = each_once(named)
+    kept, used = trial.unknown(once)
+    trial.findings["duplicates"] += len(named) - len(once)
+    trial.findings["rows_left_out"] = len(kept[most_rows:])
+    return Believed(
+        drafts=kept[:most_rows],
+        used=tuple(dict.fromkeys((*trial.used(answer.used), *used))),
+        task=trial.task(answer),
+        title=trial.title(answer.title),
+        is_empty=not answer.rows,
+        findings=+trial.findings,
+    )
+
+
+@mutable_record
+class _Trial:
+    """A reply being checked, and what was found wrong with it."""
+
+    evidence: Evidence
+    batch: Batch
+    token: str
+    verify: bool
+    cites: bool
+    rejected: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+
+    def draft(self, row: Row) -> Draft | None:
+        """The row as a draft; None where it is rejected."""
+        text = self.text(row.text)
+        sources = row.sources or (() if self.cites else self.evidence.like(text, row.at))
+        fault = self._fault(row, text, sources)
+        if fault:
+            self.findings[fault] += 1
+            self.rejected += 1
+            return None
+        return self._weighed(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
+
+    def _weighed(self, row: Row, text: str, sources: Sequence[str]) -> Draft | None:
+        """The draft of a row whose labels exist."""
+        kind = self._type(row, sources)
+        status = self._status(row, kind)
+        refers_to, is_estimate = self._refers_to(row, text, sources)
+        cited = self.evidence.rows(row.replaces)
+        bearing, missing = self.evidence.borne_by(text, sources, (*_telling(cited), refers_to or ""))
+        self.findings["sources_added"] += len(bearing) > len(sources)
+        replaced = [] if missing else replaceable(cited, text, status)[:MOST_REPLACED]
+        self.findings["not_replaced"] += len(cited) - len(replaced)
+        draft = Draft(
+            text=with_earlier(text, replaced),
+            type=kind,
+            importance=PRIORITIES.get(row.priority, Priority.MEDIUM).importance,
+            sources=tuple(kept.seq for kept in self.evidence.messages(bearing)),
+            status=status,
+            event_at=self._event_at(row.at, sources),
+            refers_to=refers_to,
+            tags=("identity",) if row.kind == "identity" else (),
+            metadata={"refers_to_kind": "estimated"} if is_estimate else {},
+            replaces=tuple(old.id for old in replaced),
+            reason="replaced" if replaced else None,
+            source=Source.MODEL,
+        )
+        return self._unverified(draft, missing) if missing else draft
+
+    def text(self, given: str) -> str:
+        """A text as a row may have it: one line, without secrets."""
+        line = one_line(clean(without(self.token, given)))
+        redacted = redact(line)
+        once = unrepeated(redacted.text)
+        self.findings["cleaned"] += line != given.strip()
+        self.findings["redacted"] += sum(redacted.counts.values())
+        self.findings["collapsed"] += once != redacted.text
+        self.findings["cut"] += len(once) > LONGEST_ROW
+        return row_text(once)
+
+    def unknown(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
+        """The drafts that no row in sight says already, and the ids of the rows that do."""
+        standing = {row.text: row.id for row in self.batch.standing}
+        known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
+        self.findings["duplicates"] += len(known)
+        return tuple(draft for draft in drafts if draft not in known), tuple(standing[draft.text] for draft in known)
+
+    def used(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Ids of the rows that a reply says it used; what does not exist is dropped."""
+        known = [label for label in labels if label in self.evidence.recorded.labels]
+        return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
+
+    def task(self, answer: Answer) -> Draft | None:
+        """What is being done now, in place of what was; None where it is the same, or names what nobody did."""
+        said = (self.text(answer.current_task), self.text(answer.next_step))
+        text, step = (each[:_LONGEST_TASK].rstrip() for each in said)
+        before = [row for row in self.batch.standing if CURRENT in row.tags]
+        if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in before):
+            return None
+        everything = tuple(self.evidence.shown.labels)
+        _, missing = self.evidence.borne_by(f"{text}\n{step}", everything, _telling(self.batch.standing))
+        if missing:
+            self.findings[UNVERIFIED] += 1
+            return None
+        last = self.evidence.in_order(self.evidence.shown.new)[-1]
+        kept = self.evidence.shown.labels[last]
+        return Draft(
+            text=text,
+            type=Type.TASK,
+            importance=Priority.MEDIUM.importance,
+            sources=(kept.seq,),
+            status=Status.OPEN,
+            event_at=kept.message.at,
+            tags=(CURRENT,),
+            metadata={"next_step": step} if step else {},
+            replaces=tuple(row.id for row in before),
+            reason="the task changed" if before else None,
+            source=Source.MODEL,
+        )
+
+    def title(self, given: str) -> str | None:
+        """A title of sensible length, or None."""
+        text = self.text(given)
+        return text if _TITLE[0] <= len(text) <= _TITLE[1] else None
+
+    def _fault(self, row: Row, text: str, sources: Sequence[str]) -> str | None:
+        """What makes a row impossible to believe."""
+        if not text:
+            return "without_text"
+        if not sources:
+            return "without_sources"
+        known = self.evidence.shown.labels
+        if any(label not in known for label in sources) or any(
+            label not in self.evidence.recorded.labels for label in row.replaces
+        ):
+            return "unknown_labels"
+        return None if any(label in self.evidence.shown.new for label in sources) else "said_before"
+
+    def _type(self, row: Row, sources: Sequence[str]) -> Type:
+        if row.kind == "" and row.status == "done":
+            return Type.OUTCOME
+        kind = KINDS.get(row.kind, Type.FACT)
+        is_asked = any(kept.message.role is Role.USER for kept in self.evidence.messages(sources))
+        return Type.PLAN if kind is Type.REQUEST and not is_asked else kind
+
+    def _status(self, row: Row, kind: Type) -> Status | None:
+        status = STATUSES.get(row.status)
+        if status is Status.RESOLVED and not (row.replaces or kind is Type.BLOCKER):
+            self.findings["status"] += 1
+            return None
+        if status is Status.OPEN and kind in _WITHOUT_STATUS:
+            return None
+        return Status.OPEN if status is None and kind is Type.BLOCKER else status
+
+    def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
+        """When it happened: when one of its messages was said, or another of the batch at that minute, or before it."""
+        shown = self.evidence.shown
+        minutes = {label: shown.minutes[label] for label in (*sources, *shown.new) if label in shown.minutes}
+        same = [label for label, minute in minutes.items() if minute == given]
+        times = sorted((minutes[label], label) for label in minutes if label in shown.new)
+        if not same and times and _MINUTE.fullmatch(given) and times[0][0] <= given <= times[-1][0]:
+            same = [max(entry for entry in times if entry[0] <= given)[1]]
+        self.findings["times"] += not same and bool(given) and bool(times)
+        labels = same or [label for label in sources if label in minutes][-1:]
+        return shown.labels[labels[0]].message.at if labels else None
+
+    def _refers_to(self, row: Row, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
+        """The date that a row speaks of, and whether it is an estimate."""
+        messages = [kept.message for kept in self.evidence.messages(sources)]
+        spoken = spoken_of(text, row.refers_to, messages)
+        self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
+        return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
+
+    def _unverified(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
+        """What is left of a row that names what its sources don't: it passes for no fact, and settles nothing."""
+        self.findings[UNVERIFIED] += 1
+        if self.verify:
+            return None
+        return replace(
+            draft,
+            importance=Priority.LOW.importance,
+            status=None,
+            tags=(*draft.tags, UNVERIFIED),
+            metadata={**draft.metadata, UNVERIFIED: list(missing)},
+        )
+
+
+def _telling(rows: Iterable[Observation]) -> list[str]:
+    """What rows say that others may say as well: not what is unverified."""
+    return [row.text for row in rows if UNVERIFIED not in row.tags]
+
+
+def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
+    """A draft with the beginning of the row that it details, where that is one before it."""
+    draft = drafts[place]
+    assert draft is not None
+    parent = drafts[under] if under is not None and 0 <= under < place else None
+    return replace(draft, under=parent.text[:_LONGEST_PARENT]) if parent else draft
+
+
+_Group = list[Draft]
+
+
+def each_once(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+    """Rows that say the same as one, with the sources of all.
+
+    In a reply that repeats itself, rows of the same sources that differ in nothing but numbers are one as well, and the
+    row tells how many there were: what was said forty times is not forty facts.
+    """
+    loops = is_repetitive([draft.text for draft in drafts])
+    groups = _together([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
+    if loops:
+        groups = _together(groups, lambda group: (normalised(group[0].text), group[0].type, _sources(group)))
+    return tuple(_as_one(group, is_counted=loops) for group in groups)
+
+
+def _together(groups: Sequence[_Group], key: Callable[[_Group], object]) -> list[_Group]:
+    found: dict[object, _Group] = {}
+    for group in groups:
+        found.setdefault(key(group), []).extend(group)
+    return list(found.values())
+
+
+def _sources(group: _Group) -> tuple[int, ...]:
+    return tuple(sorted({seq for draft in group for seq in draft.sources}))
+
+
+def _as_one(group: _Group, *, is_counted: bool) -> Draft:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    return replace(
+        first,
+        text=with_times(first.text, len(group)) if is_counted else first.text,
+        importance=max(draft.importance for draft in group),
+        sources=_sources(group),
+        replaces=tuple(dict.fromkeys(row for draft in group for row in draft.replaces)),
+    )
+
+
+_SAID = OVERRULED | {
+    Type.REQUEST, Type.QUESTION, Type.PLAN, Type.TASK, Type.OUTCOME, Type.BLOCKER, Type.EVENT, Type.CORRECTION,
+}  # fmt: skip
+_PROBLEMS = FAILURES | {Type.BLOCKER}
+_EARLIER_CHARS = 400
+
+
+def replaceable(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
+    """Those of some rows that a new one of this text and status may take the place of.
+
+    A row has to be open, or to hold until somebody says otherwise, and to share a word with the new one; a problem goes
+    only where it is settled. What a person wrote down or pinned stays.
+    """
+    new, *old = terms_of([text, *(row.text for row in rows)])
+    return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_go(row, status)]
+
+
+def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
+    """A text with what it overrules, where it doesn't say that itself: what goes out of sight is not forgotten."""
+    held = [row.text for row in replaced if row.type in OVERRULED and not says(text, row.text)]
+    return f"{text} (earlier: {excerpt('; '.join(held), _EARLIER_CHARS)})" if held else text
+
+
+def _may_go(row: Observation, status: Status | None) -> bool:
+    if not row.may_change or row.source is Source.USER or PINNED in row.tags:
+        return False
+    return status in SETTLED if row.type in _PROBLEMS else row.type in _SAID
+
+
+_DAY = lazily(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_MONTH = lazily(r"([0-9]{4})-(0[1-9]|1[0-2])")
+_SAID_ROLES = frozenset({Role.USER, Role.ASSISTANT})
+_REMEMBERED_DATES = 512
+"""Messages whose dates are remembered: the rows of a reply cite the same ones."""
+
+
+@record
+class Spoken:
+    """What a row speaks of."""
+
+    date: str | None
+    """As `calendar` spells it."""
+    is_unreal: bool = False
+    """Whether the model gave something that is no date."""
+    is_other: bool = False
+    """Whether the grammar reads another one in the row or in what was said."""
+
+
+def spoken_of(text: str, given: str, messages: Sequence[Message]) -> Spoken:
+    """The date a row speaks of. The model's counts where it gave one, else what the grammar reads in the row itself."""
+    date = _real(given)
+    # Of one day the reading is one.
+    days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}
+    of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
+    if date is None:
+        return Spoken(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
+    said = (message for message in messages if message.role in _SAID_ROLES)
+    readings = (of_row | {_of_message(message) for message in said}) - {None}
+    return Spoken(date=date, is_other=bool(readings) and not any(_agree(date, reading or "") for reading in readings))
+
+
+@lru_cache(maxsize=_REMEMBERED_DATES)
+def _of_message(message: Message) -> str | None:
+    return spoken_date(message.text, at=message.at, utc_offset=message.utc_offset)
+
+
+def _real(given: str) -> str | None:
+    if found := _DAY.fullmatch(given):
+        return calendar.day(*map(int, found.groups()))
+    if found := _MONTH.fullmatch(given):
+        return calendar.month(*map(int, found.groups()))
+    return None
+
+
+def _agree(date: str, reading: str) -> bool:
+    """Whether two dates may be the same: one lies within the other."""
+    first, _, last = reading.partition("/")
+    last = last or first
+    return first[: len(date)] <= date[: len(first)] and date[: len(last)] <= last[: len(date)]

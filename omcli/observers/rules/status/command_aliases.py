@@ -1,0 +1,100 @@
+"""Commands with the same aim in other words: one that works shows that another one would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from omcli.memory.patterns import lazily
+from omcli.memory.record import positional_record
+from omcli.observers.rules import shell
+
+_PLAIN = 300
+"""Characters of a command beyond which it is a program, and looked at no further."""
+_WORD = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\S+")
+_RUNS_ANOTHER = lazily(
+    r"^(?:(?:\w+=\S*|sudo|time|env|command|nice|npx|bunx|timeout \S+|(?:pnpm|npm|yarn|bundle|mise) (?:exec|dlx)|"
+    r"(?:uv|poetry|pipenv|hatch|pdm) run|(?:\S*/)?python[\d.]* -m)(?: --)? +)+"
+)
+_REDIRECTS = lazily(r"\s+(?:[12&]?>+\s*(?:&[12]|\S+)|<\s*\S+)")
+_SCRIPTS = frozenset({"npm", "pnpm", "yarn"})
+"""Programs that run the same scripts."""
+_WITH_VERBS = _SCRIPTS | frozenset(
+    (
+        "bun cargo composer deno docker docker-compose dotnet gh git go gradle gradlew helm just kubectl make mise "
+        "mvn mvnw nx pip pip3 poetry rake rails task terraform turbo uv"
+    ).split()
+)
+"""Programs whose first word says what they do."""
+_RUNS_BY_NAME = frozenset({*_SCRIPTS, "bun", "mise"})
+_ANYWHERE = frozenset({"git push", "git pull", "git fetch"})
+"""What is done, whatever it was done with."""
+# How loud it is, how fast, when it stops, and what it mends by itself: the same is asked.
+_MANNER = lazily(
+    r"--?(?:v+|verbose|q+|quiet|s|silent|x|exitfirst|fail-?fast|bail|colou?rs?|no-colou?r|ci|run|runInBand|no-?watch|"
+    r"watch(?:All)?=false|cov(?:erage)?|no-cov|json|no-header|fix|write|force|force-with-lease|f|u|set-upstream|d|"
+    r"detach|[nj]\d*|(?:colou?r|tb|count|durations|reporters?|maxfail|timeout|cov|p)=\S+|)"
+)
+# Asks for less.
+_PART = lazily(r"--?(?:k|m|t|g|run|only|grep|filter|lf|last-failed|testNamePattern|test-name-pattern|tests?)(?:=\S+)?")
+_ONLY_SAYS = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-config)")
+
+
+@positional_record
+class Aim:
+    """What a command is to do."""
+
+    does: str
+    """The program, and its verb where it has one: `npm test`."""
+    on: frozenset[str]
+    flags: frozenset[str]
+
+
+def outdoes(passed: Iterable[Aim], failed: Aim) -> bool:
+    """Whether a command that worked does what one that failed was to do, or more of the same.
+
+    `npm test` outdoes `npm run test -- parser`, and not the other way round. What is not known to be the same is not.
+    """
+    return any(_covers(one, failed) for one in passed)
+
+
+def wanted(failed: str) -> Aim | None:
+    """What has to work where a command failed: of `a && b` it is b; None where that is not plain."""
+    return next(reversed(aims(failed)), None)
+
+
+def aims(command: str) -> tuple[Aim, ...]:
+    """What the parts of a command that do more than look are to do, in their order; nothing where that is not plain."""
+    if len(command) > _PLAIN or "\n" in command or "…" in command:
+        return ()
+    command = shell.shown(command, _PLAIN)
+    if shell.masks_status(command):
+        return ()
+    parts = (part.strip() for part in command.split("&&"))
+    return tuple(aim for part in parts if not shell.only_looks(part) and (aim := _aim(part)))
+
+
+def _aim(part: str) -> Aim | None:
+    words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
+    if not words:
+        return None
+    program = words[0].rsplit("/", 1)[-1]
+    flags = frozenset(word for word in words[1:] if word.startswith("-"))
+    named = [word for word in words[1:] if not word.startswith("-")]
+    verb = ""
+    if program in _WITH_VERBS and named:
+        verb = named.pop(0)
+        if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
+            verb = named.pop(0)
+    does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
+    return Aim(does, frozenset(() if does in _ANYWHERE else named), flags)
+
+
+def _covers(done: Aim, failed: Aim) -> bool:
+    if done.does != failed.does or not done.on <= failed.on:
+        return False
+    if any(_ONLY_SAYS.fullmatch(flag) for flag in done.flags):
+        return False
+    more, less = done.flags - failed.flags, failed.flags - done.flags
+    return all(_MANNER.fullmatch(flag) for flag in more) and all(
+        _MANNER.fullmatch(flag) or _PART.fullmatch(flag) for flag in less
+    )

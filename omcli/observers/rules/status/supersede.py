@@ -1,0 +1,205 @@
+"""Statements that overrule earlier ones: "use X instead of Y", "no longer Y", the same with another value."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from omcli.memory.observation import OVERRULED, Draft, Type
+from omcli.memory.patterns import lazily
+from omcli.memory.record import record
+
+_LONGEST_OLD = 160
+"""Characters of a row beyond which it says more than what is overruled, and stays."""
+_LONGEST_NEW = 400
+_OVERRULING = OVERRULED | {Type.CORRECTION, Type.REQUEST}
+_EARLIER = lazily(r" \(earlier: .*\)$")
+_AGENT = "Agent"
+_PERSON = "User"
+
+# What is given up, named up to where another phrase begins.
+_GIVES_UP = lazily(
+    r"\b(?:instead of|rather than|in place of|"
+    r"(?:switch|mov|migrat|chang)(?:e|ed|es|ing|ing over)? (?:[\w\-]+ ){0,3}?from|"
+    r"no longer|stop(?:ped)? using|not using|(?:forget|scrap|drop|never ?mind)(?: what i said)?(?: about)?|"
+    r"changed my mind (?:about|on)) +(?P<old>[^\s,;.!?][^,;!?\n]{0,80})"
+    r"|\b(?:don'?t|do not|doesn'?t|won'?t) (?P<anymore>[^,;.!?\n]{1,60}?) any ?more\b"
+    r"|\bnot (?P<not>[^,;.!?\n]{1,40}?),? but\b|, not (?P<last>[^,;.!?\n]{1,40})[.!]*$",
+    re.IGNORECASE,
+)
+_ENDS_PHRASE = lazily(r"\s(?:to|with|for|because|since|and|but|in|on|when|as|so|anymore|any more)\b|\.(?:\s|$)")
+_GIVES_UP_LAST = lazily(
+    r"\b(?:scrap|forget|never ?mind) (?:that|it|this)\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b",
+    re.IGNORECASE,
+)
+_HOLDS = lazily(
+    r"\b(?:use|uses|using|have|has|prefers?|is|are|runs?|lives?|works?|set|called|named|keep|stays?|go(?:ing)? with|"
+    r"on|at|in)\b",
+    re.IGNORECASE,
+)
+
+_WORDS = lazily(r"[^\W_][\w'./+#\-]*")
+_EMPTY = frozenset(
+    (
+        "a about actually agent an and any anymore anything are as at be but by do does for from go going have i in "
+        "instead is it its just keep let let's longer make more my need no not now of on or our please prefer put "
+        "rather said set so stay than that the then this to us use used user uses using want was we what when will "
+        "with work works you your"
+    ).split()
+)
+
+_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_VALUE = lazily(
+    rf"\b{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?\b|\b\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}(?: \d{{4}})?\b"
+    r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b"
+    r"|(?<![\w.])v?\d[\w.:,/%\-]*"
+    r"|(?<![.!?:] )(?<!^)\b(?P<name>[A-Z][\w\-]+(?: [A-Z][\w\-]+)*)"
+)
+_AS_VALUE = lazily(
+    r"(?:\b(?:is|are|be|to|at|of|all|only|under|over|about|until|by|on|in|within|have|has|called|named)|[=:]) $",
+    re.IGNORECASE,
+)
+_STATEMENT = lazily(r"(?:the|our|my|i|we|it|its|this|that|his|her|their|all)\b", re.IGNORECASE)
+_PAST = lazily(r"\b(?:was|were|went|had|did|bought|got|saw|took|ran|made|\w+ed)\b", re.IGNORECASE)
+_ONE_NAME = lazily(
+    r"\b(?:i|we) (?:live|work|am based|are based)\b|\b(?:my|our|the) [\w\- ]{1,40} is\b|\b(?:called|named)\b",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 3
+
+
+@record
+class Claim:
+    """What a row holds to be so, as far as a later one may overrule it."""
+
+    kind: Type
+    speaker: str
+    words: frozenset[str]
+    """Those that name something, in lower case."""
+    around: tuple[Type, str, str] | None
+    """What stands around its only value: `The limit is`, and what follows."""
+    value: str
+    said: str
+    """Without who said it, and what it took the place of."""
+
+
+@record
+class Change:
+    """What a new row says of earlier ones."""
+
+    speaker: str
+    given_up: tuple[tuple[frozenset[str], frozenset[str]], ...]
+    """What it gives up, and the words that say in which matter: ({"postgres"}, {"queue"})."""
+    takes_back: bool
+    """Whether it takes back what was said just before: "scrap that"."""
+    around: tuple[Type, str, str] | None
+    """What stands around its only value, which takes the place of another one there."""
+
+
+def claim_of(row: Draft) -> Claim | None:
+    """What a row claims; None for a row of another kind, and for one that says so much that it stays."""
+    speaker, said = _told(row.text)
+    if not _states(row, said):
+        return None
+    around = _around_value(said, speaker)
+    return Claim(
+        kind=row.type,
+        speaker=speaker,
+        words=_telling(said),
+        around=around and (row.type, around[0], around[2]),
+        value=around[1] if around else "",
+        said=said,
+    )
+
+
+def change_of(row: Draft) -> Change | None:
+    """What a new row may change; None for one that changes nothing."""
+    if row.type not in _OVERRULING or len(row.text) > _LONGEST_NEW:
+        return None
+    speaker, said = _told(row.text)
+    # An agent that explains says "instead" and "not … but" all the time; only what it decides takes something back.
+    given_up = _given_up(said) if speaker != _AGENT or row.type is Type.DECISION else ()
+    takes_back = not given_up and bool(_GIVES_UP_LAST.search(said))
+    around = _around_value(said, speaker) if _states(row, said) else None
+    if not (given_up or takes_back or around):
+        return None
+    framed = around and (row.type, around[0], around[2])
+    return Change(speaker=speaker, given_up=given_up, takes_back=takes_back, around=framed)
+
+
+def may_overrule(change: Change, claim: Claim) -> bool:
+    """Whether the speaker of the one may overrule that of the other: only oneself, but a person the agent."""
+    return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
+
+
+def is_given_up(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool:
+    """Whether a claim holds on to what is now given up: in the same matter, and does not give it up itself."""
+    if not named <= claim.words or (about and not about & claim.words):
+        return False
+    if claim.speaker == _AGENT and claim.kind is not Type.DECISION:
+        return False
+    if claim.kind in (Type.FACT, Type.REQUEST) and not _HOLDS.search(claim.said):
+        return False
+    return not any(named <= before for before, _ in _given_up(claim.said))
+
+
+def says_anew(claim: Claim, change: Change) -> bool:
+    """Whether two rows are the same statement with another value: `The limit is 10`, `The limit is 20`.
+
+    A number, a date, a weekday; a name only where there can be but one ("I work at …"). What was done twice is two
+    facts.
+    """
+    return change.around is not None and claim.around == change.around and claim.speaker == change.speaker
+
+
+def with_earlier(text: str, claim: Claim, *, anew: bool) -> str:
+    """A statement with what it overrules, where it does not say that itself: superseding must lose nothing.
+
+    `anew` says that it is the same statement, so that the value it had will do.
+    """
+    before = claim.value if anew else claim.said
+    return text if _telling(before) <= _telling(text) else f"{text} (earlier: {before})"
+
+
+def _states(row: Draft, said: str) -> bool:
+    """Whether a row holds something to be so, and little else; a statement that is taken for a request as well."""
+    is_statement = row.type in OVERRULED or (row.type is Type.REQUEST and bool(_STATEMENT.match(said)))
+    return is_statement and len(said) <= _LONGEST_OLD
+
+
+def _given_up(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    found = []
+    for match in _GIVES_UP.finditer(said):
+        phrase = next(group for group in match.groups() if group)
+        end = _ENDS_PHRASE.search(phrase)
+        named = _telling(phrase[: end.start()] if end else phrase)
+        # "from A to B": what follows is the new, and says nothing of what it is about.
+        about = "" if end is None or end[0].strip() == "to" else phrase[end.end() :]
+        if named:
+            found.append((named, _telling(about)))
+    return tuple(found)
+
+
+def _around_value(said: str, speaker: str) -> tuple[str, str, str] | None:
+    """A statement as what stands before its only value, the value, and the rest; None where it has none or several,
+    where it need not be the only one, and where it is of something past."""
+    values = list(islice(_VALUE.finditer(said), 2))
+    if len(values) != 1:
+        return None
+    before, value, after = said[: values[0].start()], values[0][0], said[values[0].end() :]
+    if not _AS_VALUE.search(before) or _PAST.search(said) or len(_WORDS.findall(before + after)) < _FEWEST_WORDS:
+        return None
+    if values[0]["name"] and (speaker != _PERSON or not _ONE_NAME.search(said)):
+        return None
+    return before.lower(), value, after.lower().rstrip(" .!")
+
+
+def _told(text: str) -> tuple[str, str]:
+    """Who says it, and what, without what it took the place of."""
+    speaker, _, said = text.partition(": ")
+    return speaker, _EARLIER.sub("", said.replace("\u2019", "'"))
+
+
+def _telling(text: str) -> frozenset[str]:
+    """The words of a text that name something, in lower case."""
+    return frozenset(word.rstrip(".'/-").lower() for word in _WORDS.findall(text)) - _EMPTY

@@ -1,0 +1,179 @@
+"""Events of turns: a reply, the end of a turn, and its resumption."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from omcli.memory.message import Aside, KeptMessage, Role
+from omcli.memory.observation import Type
+from omcli.memory.patterns import lazily
+from omcli.memory.record import record
+from omcli.observers.rules import cues
+from omcli.observers.rules.cues import agents, people
+from omcli.observers.rules.sentences import Segment, segments
+from omcli.observers.rules.tools.commands import Passed
+
+
+@record
+class Replied:
+    """A person spoke next after a text of the agent, which may have asked something."""
+
+    seq: int
+    asked: int
+    """`seq` of the agent's text."""
+
+
+@record
+class Ended:
+    """An agent's turn ended with a text that says something, and the person did not object."""
+
+    seq: int
+    """Of the text."""
+    at: str | None
+    since: int | None
+    """`seq` of the prompt that began the turn; None where that was in an earlier batch."""
+    closes: bool
+    """Whether it leaves nothing open: no question, and nothing that is missing or still fails."""
+    asks: bool
+    """Whether it asks something back."""
+    reports: bool
+    """Whether it reports a result."""
+    accepted: bool
+    """Whether the person went on to something else."""
+
+
+@record
+class Resumed:
+    """What seemed to be the end of a turn was not: the agent went on, or the person was not content."""
+
+    seq: int
+    """Of the text that seemed to end it."""
+
+
+Moment = Passed | Replied | Ended | Resumed
+
+# Words of a report that leave something open. "0 failed" does not, nor does what remains as it was.
+_UNDONE = lazily(
+    r"\bi (?:can'?t|cannot|haven'?t|did(?:n'?t| not) (?:manage|finish|get to)|(?:wasn'?t|was not) able)\b"
+    r"|\bunable to\b|\bcould(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
+    r"|\bstill (?:broken|missing|open|to do|need)|\bnot (?:yet|done|finished|complete|implemented|fixed|working)\b"
+    r"|\b(?:incomplete|partial(?:ly)?|left to do|in progress|underway|waiting (?:for|on)|blocked)\b"
+    r"|^(?:still )?remaining\b|\bremain(?:s|ing)? (?:to be|to do|open|undone|unfinished|unresolved|broken|failing)\b"
+    r"|\bremaining (?:\w+ )?(?:work|tasks?|steps?|issues?|items?|errors?|failures?|scope|problems?)\b"
+    r"|\bi(?:'ll| will) (?:now|next|continue)\b",
+    re.IGNORECASE,
+)
+# What would be so if something happened is no report of it: "logs a warning when the upload fails".
+_SUPPOSES = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
+# A person who is not content, or who only lets the agent go on: what was asked before is not done.
+_NOT_CONTENT = lazily(
+    r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
+    r"try (?:it )?again|retry|once more|again|finish)\b"
+    r"|\b(?:does|did|is|do)(?: not|n'?t) work|\bsame (?:error|problem|issue)\b"
+    r"|\b(?:still|not working|fail(?:s|ed|ing)?|broken|wrong|error)\b",
+    re.IGNORECASE,
+)
+
+
+def moments_of(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[Moment]:
+    """Where the turns of the main thread end, are answered or taken up again. `last_said` came before them."""
+    said, since = last_said, None
+    for turn, after in zip(turns, [*turns[1:], None], strict=True):
+        opening = turn[0]
+        if begins_turn(opening):
+            if said is not None and opening.message.role is Role.USER:
+                yield Replied(seq=opening.seq, asked=said.seq)
+            since = opening.seq
+        if turn is turns[0] and last_said is not None:
+            yield from _since_before(opening, last_said)
+        ended = _ended(_closing(turn), since=since, after=after)
+        if ended is not None:
+            yield ended
+        said = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), said)
+
+
+def begins_turn(kept: KeptMessage) -> bool:
+    """Whether a message is a prompt or a slash command: what was said before it is over then."""
+    message = kept.message
+    return message.aside is (None if message.role is Role.USER else Aside.COMMAND)
+
+
+def _since_before(opening: KeptMessage, last_said: KeptMessage) -> Iterator[Moment]:
+    """What the first message of a batch tells of the text before it: that it ended a turn, or did not."""
+    if begins_turn(opening):
+        ended = _ended([last_said], since=None, after=[opening])
+        if ended is not None:
+            yield ended
+        elif not _is_content(opening):
+            yield Resumed(seq=last_said.seq)
+    elif opening.message.role in (Role.CALL, Role.ASSISTANT):
+        yield Resumed(seq=last_said.seq)
+
+
+def _closing(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
+    """The agent's text that a turn ends with, in all its parts; none where it ends with something else."""
+    closing: list[KeptMessage] = []
+    for kept in reversed(turn):
+        if kept.message.role is Role.EVENT and kept.message.aside is not Aside.INTERRUPT and not closing:
+            continue
+        if kept.message.role is not Role.ASSISTANT:
+            break
+        closing.append(kept)
+        if kept.message.aside is not Aside.CONTINUED:
+            break
+    return closing[::-1]
+
+
+def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None) -> Ended | None:
+    """The end of a turn; None where it goes on, only asks or announces, or is objected to."""
+    goes_on = after is not None and not begins_turn(after[0])
+    if not closing or goes_on or (after is not None and not _is_content(after[0])):
+        return None
+    whole = [part for kept in closing for part in segments(kept.message.text)]
+    parts = [part.text for part in whole]
+    told = [part for part in parts if not agents.is_talk(part)]
+    kinds = {agents.agent_type(part) for part in told}
+    announces = (
+        bool(parts) and agents.is_talk(parts[-1]) and not (agents.offers(parts[-1]) or cues.is_pleasantry(parts[-1]))
+    )
+    if all(map(cues.asks, told)) or announces:
+        return None
+    asks, lacks = _asks_back(whole), Type.BLOCKER in kinds or _lacks(whole)
+    return Ended(
+        seq=closing[-1].seq,
+        at=closing[-1].message.at,
+        since=since,
+        closes=not (asks or lacks),
+        asks=asks,
+        reports=Type.OUTCOME in kinds,
+        accepted=after is not None,
+    )
+
+
+def _asks_back(parts: Sequence[Segment]) -> bool:
+    """Whether a report asks something; what a list of next steps asks is an offer, and a table asks nothing."""
+    offers = False
+    for part in parts:
+        if part.is_heading or part.text.endswith(":"):
+            offers = agents.opens_list_of_next(part.text) or agents.offers(part.text)
+        if " | " in part.text or agents.is_talk(part.text):
+            continue
+        if cues.asks(part.text) and not (offers and part.is_item):
+            return True
+    return False
+
+
+def _lacks(parts: Sequence[Segment]) -> bool:
+    """Whether a report says that something is missing or fails; cells of a table report nothing."""
+    for part in parts:
+        undone = None if " | " in part.text or agents.is_talk(part.text) else _UNDONE.search(part.text)
+        if undone and not _SUPPOSES.search(part.text, 0, undone.start()):
+            return True
+    return False
+
+
+def _is_content(prompt: KeptMessage) -> bool:
+    """Whether a person goes on to something else: neither corrects, nor complains, nor only says to go on."""
+    text = prompt.message.text[:300]
+    return people.user_type(text) is not Type.CORRECTION and not _NOT_CONTENT.search(text)

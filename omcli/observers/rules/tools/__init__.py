@@ -1,0 +1,39 @@
+"""Rows of what tools did in a turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from omcli.memory.observation import Draft
+from omcli.memory.patterns import lazily
+from omcli.observers.rules.tools.commands import command_rows, failure, is_no_answer
+from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind
+from omcli.observers.rules.tools.files import Interest, excerpts, file_changes, looks
+from omcli.observers.rules.tools.tasks import SINGLE, todos
+
+_REFUSED = lazily(
+    r"^(?:User (?:denied|rejected|declined)|BLOCKED|The user doesn't want to|patch rejected|aborted by user|"
+    r"\[Request interrupted by user|Operation aborted)",
+    re.IGNORECASE,
+)
+
+
+def drafts_of(events: Sequence[ToolEvent], *, cwd: str | None, interest: Interest) -> Iterator[Draft]:
+    """What the tool events of one turn come to, unordered.
+
+    `cwd` shortens paths below it; `interest` says which lines of what was written and read are worth keeping.
+    """
+    near = Paths(cwd)
+    done = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
+    fine = [event for event in done if not event.failed]
+    yield from (failure(event, near) for event in done if event.failed and not is_no_answer(event))
+    yield from file_changes([event for event in fine if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, near)
+    yield from command_rows([event for event in fine if event.kind is ToolKind.RUN])
+    yield from looks(fine, near)
+    yield from excerpts(fine, interest, near)
+    if draft := todos([event for event in fine if event.kind is ToolKind.TODO]):
+        yield draft
+    for event in fine:
+        if (single := SINGLE.get(event.kind)) and (draft := single(event)):
+            yield draft

@@ -1,0 +1,186 @@
+"""Rows of todos, plans, delegations and changes made through connectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from omcli.memory.counts import first_of
+from omcli.memory.observation import Draft, Status, Type
+from omcli.memory.patterns import lazily
+from omcli.memory.record import record
+from omcli.memory.text import one_line
+from omcli.observers.rules import shell
+from omcli.observers.rules.sentences import cut, segments
+from omcli.observers.rules.speech.agents import told_most
+from omcli.observers.rules.tools.events import ToolEvent, ToolKind, draft_of, started
+
+_ANSWER_CHARACTERS = 300
+_REPORT_CHARACTERS = 20_000
+"""How much of a subagent's report is read, from its end: longer ones are logs, and their result comes last."""
+_TODO_CHARACTERS = 200
+_TODOS_KEPT = 50
+_STATES = ("completed", "in_progress", "pending")
+_SAME_STATE = MappingProxyType({
+    "done": "completed", "complete": "completed", "active": "in_progress", "in-progress": "in_progress",
+    "doing": "in_progress", "todo": "pending", "not_started": "pending", "not-started": "pending", "open": "pending",
+})  # fmt: skip
+_GONE = "deleted"
+_NUMBERED = lazily(r"\btask #(\w{1,40})", re.IGNORECASE)
+
+
+@record
+class _Todo:
+    """An entry of a list: its text where known, and its id where it has one."""
+
+    state: str
+    text: str = ""
+    id: str = ""
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """As metadata."""
+        told = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
+        return {name: value for name, value in told.items() if value}
+
+
+def todos(events: Sequence[ToolEvent]) -> Draft | None:
+    """The list as the turn left it, for earlier states of it are of no use to anybody; None where there is none.
+
+    Some tools write the whole list, others one entry of it; then the row knows the entries that the turn touched.
+    """
+    entries: dict[str, _Todo] = {}
+    touched: list[ToolEvent] = []
+    is_whole = False
+    for event in events:
+        if (listed := _listed(event)) is not None:
+            entries = {str(place): todo for place, todo in enumerate(listed)}
+            touched, is_whole = [event], True
+        elif (todo := _entry(event)) is not None:
+            known = entries.get(f"#{todo.id}")
+            text = todo.text or (known.text if known else "")
+            entries[f"#{todo.id}"] = _Todo(state=todo.state, text=text, id=todo.id)
+            touched.append(event)
+    if not entries:
+        return None
+    listed = [todo for todo in entries.values() if todo.state != _GONE]
+    now = "; ".join(_named(todo) for todo in listed if todo.state == "in_progress")
+    is_open = any(todo.state != "completed" for todo in listed)
+    return draft_of(
+        touched,
+        cut(f"Todos: {_state(listed, now=now)}", 500),
+        Type.TODO_UPDATED,
+        5,
+        status=Status.OPEN if is_open else Status.DONE,
+        metadata={
+            "current_task": now,
+            "todos": [todo.kept for todo in list(entries.values())[:_TODOS_KEPT]],
+            "partial": None if is_whole else True,
+            "agent": touched[-1].call.message.agent,
+        },
+    )
+
+
+def _state(listed: Sequence[_Todo], *, now: str) -> str:
+    """`1 completed, 2 pending; now: …; next: …`; entries whose text is not known by their ids."""
+    if not listed:
+        return "none left"
+    if not all(todo.text for todo in listed):
+        return "; ".join(f"{_named(todo)} {todo.state.replace('_', ' ')}" for todo in listed)
+    counts = [
+        f"{sum(todo.state == state for todo in listed)} {state.replace('_', ' ')}"
+        for state in dict.fromkeys([*_STATES, *(todo.state for todo in listed)])
+        if any(todo.state == state for todo in listed)
+    ]
+    left = [todo.text for todo in listed if todo.state == "pending"]
+    return ", ".join(counts) + (f"; now: {now}" if now else "") + (f"; next: {first_of(left, ' · ')}" if left else "")
+
+
+def _named(todo: _Todo) -> str:
+    return todo.text or f"#{todo.id}"
+
+
+def _listed(event: ToolEvent) -> list[_Todo] | None:
+    """The whole list, whichever of the known shapes it has; None where the call is about one entry."""
+    listed = next((event.arguments[name] for name in ("todos", "plan", "items") if name in event.arguments), None)
+    if not isinstance(listed, list):
+        return None
+    found = []
+    for entry in listed:
+        if not isinstance(entry, dict):
+            continue
+        what = next((entry[key] for key in ("content", "step", "text", "title", "description") if entry.get(key)), "")
+        state = str(entry.get("status") or ("completed" if entry.get("completed") is True else "pending"))
+        if isinstance(what, str) and what:
+            found.append(_Todo(state=_known_state(state), text=one_line(what)))
+    return found
+
+
+def _entry(event: ToolEvent) -> _Todo | None:
+    """The one entry that a call creates or changes, by the number it has in the call or was given in the answer."""
+    text, state = one_line(event.argument("subject", "title")), event.argument("status")
+    number = event.argument("taskId", "task_id", "id")
+    if not number and (told := _NUMBERED.search(event.output[:500])):
+        number = told[1]
+    if not (text or (number and state)):
+        return None
+    return _Todo(state=_known_state(state or "pending"), text=text, id=one_line(number) or text)
+
+
+def _known_state(state: str) -> str:
+    plain = one_line(state).lower().replace(" ", "_")
+    return _SAME_STATE.get(plain, plain)
+
+
+def _delegation(event: ToolEvent) -> Draft | None:
+    task = event.argument("description", "task_name", "summary") or cut(
+        one_line(event.argument("prompt", "message", "task")), 100
+    )
+    if not task:
+        return None
+    is_text = not event.process and event.output.lstrip()[:1] not in ("{", "[")
+    answer = told_most(list(segments(_end(event.output))), _ANSWER_CHARACTERS) if is_text else ""
+    outcome = " (still running)" if event.process else f" → {answer}" if answer else ""
+    return draft_of(
+        [event],
+        f"Delegated: {one_line(task)}{outcome}",
+        Type.TASK_DELEGATED,
+        5,
+        status=Status.OPEN if event.process else Status.DONE,
+        metadata={"task": cut(one_line(task), _TODO_CHARACTERS), **started(event)},
+    )
+
+
+def _end(report: str) -> str:
+    return report if len(report) <= _REPORT_CHARACTERS else report[-_REPORT_CHARACTERS:].partition("\n")[2]
+
+
+def _approved_plan(event: ToolEvent) -> Draft | None:
+    plan = event.argument("plan")
+    lines = [segment.text for segment in segments(plan)]
+    if not lines:
+        return None
+    return draft_of(
+        [event], cut(f"Plan approved by the user: {' · '.join(lines)}", 700), Type.PLAN, 8, status=Status.OPEN
+    )
+
+
+def _remote(event: ToolEvent) -> Draft | None:
+    """A connector's tool that changes something: its name and its short arguments."""
+    if event.looks_only:
+        return None
+    given = [
+        f"{name}={one_line(value)}"
+        for name, value in event.arguments.items()
+        if isinstance(value, str) and len(value) <= 80
+    ]
+    address = shell.published(event.output)
+    text = f"Used {event.name}: {', '.join(given)}" + (f" → {address}" if address else "")
+    return draft_of([event], cut(text.rstrip(": "), 300), Type.TOOL_USED, 4, status=Status.DONE)
+
+
+SINGLE: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
+    {ToolKind.DELEGATE: _delegation, ToolKind.PLAN: _approved_plan, ToolKind.REMOTE: _remote}
+)
+"""Tools whose every call is a fact of its own, and the row it comes to."""
