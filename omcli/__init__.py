@@ -3,9 +3,7 @@
 TYPE_CHECKING = False  # as in `typing`, which takes a while to import: every `om` begins here
 
 if TYPE_CHECKING:
-    from omcli.compressor import ContextCompressor
-    from omcli.compressor.results import Context, Stats, Worked
-    from omcli.memory.errors import (
+    from omcli.base.errors import (
         BadConfiguration,
         BadInput,
         BadUsage,
@@ -17,6 +15,8 @@ if TYPE_CHECKING:
         ProviderFailed,
         TryAgain,
     )
+    from omcli.compressor import ContextCompressor
+    from omcli.compressor.results import Context, Stats, Worked
     from omcli.memory.message import Message, Role
     from omcli.memory.observation import Observation
     from omcli.operations.ingest import Ingested

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from omcli.memory.model import Prompt, Rung
+from omcli.llm.model import Prompt, Rung
 from omcli.providers.scripted_echo import echo
 
 KEY = "the-key-of-the-tests-0123456789"

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from omcli.memory.errors import OmError
-from omcli.memory.model import Reply
+from omcli.base.errors import OmError
+from omcli.llm.model import Reply
 from omcli.memory.observation import Draft, Observation, Source
 from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
 from omcli.memory.notation import Line
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
+from omcli.text.dates.instants import instant
 
 CLEAN = st.characters(codec="utf-8", exclude_characters="\0")
 """What a store can hold."""

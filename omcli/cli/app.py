@@ -12,9 +12,9 @@ from typer._click.exceptions import ClickException, UsageError
 from typer._completion_classes import completion_init
 
 from omcli import __version__
+from omcli.base.errors import BadUsage
 from omcli.cli.command import shared_options
 from omcli.cli.commands import COMMANDS, command
-from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
     from omcli.cli.arguments import Parameter

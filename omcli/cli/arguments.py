@@ -12,7 +12,7 @@ from enum import Enum
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from omcli.memory.record import record
+from omcli.base.record import record
 
 Values = dict[str, object]
 """What a command line says, by the names of the command's parameters."""

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
+from omcli.base.record import record, replace
 from omcli.cli.console import Exit, counted
 from omcli.cli.reports import report_tick
-from omcli.memory.errors import OF_MODELS, OF_ONE_SESSION, CannotCreate, InputOutput, OmError, TryAgain
 from omcli.memory.ports import Lane
-from omcli.memory.record import record, replace
-from omcli.memory.text import printable
+from omcli.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

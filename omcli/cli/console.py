@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from omcli.memory.errors import OmError
+from omcli.base.errors import OmError
 
 UNREAD = 141
 """The exit code if the reader of stdout has gone away."""
@@ -49,7 +49,7 @@ class Console:
     def error(self, error: OmError, *, about: str = "") -> None:
         """Says what went wrong, and what to try; `about` is what it happened to."""
         if self._as_json:
-            from omcli.memory.rows import json_line
+            from omcli.memory.row_json import json_line
 
             path = {"path": about} if about else {}
             self._line(json_line({"schema": 1, "error": {**path, **error_as_dict(error)}}))
@@ -67,7 +67,7 @@ class Console:
         if self._quiet or sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             return
         from omcli.cli.columns import fitted
-        from omcli.memory.text import one_line
+        from omcli.text.clean import one_line
 
         self._progress = True
         shown = fitted(one_line(text), _columns(sys.stderr) - 1, in_front=True)  # numbers are at its end
@@ -142,6 +142,6 @@ def _columns(terminal: TextIO) -> int:
 
 
 def _printable(text: str) -> str:
-    from omcli.memory.text import printable
+    from omcli.text.clean import printable
 
     return printable(text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omcli.base.errors import BadUsage
 from omcli.cli.console import Exit, counted, size
 from omcli.cli.run import Run, is_typed
-from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Erased, Recorded

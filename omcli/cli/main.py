@@ -11,11 +11,11 @@ from io import BufferedWriter, RawIOBase, TextIOWrapper
 from types import FrameType, TracebackType
 from typing import NoReturn
 
+from omcli.base.errors import InputOutput, OmError
 from omcli.cli.arguments import plain
 from omcli.cli.command import command_first
 from omcli.cli.commands import COMMANDS, command
 from omcli.cli.console import Console, Exit, discard_stdout
-from omcli.memory.errors import InputOutput, OmError
 
 _GARBAGE = 50_000
 """New objects between garbage collections: Python's 700 take a twentieth of a short run and free nothing."""

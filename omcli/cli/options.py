@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omcli.base.errors import OmError
 from omcli.cli.arguments import Declared, option
-from omcli.memory.errors import OmError
 
 if TYPE_CHECKING:
     from omcli.cli.run import Run
@@ -118,7 +118,7 @@ def preset_names() -> list[str]:
 
 def exchange_names() -> list[str]:
     """Ways to write memory down."""
-    from omcli.memory.exchange import NAMES
+    from omcli.exchange import NAMES
 
     return list(NAMES)
 
@@ -158,7 +158,7 @@ def handles(ctx: Any) -> list[tuple[str, str]]:
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
     """The last operations that can be taken back, with what they were. Nothing where anything goes wrong."""
-    from omcli.memory.dates import minute
+    from omcli.text.dates.instants import minute
 
     with suppress(OmError, OSError):
         found = [done for done in _reading(ctx).history() if done.can_be_undone][:_LAST]

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
+from omcli.base.errors import InputOutput
 from omcli.cli.console import UNREAD, Exit, discard_stdout
-from omcli.memory.dates import minute
-from omcli.memory.errors import InputOutput
 from omcli.memory.notation import Notation, line
 from omcli.memory.observation import Observation, Priority, Status, handle
-from omcli.memory.rows import json_line
-from omcli.memory.text import one_line, printable
+from omcli.memory.row_json import json_line
+from omcli.text.clean import one_line, printable
+from omcli.text.dates.instants import minute
 
 SCHEMA = 1
 """Of JSON output: keys may be added under the same number, never changed or removed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omcli.cli.console import counted, error_as_dict
-from omcli.memory.rows import full_row
+from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ def losses(report: FileReport) -> Iterator[str]:
 
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
     """What became of an input as JSON output has it, with the rows that came of it."""
-    from omcli.memory.rows import full_row
+    from omcli.memory.row_json import full_row
 
     counts = report.counts
     optional: dict[str, object] = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}

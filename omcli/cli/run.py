@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from omcli.base.errors import BadConfiguration, BadUsage, NoInput
 from omcli.cli.arguments import option
 from omcli.cli.console import Console, counted
 from omcli.cli.options import counter_names, preset_names
 from omcli.cli.output import Colour, Output
-from omcli.memory.dates import pinned, seconds
-from omcli.memory.errors import BadConfiguration, BadUsage, NoInput
+from omcli.text.dates.instants import pinned, seconds
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
@@ -193,7 +193,7 @@ class Run:
 
     def existing_workshop(self) -> Workshop:
         """The same, for who only works on what is in the store: where there is none, none is made."""
-        from omcli.memory.record import replace
+        from omcli.base.record import replace
 
         return replace(self.workshop(), open_store=lambda: self.wiring.existing)
 

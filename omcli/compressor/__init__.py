@@ -11,14 +11,14 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from omcli.base.errors import OF_MODELS, BadUsage, NoInput, OmError, StaleBatch
+from omcli.base.record import replace
 from omcli.compressor.handed_in import Said, is_message, listed, transcript_of
 from omcli.compressor.results import Context, Worked, context_of
-from omcli.memory.dates import pinned, seconds
-from omcli.memory.errors import OF_MODELS, BadUsage, NoInput, OmError, StaleBatch
 from omcli.memory.observation import Observation
-from omcli.memory.record import replace
 from omcli.operations.ingest import Ingested
 from omcli.settings.resolve import resolve
+from omcli.text.dates.instants import pinned, seconds
 from omcli.wiring import Wiring
 
 if TYPE_CHECKING:

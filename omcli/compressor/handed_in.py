@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
-from omcli.memory.errors import BadInput
+from omcli.base.errors import BadInput
 from omcli.memory.message import Message
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omcli.memory.errors import OmError
+from omcli.base.errors import OmError
+from omcli.base.record import record
 from omcli.memory.observation import Observation
-from omcli.memory.record import record
 
 if TYPE_CHECKING:
-    from omcli.memory.context_pack import ContextPack
     from omcli.memory.notation import Notation
-    from omcli.memory.tier import Tier
+    from omcli.pack.context_pack import ContextPack
+    from omcli.pack.tiers import Tier
 
 
 @record
@@ -79,10 +79,10 @@ class Worked:
 
 def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]) -> Context:
     """A pack as a value of the API; `order` is that of its tiers."""
-    from omcli.memory.layouts.dialects import ANTHROPIC, OPENAI
-    from omcli.memory.layouts.layout import Head, Shown
-    from omcli.memory.layouts.text import Text
-    from omcli.memory.tier import Tier
+    from omcli.pack.layouts.dialects import ANTHROPIC, OPENAI
+    from omcli.pack.layouts.layout import Head, Shown
+    from omcli.pack.layouts.text import Text
+    from omcli.pack.tiers import Tier
 
     head = Head(
         session=pack.session,

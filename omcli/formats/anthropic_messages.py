@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from omcli.base.patterns import lazily
+from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats import blocks
 from omcli.formats.claude_prompts import rejection_remark, said
 from omcli.formats.conversations import in_turns, instant_of, utc_offset_of
@@ -12,8 +14,6 @@ from omcli.formats.format import Format
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.message import Aside, Image, Message, Role, attachment
-from omcli.memory.patterns import lazily
-from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 # Keys that turns of other programs have beside role and content.

@@ -7,8 +7,8 @@ import binascii
 import hashlib
 import re
 
+from omcli.base.patterns import lazily
 from omcli.memory.message import LARGEST_IMAGE, Image, attachment
-from omcli.memory.patterns import lazily
 
 _DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 

@@ -8,15 +8,15 @@ from functools import partial
 from itertools import count
 from typing import Self
 
+from omcli.base.patterns import lazily
 from omcli.formats import claude_code_user as user
 from omcli.formats.format import Format, Place, by_record
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
-from omcli.memory.dates import instant
-from omcli.memory.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.patterns import lazily
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.text.dates.instants import instant
+from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
 
 # Bookkeeping of the client. `started` and `result` are a workflow's journal, `result` and `stream_event` also headless.
 _BOOKKEEPING = frozenset(

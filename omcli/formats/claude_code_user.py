@@ -8,15 +8,15 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Self
 
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record
 from omcli.formats.blocks import image_of_base64, placeholder
 from omcli.formats.claude_prompts import Said, rejection_remark, said
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
-from omcli.memory.hashes import hashed, packed_counts, unpacked_counts
 from omcli.memory.message import Aside, Image, attachment
-from omcli.memory.patterns import lazily
-from omcli.memory.record import positional_record
 from omcli.memory.transcript import Carried
+from omcli.text.hashes import hashed, packed_counts, unpacked_counts
 
 _EDITOR_TAGS = ("<ide_opened_file>", "<ide_selection>")
 _MEMORY_NOTE = lazily(r"\s*<user-memory-input>(.*?)</user-memory-input>", re.DOTALL)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record
 from omcli.formats.values import without_injected
 from omcli.memory.message import Aside
-from omcli.memory.patterns import lazily
-from omcli.memory.record import positional_record
 
 # How texts begin that a client wrote, not a person.
 _WRITTEN_BY_CLIENT = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Self
 
+from omcli.base.record import fields_of, replace
 from omcli.formats.codex_items import (
     CALLS,
     OUTPUTS,
@@ -24,10 +25,9 @@ from omcli.formats.format import Format, Place, by_record
 from omcli.formats.source import Record, Sample, Shape
 from omcli.formats.values import record, string, text
 from omcli.formats.zones import offset_at
-from omcli.memory.dates import instant
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.record import fields_of, replace
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.text.dates.instants import instant
 
 _RECORDS = frozenset(
     {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record
 from omcli.formats.blocks import image_of_url, placeholder
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.patterns import lazily
-from omcli.memory.record import positional_record
 
 # The types of calls, with the key of their arguments. Those without a name are called by their type.
 CALLS = {

@@ -8,9 +8,9 @@ from typing import Self
 from omcli.formats.codex_items import content_of, prompt_text
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, record, string, text, without_injected
-from omcli.memory.dates import instant
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.text.dates.instants import instant
 
 STREAM_TYPES = frozenset(
     {

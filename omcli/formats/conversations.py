@@ -7,8 +7,8 @@ from typing import Protocol
 
 from omcli.formats.format import by_record
 from omcli.formats.source import Record, Source
-from omcli.memory.dates import instant, utc_offset
 from omcli.memory.transcript import Carried, Item, NewConversation, Reason, Skipped
+from omcli.text.dates.instants import instant, utc_offset
 
 _TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
 """Where turns say when they were said; no interface has a place for it, and programs choose their own."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from omcli.base.record import record, replace
 from omcli.formats.source import Record, Sample, Source
-from omcli.memory.record import record, replace
 from omcli.memory.transcript import Carried, Item, Pause
 
 

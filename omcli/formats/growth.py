@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import BinaryIO
 
+from omcli.base.record import record
 from omcli.memory.bookmark import Bookmark, Extent
-from omcli.memory.record import record
 
 _BLOCK = 1 << 18
 

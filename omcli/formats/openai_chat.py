@@ -6,6 +6,7 @@ import json
 from collections import deque
 from collections.abc import Iterator
 
+from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats import blocks
 from omcli.formats.conversations import in_turns, instant_of, utc_offset_of
 from omcli.formats.format import Format
@@ -13,7 +14,6 @@ from omcli.formats.own_output import is_pack
 from omcli.formats.source import Record, Sample, Shape, Source
 from omcli.formats.values import compact_json, objects, record, string, text, without_injected
 from omcli.memory.message import Image, Message, Role, attachment
-from omcli.memory.record import field, fields_of, mutable_record
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from omcli.memory.headings import HEADINGS, TITLE
+from omcli.base.patterns import lazily
 from omcli.memory.notation import NOTATIONS, TAG
-from omcli.memory.patterns import lazily
+from omcli.pack.headings import HEADINGS, TITLE
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SESSION = rf'(?:"session":\s*{_STRING},\s*)?'

@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
+from omcli.base.patterns import lazily
+from omcli.base.record import field, mutable_record
 from omcli.formats.format import Format
 from omcli.formats.source import Sample, Shape, Source
 from omcli.formats.values import INJECTED_TAGS, without_injected
-from omcli.memory.dates import instant
 from omcli.memory.message import Message, Role
-from omcli.memory.patterns import lazily
-from omcli.memory.record import field, mutable_record
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
+from omcli.text.dates.instants import instant
 
 _SPEAKERS = {
     **dict.fromkeys(("user", "human", "you", "me"), Role.USER),

@@ -9,9 +9,9 @@ from enum import Enum
 from functools import cached_property
 from typing import BinaryIO
 
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 from omcli.memory.bookmark import Extent
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
 from omcli.memory.transcript import Carried, Pause, Reason, Skipped
 
 _HEAD = 1 << 20

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from omcli.base.errors import BadUsage, UnknownFormat
+from omcli.exchange import is_written
 from omcli.formats.format import Format
 from omcli.formats.source import Source
-from omcli.memory.errors import BadUsage, UnknownFormat
-from omcli.memory.exchange import is_written
 
 # Names, and the modules they are in, imported when asked. In the order of asking: the peculiar before the general.
 _MODULES = {

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 
+from omcli.base.patterns import lazily
 from omcli.formats.own_output import begins_line, printed
 from omcli.formats.source import Record
 from omcli.memory.notation import TAG
-from omcli.memory.patterns import lazily
 
 _EMPTY: Record = {}
 

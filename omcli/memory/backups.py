@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from omcli.memory.record import record
+from omcli.base.record import record
 
 APART = timedelta(hours=20)
 """How old the newest has to be before there is another one: a day, for a job that starts a little earlier each time."""

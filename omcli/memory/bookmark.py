@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import Any, Self
 
-from omcli.memory.record import record, replace
+from omcli.base.record import record, replace
 
 Notes = dict[str, Any]
 """What a reading knows at some place and has to know there again: JSON, and `hashes.Packed`."""

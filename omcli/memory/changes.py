@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from omcli.memory.folding import Scope
+from omcli.base.patterns import lazily
+from omcli.base.record import field, record
 from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
-from omcli.memory.patterns import lazily
-from omcli.memory.record import field, record
+from omcli.memory.reflection import Scope
 from omcli.memory.roles import Dropped
 
 if TYPE_CHECKING:
@@ -176,6 +176,6 @@ def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
 def tombstone_of(text: str, *, session: str | None = None) -> str:
     """The digest of a text, wherever it is said or in one session; case and spaces do not matter."""
     from omcli.memory.message import digest  # noqa: PLC0415 - rows are compared with tombstones where there are some
-    from omcli.memory.saying import wording  # noqa: PLC0415
+    from omcli.text.similarity import wording  # noqa: PLC0415
 
     return digest(session, wording(_HALF.sub("\ufffd", text)))

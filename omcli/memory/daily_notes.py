@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager
 from itertools import accumulate
 from typing import Protocol
 
+from omcli.base.record import record
 from omcli.memory.bookmark import TakenIn
 from omcli.memory.message import digest
-from omcli.memory.record import record
-from omcli.memory.text import one_line
 from omcli.memory.transcript import Transcript
+from omcli.text.clean import one_line
 
 FORMAT = "notes"
 """What sessions of daily notes are said to be written by."""

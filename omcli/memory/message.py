@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 
-from omcli.memory.record import record
+from omcli.base.record import record
 
 
 class Role(StrEnum):
@@ -153,3 +155,37 @@ def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
         message.agent,
         *(image.sha256 for image in message.images),
     )
+
+
+def answers(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
+    """For the place of every call, the places of its results, ascending; none for a call nobody answered.
+
+    Producers repeat ids, so a result belongs to the nearest call before it; of calls that were made together under one
+    id each has the next result, and the last one those that are left. Without an id it belongs to the nearest that
+    has none either and no result yet.
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    twins = _twins(messages)
+    waiting: dict[str | None, list[int]] = {}
+    for place in reversed(range(len(messages))):
+        message = messages[place]
+        if message.role is Role.RESULT:
+            waiting.setdefault(message.call_id, []).append(place)
+        elif message.role is Role.CALL:
+            results = waiting.get(message.call_id, [])
+            taken = 1 if message.call_id is None else max(1, len(results) - twins[place])
+            found[place] = tuple(sorted(results[:taken]))
+            del results[:taken]
+    return found
+
+
+def _twins(messages: Sequence[Message]) -> list[int]:
+    """For every place how many calls of its id were made right before it, with nothing but calls between."""
+    together: Counter[str | None] = Counter()
+    found: list[int] = []
+    for message in messages:
+        if message.role is not Role.CALL:
+            together.clear()
+        found.append(together[message.call_id])
+        together[message.call_id] += message.role is Role.CALL
+    return found

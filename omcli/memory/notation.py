@@ -13,12 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from omcli.memory.dates import minute
-from omcli.memory.errors import BadUsage
+from omcli.base.errors import BadUsage
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 from omcli.memory.observation import SETTLED, Observation, Priority, Status
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
-from omcli.memory.text import printable
+from omcli.text.clean import printable
+from omcli.text.dates.instants import minute
+
+PREAMBLE = (
+    "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
+    "Names, paths and ids are exact."
+)
+"""What the reader is told: statements, since agents distrust commands that come out of a tool."""
 
 TAG = "om-memory"
 """What encloses a pack; `formats.values` leaves out what stands in it."""

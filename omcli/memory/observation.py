@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from omcli.memory.record import field, record
+from omcli.base.record import field, record
 
 
 class Kind(StrEnum):
@@ -67,6 +67,8 @@ IN_FORCE = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PRE
 """Types of what somebody wants, settled or put right: it is kept word for word while it holds."""
 ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
 """Types of lasting facts."""
+PINNED = "pinned"
+"""Tag of a row that goes before all others."""
 FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
 FILE_CHANGES = frozenset({Type.FILE_MODIFIED, Type.FILE_CREATED})
 TOOL_EVENTS = frozenset({

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from omcli.base.record import record
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Kind, Observation, Priority, Type
-from omcli.memory.record import record
 from omcli.memory.session import Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
     from omcli.memory.backups import BackedUp
-    from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin, TakenIn
+    from omcli.memory.buffer import Block
     from omcli.memory.changes import Change, Erased, Kin, Recorded, Titled, Traces, Undoing
-    from omcli.memory.folding import Attempt, Folding, Scope
-    from omcli.memory.horizon import Cutting, Horizon
+    from omcli.memory.freeze import Cutting, Horizon
+    from omcli.memory.reflection import Attempt, Folding, Scope
     from omcli.memory.retention import Outlined
 
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import groupby
 
-from omcli.memory.dates import minute
-from omcli.memory.message import Message, Role
-from omcli.memory.observation import FAILURES, SETTLED, Kind, Observation, Priority, Status, Type
-from omcli.memory.record import record
+from omcli.base.record import record
+from omcli.memory.message import Message, Role, answers
+from omcli.memory.observation import FAILURES, PINNED, SETTLED, Kind, Observation, Priority, Status, Type
 from omcli.memory.roles import Dropped
-from omcli.memory.tail import answers
-from omcli.memory.worth import PINNED
+from omcli.text.dates.instants import minute
 
 _STANDING = frozenset({Type.INSTRUCTION, Type.PREFERENCE})
 """Types of what holds for everything that follows."""

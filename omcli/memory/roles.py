@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from omcli.base.record import field, record
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Batch
-from omcli.memory.record import field, record
 
 
 @record

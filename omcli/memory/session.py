@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omcli.memory.record import record, replace
+from omcli.base.record import record, replace
 
 
 @record

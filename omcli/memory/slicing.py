@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omcli.base.record import replace
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.ports import Batch
-from omcli.memory.record import replace
 
 
 def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int | None = None) -> Batch:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from omcli.base.record import positional_record, record
 from omcli.memory.bookmark import Earlier, Notes, Origin
 from omcli.memory.message import Message
-from omcli.memory.record import positional_record, record
 
 
 class Reason(StrEnum):

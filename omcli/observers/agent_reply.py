@@ -7,13 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from omcli.memory.errors import BadInput, Unusable
-from omcli.memory.message import digest
-from omcli.memory.observation import ITEM_TYPES, TOOL_EVENTS, Source
-from omcli.memory.ports import Batch
-from omcli.memory.record import positional_record, record, replace
-from omcli.memory.replies import label_in
-from omcli.memory.reply_schema import (
+from omcli.base.errors import BadInput, Unusable
+from omcli.base.record import positional_record, record, replace
+from omcli.llm.json_reply import label_in
+from omcli.llm.schema import (
     LONGEST_TAG,
     MOST_REPLACED,
     MOST_ROWS,
@@ -29,6 +26,9 @@ from omcli.memory.reply_schema import (
     object_of,
     one_of,
 )
+from omcli.memory.message import digest
+from omcli.memory.observation import ITEM_TYPES, TOOL_EVENTS, Source
+from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed, Observer
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.merge import merged

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from omcli.memory.blocks import Block, activated
-from omcli.memory.budget import UNLIMITED
-from omcli.memory.counting import message_tokens
+from omcli.base.record import replace
+from omcli.memory.buffer import Block, activated
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Batch
-from omcli.memory.record import replace
+from omcli.memory.recount import message_tokens
 from omcli.operations.drafts import remembered, rows_of
 from omcli.operations.workshop import Workshop
+from omcli.pack.budget import UNLIMITED
 
 
 class Waits(NamedTuple):

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from omcli.base.errors import SessionTaken
+from omcli.base.record import replace
 from omcli.memory.bookmark import Bookmark, Earlier, Notes, as_json
-from omcli.memory.errors import SessionTaken
-from omcli.memory.hashes import packed_counts, unpacked_counts
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
-from omcli.memory.record import replace
-from omcli.memory.redaction import redact
-from omcli.memory.text import clean
 from omcli.memory.transcript import Pause
 from omcli.operations.conversations import Conversations
 from omcli.operations.tally import Tally
 from omcli.operations.workshop import Workshop
+from omcli.text.clean import clean
+from omcli.text.hashes import packed_counts, unpacked_counts
+from omcli.text.secrets.redaction import redact
 
 CHUNK = 500
 """Messages per transaction."""

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from omcli.memory.errors import BadInput, BadUsage, StaleBatch, UnknownId
-from omcli.memory.folding import Folding, Scope, fingerprint
+from omcli.base.errors import BadInput, BadUsage, StaleBatch, UnknownId
+from omcli.base.record import field, record, replace
 from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import Outcome, Replacement, Store, TokenCounter
-from omcli.memory.record import field, record, replace
+from omcli.memory.reflection import Folding, Scope, fingerprint
 from omcli.memory.roles import Observed, Reflected
 from omcli.observers.agent_reply import Handed, Ticket, check_messages, handed, observed, ticket
 from omcli.observers.model.evidence import Evidence

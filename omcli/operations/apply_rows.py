@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from omcli.memory.errors import BadInput
-from omcli.memory.observation import Observation, Source
+from omcli.base.errors import BadInput
+from omcli.base.record import replace
+from omcli.llm.json_reply import row_text
+from omcli.memory.observation import PINNED, Observation, Source
 from omcli.memory.ports import TokenCounter
-from omcli.memory.record import replace
-from omcli.memory.replies import row_text
 from omcli.memory.roles import Material, Reflected
-from omcli.memory.worth import PINNED
 from omcli.observers.agent_reply import Handed
 from omcli.reflectors.answers import Answer, Gone, Lasting, Merged
 from omcli.reflectors.asking import labelled

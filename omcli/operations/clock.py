@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 
-from omcli.memory.dates import spell
+from omcli.text.dates.instants import spell
 
 
 class Clock:

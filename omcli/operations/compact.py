@@ -11,18 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from omcli.memory.budget import UNLIMITED
+from omcli.base.errors import OverLimit, ProviderFailed
+from omcli.base.record import fields_of, mutable_record, record, replace
 from omcli.memory.changes import Change, Verb
-from omcli.memory.context_pack import ContextPack
-from omcli.memory.counting import message_tokens, row_tokens
-from omcli.memory.errors import OverLimit, ProviderFailed
-from omcli.memory.folding import Ending as Came
-from omcli.memory.folding import Scope
-from omcli.memory.layouts.compacted import Figures, Shape
-from omcli.memory.layouts.layout import Shown
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store, TokenCounter
-from omcli.memory.record import fields_of, mutable_record, record, replace
+from omcli.memory.recount import message_tokens, row_tokens
+from omcli.memory.reflection import Ending as Came
+from omcli.memory.reflection import Scope
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import reflect_rows, rows_to_fold, tried
@@ -30,6 +26,10 @@ from omcli.operations.reflected import Reflection
 from omcli.operations.remains import Ending, Wanted, ending, remains
 from omcli.operations.studio import Studio
 from omcli.operations.workshop import Workshop
+from omcli.pack.budget import UNLIMITED
+from omcli.pack.context_pack import ContextPack
+from omcli.pack.layouts.compacted import Figures, Shape
+from omcli.pack.layouts.layout import Shown
 
 _TRIES = 2
 """How often a batch is shown to a model that fails."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 
+from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
+from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.backups import BackedUp
 from omcli.memory.daily_notes import Notebook
-from omcli.memory.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
 from omcli.memory.ports import Lane, SessionSummary
-from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.retention import Rules
 from omcli.operations import reflect
 from omcli.operations.clock import Clock

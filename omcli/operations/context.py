@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 
-from omcli.memory.budget import UNLIMITED, Budgets, shares
-from omcli.memory.context_pack import Choice, ContextPack, pack
-from omcli.memory.layouts import To
+from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store, TokenCounter
-from omcli.memory.ranking import SHARED_TYPES
-from omcli.memory.record import record, replace
 from omcli.memory.session import Session
-from omcli.memory.tier import Tier
+from omcli.pack.budget import UNLIMITED, Budgets, shares
+from omcli.pack.context_pack import Choice, ContextPack, pack
+from omcli.pack.cross_session import SHARED_TYPES
+from omcli.pack.layouts import To
+from omcli.pack.tiers import Tier
 
 if TYPE_CHECKING:
-    from omcli.memory.horizon import Cutting, Horizon
+    from omcli.memory.freeze import Cutting, Horizon
 
 _CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""

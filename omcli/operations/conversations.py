@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
+from omcli.base.record import fields_of, replace
 from omcli.memory.bookmark import Earlier, Notes
 from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
-from omcli.memory.record import fields_of, replace
 from omcli.memory.session import Session
 from omcli.memory.transcript import Abandoned, Facts, NewConversation, Pause, Transcript
 from omcli.operations.tally import Tally

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from omcli.base.errors import OF_MATERIAL, OF_MODELS, CannotCreate, InputOutput, OmError, Unusable
+from omcli.base.record import record, replace
 from omcli.memory.bookmark import TakenIn
 from omcli.memory.changes import UNDONE
 from omcli.memory.daily_notes import Note, Notebook, section, session_of
-from omcli.memory.errors import OF_MATERIAL, OF_MODELS, CannotCreate, InputOutput, OmError, Unusable
-from omcli.memory.folding import Ending, Scope
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.record import record, replace
-from omcli.memory.saying import wording
-from omcli.memory.speakers import USER
-from omcli.memory.worth import most_telling
+from omcli.memory.reflection import Ending, Scope
 from omcli.operations.observe import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.reflect import reflect_session
 from omcli.operations.reflected import Reflection
 from omcli.operations.studio import Studio
+from omcli.pack.salience import most_telling
+from omcli.text.similarity import wording
+from omcli.text.speakers import USER
 
 MOST_FACTS = 6
 """Lines about a day in `MEMORY.md`, which its readers read every time."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from omcli.base.record import replace
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority
 from omcli.memory.ports import Batch, Operations, Replacement
-from omcli.memory.record import replace
 from omcli.operations.workshop import Workshop
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.memory.errors import OF_ONE_SESSION, LaneTaken, StaleBatch
+from omcli.base.errors import OF_ONE_SESSION, LaneTaken, StaleBatch
+from omcli.base.record import replace
 from omcli.memory.ports import Lane, Store
-from omcli.memory.record import replace
 from omcli.operations.lanes import LEASE_SECONDS, held, living, seldom
 from omcli.operations.studio import Studio
 from omcli.operations.tick import Due, Ticked, due, tick

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from omcli.memory.errors import BadInput
-from omcli.memory.exchange.exchange import Exchange
-from omcli.memory.exchange.pi import render
-from omcli.memory.exchange.summary import parse
+from omcli.base.errors import BadInput
+from omcli.base.record import record
+from omcli.exchange.groups import Exchange
+from omcli.exchange.pi import render
+from omcli.exchange.summary import parse
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery
-from omcli.memory.record import record
 from omcli.operations.importing import Input, import_files
 from omcli.operations.workshop import Workshop
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 
-from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach
-from omcli.memory.exchange.provenance import CATEGORY, CWD, ORIGINAL_ID, WRITTEN_AT, imported_reach
+from omcli.base.record import record
+from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach
+from omcli.exchange.provenance import CATEGORY, CWD, ORIGINAL_ID, WRITTEN_AT, imported_reach
 from omcli.memory.notation import line
 from omcli.memory.observation import UNDER, Kind, Observation
 from omcli.memory.ports import Covered, Logged, LogQuery, Store, TokenCounter
-from omcli.memory.record import record
 
 
 @record

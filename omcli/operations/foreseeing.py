@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from omcli.base.record import record
 from omcli.memory.daily_notes import Note
-from omcli.memory.folding import Scope
-from omcli.memory.record import record
+from omcli.memory.reflection import Scope
 from omcli.operations import daily_notes, reflect
 from omcli.operations.consolidate import Agenda, is_going_on
 from omcli.operations.prune import Pruned, prune

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from omcli.base.errors import BadUsage, StaleBatch, UnknownId
+from omcli.base.record import record, replace
 from omcli.memory.changes import Change, Erased, Recorded, Titled, Verb, tombstone_of, tombstone_to_be
-from omcli.memory.errors import BadUsage, StaleBatch, UnknownId
-from omcli.memory.folding import Scope
+from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.record import record, replace
-from omcli.memory.saying import row_says, says, wording
+from omcli.memory.reflection import Scope
 from omcli.operations.clock import Clock
+from omcli.text.similarity import says, wording
 
 _TRIES = 10
 """How often it is looked for where others write rows meanwhile."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from omcli.base.record import record
 from omcli.memory.changes import Recorded, Undoing
 from omcli.memory.ports import Operations
-from omcli.memory.record import record
 from omcli.operations.clock import Clock
 
 

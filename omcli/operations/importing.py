@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from omcli.memory.dates import instant, minute
-from omcli.memory.errors import BadInput, OmError, UnknownId
-from omcli.memory.exchange.exchange import NOWHERE, Entry, Exchange, Group, Reach, Unread
-from omcli.memory.exchange.provenance import MARK, provenance
+from omcli.base.errors import BadInput, OmError, UnknownId
+from omcli.base.record import field, record, replace
+from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach, Unread
+from omcli.exchange.provenance import MARK, provenance
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import as_line
 from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
-from omcli.memory.record import field, record, replace
-from omcli.memory.redaction import redact
-from omcli.memory.text import clean
 from omcli.operations.lanes import held
 from omcli.operations.workshop import Workshop
+from omcli.text.clean import clean
+from omcli.text.dates.instants import instant, minute
+from omcli.text.secrets.redaction import redact
 
 
 @record

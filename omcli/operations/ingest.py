@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
-from omcli.memory.errors import BadInput
+from omcli.base.errors import BadInput
+from omcli.base.record import field, record
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message
-from omcli.memory.record import field, record
-from omcli.memory.redaction import redact
-from omcli.memory.text import clean
 from omcli.memory.transcript import Facts, Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
 from omcli.operations.tally import Counts, Tally
 from omcli.operations.workshop import Workshop
+from omcli.text.clean import clean
+from omcli.text.secrets.redaction import redact
 
 _ENOUGH = 200
 """Messages in a row that agree: nobody looks at more."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from omcli.memory.observation import Kind, Observation, Type
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.ranking import ranked
+from omcli.pack.cross_session import ranked
 
 
 def items(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from omcli.memory.errors import InputOutput, LaneTaken, TryAgain
+from omcli.base.errors import InputOutput, LaneTaken, TryAgain
+from omcli.base.record import replace
 from omcli.memory.ports import Lane
-from omcli.memory.record import replace
 from omcli.operations.tally import Tally
 from omcli.operations.workshop import Workshop
 

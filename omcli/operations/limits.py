@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omcli.memory.model import Spent
-from omcli.memory.record import record
+from omcli.base.record import record
+from omcli.llm.model import Spent
 
 _OF_A_DAY, _OF_A_MONTH = len("2026-02-10"), len("2026-02")
 

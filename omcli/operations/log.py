@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from omcli.base.record import replace
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.record import replace
 from omcli.operations.clock import Clock
 
 _POLL_SECONDS = 1.0

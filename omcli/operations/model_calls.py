@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omcli.memory.errors import OmError, OverLimit, ProviderFailed
-from omcli.memory.model import Call, Ledger, Prompt, Provider, Reply, Stop
+from omcli.base.errors import OmError, OverLimit, ProviderFailed
+from omcli.llm.model import Call, Ledger, Prompt, Provider, Reply, Stop
 from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
 from omcli.operations.limits import Limit

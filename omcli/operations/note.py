@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from omcli.base.errors import BadInput, BadUsage
+from omcli.base.record import record, replace
 from omcli.memory.changes import Change, Verb
-from omcli.memory.errors import BadInput, BadUsage
-from omcli.memory.folding import Scope
 from omcli.memory.observation import ITEM_TYPES, Kind, Observation, Priority, Source, Status, Type, handle
 from omcli.memory.ports import Store, TokenCounter
-from omcli.memory.record import record, replace
-from omcli.memory.redaction import redact
+from omcli.memory.reflection import Scope
 from omcli.memory.roles import Dropped
-from omcli.memory.text import clean, one_line
 from omcli.operations.clock import Clock
+from omcli.text.clean import clean, one_line
+from omcli.text.secrets.redaction import redact
 
 
 @record

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from omcli.base.errors import OF_MATERIAL, OF_MODELS, BadInput, OmError
+from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.bookmark import Bookmark
-from omcli.memory.errors import OF_MATERIAL, OF_MODELS, BadInput, OmError
 from omcli.memory.observation import Observation
-from omcli.memory.record import field, mutable_record, record, replace
 from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations

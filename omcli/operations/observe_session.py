@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from omcli.memory.blocks import Block
-from omcli.memory.errors import OF_MODELS, OmError
+from omcli.base.errors import OF_MODELS, OmError
+from omcli.base.record import field, record, replace
+from omcli.memory.buffer import Block
 from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import Batch, Lane, Outcome
-from omcli.memory.record import field, record, replace
 from omcli.memory.roles import Observed, Reading
 from omcli.memory.slicing import between
 from omcli.operations.activation import due_blocks, rows_of_block, with_pending_rows

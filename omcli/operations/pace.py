@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omcli.memory.record import mutable_record
+from omcli.base.record import mutable_record
 
 Stamp = tuple[int, ...]
 """What a file is told from its earlier and later states by."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from omcli.base.record import record
 from omcli.memory.ports import Store, TokenCounter
-from omcli.memory.record import record
 from omcli.memory.session import Session
 from omcli.operations.observe_session import STANDING_ROWS
 from omcli.operations.showing import Showing, showing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omcli.memory.errors import OF_MODELS, CutOff, Looped, OmError, PromptTooLong
+from omcli.base.errors import OF_MODELS, CutOff, Looped, OmError, PromptTooLong
+from omcli.base.record import mutable_record
 from omcli.memory.ports import Batch
-from omcli.memory.record import mutable_record
 from omcli.memory.roles import Reading
 from omcli.memory.slicing import next_slice
 from omcli.operations.workshop import Workshop

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omcli.memory.counting import rows_tokens
-from omcli.memory.errors import OF_MODELS, OF_REPLIES
-from omcli.memory.folding import Ending, Folding, Scope
+from omcli.base.errors import OF_MODELS, OF_REPLIES
+from omcli.base.record import replace
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Lane, LogQuery
-from omcli.memory.record import replace
+from omcli.memory.recount import rows_tokens
+from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.memory.roles import Material, Reflected
 from omcli.operations.lanes import held
 from omcli.operations.reflected import Reflection, as_folding, made

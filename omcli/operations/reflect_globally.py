@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from omcli.memory.folding import Ending, Scope
+from omcli.base.record import record, replace
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Replacement
-from omcli.memory.record import record, replace
+from omcli.memory.reflection import Ending, Scope
 from omcli.memory.roles import Dropped, Reflected
 from omcli.operations.reflect import material, reflected_or_noted, tried
 from omcli.operations.reflected import Reflection, as_folding, made

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from omcli.memory.counting import rows_tokens
-from omcli.memory.folding import Ending, Folding, Scope
+from omcli.base.record import field, record
 from omcli.memory.observation import Draft, Kind, Observation
 from omcli.memory.ports import LogQuery, Replacement
-from omcli.memory.record import field, record
+from omcli.memory.recount import rows_tokens
+from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.memory.roles import Dropped, Reflected
-from omcli.memory.saying import wording
 from omcli.operations.drafts import as_row, replacements
 from omcli.operations.workshop import Workshop
+from omcli.text.similarity import wording
 
 T = TypeVar("T")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from omcli.base.errors import UnknownId
+from omcli.base.record import record
 from omcli.memory.changes import Traces
-from omcli.memory.errors import UnknownId
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Store
-from omcli.memory.record import record
 from omcli.memory.retention import Coverage
 
 

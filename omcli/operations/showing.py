@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from omcli.memory.budget import UNLIMITED
+from omcli.base.record import record
 from omcli.memory.message import Image, KeptMessage, Role
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Batch, LogQuery, Store, TokenCounter
-from omcli.memory.record import record
 from omcli.memory.session import Session
-from omcli.memory.tail import TOOL_CHARS, excerpt
 from omcli.observers.agent_reply import Ticket, digest_of
 from omcli.observers.model.evidence import Evidence, standing
 from omcli.observers.model.transcript import Limits, Shown, show
+from omcli.pack.budget import UNLIMITED
+from omcli.pack.tail import TOOL_CHARS, excerpt
 
 _ROWS = 600
 """The newest rows of a session among which some are chosen to be shown."""

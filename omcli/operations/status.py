@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from omcli.base.record import record
 from omcli.memory.message import Message
 from omcli.memory.ports import LaneError, Store, TokenCounter
-from omcli.memory.record import record
 
 
 @record

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from omcli.memory.budget import reaches
-from omcli.memory.folding import fingerprint
+from omcli.base.record import record
 from omcli.memory.observation import Observation, Priority, Status
-from omcli.memory.record import record
+from omcli.memory.reflection import fingerprint
 from omcli.memory.roles import Reflector
 from omcli.operations.workshop import Workshop
+from omcli.pack.budget import reaches
 
 
 class Verbatim(StrEnum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Self
 
+from omcli.base.record import field, fields_of, mutable_record, record
 from omcli.memory.bookmark import Notes
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.record import field, fields_of, mutable_record, record
 from omcli.memory.transcript import Item, NewConversation, Skipped
 
 

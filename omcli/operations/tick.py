@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from omcli.memory.blocks import Ahead
-from omcli.memory.budget import UNLIMITED, reaches
-from omcli.memory.errors import OF_ONE_SESSION, OmError
+from omcli.base.errors import OF_ONE_SESSION, OmError
+from omcli.base.record import record, replace
+from omcli.memory.buffer import Ahead
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
-from omcli.memory.record import record, replace
 from omcli.operations import reflect
 from omcli.operations.activation import Waits, waiting
 from omcli.operations.observe_session import Step, activate, observe_ahead, observe_session
 from omcli.operations.reflected import Reflection
 from omcli.operations.studio import Studio
 from omcli.operations.workshop import Workshop
+from omcli.pack.budget import UNLIMITED, reaches
 
 
 class Trigger(StrEnum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from omcli.base.record import record
 from omcli.memory.message import Message
 from omcli.memory.ports import TokenCounter
-from omcli.memory.record import record
 from omcli.memory.transcript import Item
 
 

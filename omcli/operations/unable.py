@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from omcli.memory.errors import OF_MODELS, InputOutput, OmError, TryAgain
-from omcli.memory.folding import Ending, Folding, Scope
+from omcli.base.errors import OF_MODELS, InputOutput, OmError, TryAgain
+from omcli.base.record import record, replace
 from omcli.memory.ports import Outcome
-from omcli.memory.record import record, replace
+from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.operations import reflect
 from omcli.operations.studio import Policy, Studio
 from omcli.operations.tick import Due, Trigger, due

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from omcli.memory.model import Call, Ledger
-from omcli.memory.record import mutable_record, record
+from omcli.base.record import mutable_record, record
+from omcli.llm.model import Call, Ledger
 from omcli.operations.limits import Limit
 
 _DAY = len("2026-02-10")

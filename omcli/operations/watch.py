@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from omcli.memory.errors import (
+from omcli.base.errors import (
     ELSEWHERE,
     OF_MATERIAL,
     OF_MODELS,
@@ -17,7 +17,7 @@ from omcli.memory.errors import (
     SessionTaken,
     TryAgain,
 )
-from omcli.memory.record import record, replace
+from omcli.base.record import record, replace
 from omcli.operations import tick
 from omcli.operations.clock import Clock
 from omcli.operations.observe import FileReport, Input, observe_files

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from omcli.base.record import record
 from omcli.memory.changes import UNDONE
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store, TokenCounter
-from omcli.memory.record import record
-from omcli.memory.working_block import WorkingBlock
-from omcli.memory.working_block import working_block as block_of
 from omcli.operations.context import Place, chosen
+from omcli.pack.working_block import WorkingBlock
+from omcli.pack.working_block import working_block as block_of
 
 
 @record

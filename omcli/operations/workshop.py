@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from omcli.base.record import record
 from omcli.memory.ports import Store, TokenCounter
-from omcli.memory.record import record
 from omcli.memory.roles import Observer, SlicedObserver
 from omcli.operations.clock import Clock
 from omcli.operations.tally import Tally

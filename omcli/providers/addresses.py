@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from omcli.memory.errors import BadConfiguration
+from omcli.base.errors import BadConfiguration
 
 
 def checked_url(url: str) -> str:

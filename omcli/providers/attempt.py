@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from omcli.memory.errors import OmError
-from omcli.memory.model import Prompt, Rung, Stop
-from omcli.memory.record import record
+from omcli.base.errors import OmError
+from omcli.base.record import record
+from omcli.llm.model import Prompt, Rung, Stop
 
 if TYPE_CHECKING:
     import httpx2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from omcli.memory.errors import BadConfiguration, NotAllowed
-from omcli.memory.model import Provider, Rungs
-from omcli.memory.record import record
+from omcli.base.errors import BadConfiguration, NotAllowed
+from omcli.base.record import record
+from omcli.llm.model import Provider, Rungs
 from omcli.providers.addresses import checked_url, is_loopback
 from omcli.providers.attempt import Wire
 from omcli.providers.table import Endpoint, Protocol, endpoint

@@ -17,9 +17,9 @@ from functools import partial
 from types import FrameType
 from typing import IO, Self
 
-from omcli.memory.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
-from omcli.memory.model import Prompt, Reply, Stop
-from omcli.memory.record import record
+from omcli.base.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
+from omcli.base.record import record
+from omcli.llm.model import Prompt, Reply, Stop
 from omcli.providers.failures import in_a_line
 from omcli.providers.prompt_text import whole_text
 

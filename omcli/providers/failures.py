@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from omcli.memory.errors import (
+from omcli.base.errors import (
     BadConfiguration,
     NotAllowed,
     NotAModel,
@@ -18,8 +18,8 @@ from omcli.memory.errors import (
     UnknownModel,
     Unreachable,
 )
-from omcli.memory.redaction import redact
 from omcli.providers.attempt import AttemptFailed
+from omcli.text.secrets.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)
 """What comes through the libraries as it is: of a socket, of text that is no UTF-8 or JSON, of JSON too deep."""

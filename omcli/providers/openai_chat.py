@@ -6,9 +6,9 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from omcli.memory.errors import Unusable
-from omcli.memory.model import Picture, Rung, Stop
-from omcli.memory.record import record
+from omcli.base.errors import Unusable
+from omcli.base.record import record
+from omcli.llm.model import Picture, Rung, Stop
 from omcli.providers import failures
 from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, number, plain
 from omcli.providers.prompt_text import joined, system_text

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-from omcli.memory.record import record
+from omcli.base.record import record
 from omcli.providers.attempt import AttemptFailed
 
 T = TypeVar("T")

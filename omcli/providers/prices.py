@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from omcli.memory.model import Price
+from omcli.llm.model import Price
 from omcli.providers.table import ENDPOINTS, Protocol
 
 _PRICES = Path(__file__).with_name("prices.toml")

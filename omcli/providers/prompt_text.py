@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from omcli.llm.model import Picture, Prompt, Rung
 from omcli.memory.message import attachment
-from omcli.memory.model import Picture, Prompt, Rung
 
 
 def system_text(prompt: Prompt, rung: Rung) -> str:

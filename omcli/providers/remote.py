@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
-from omcli.memory.model import Prompt, Reply, Rung, Rungs, Stop
-from omcli.memory.record import record, replace
-from omcli.memory.replies import json_in
+from omcli.base.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
+from omcli.base.record import record, replace
+from omcli.llm.json_reply import json_in
+from omcli.llm.model import Prompt, Reply, Rung, Rungs, Stop
 from omcli.providers import failures
 from omcli.providers.addresses import is_loopback
 from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, Wire

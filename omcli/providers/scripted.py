@@ -45,10 +45,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omcli.memory import errors
-from omcli.memory.errors import BadConfiguration, OmError, Unreachable, Unusable
-from omcli.memory.model import Picture, Prompt, Reply, Stop
-from omcli.memory.record import record
+from omcli.base import errors
+from omcli.base.errors import BadConfiguration, OmError, Unreachable, Unusable
+from omcli.base.record import record
+from omcli.llm.model import Picture, Prompt, Reply, Stop
 from omcli.providers.attempt import number
 from omcli.providers.scripted_echo import echo
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from omcli.memory.model import Prompt
+from omcli.llm.model import Prompt
 
 _FENCE = re.compile(r"^<<< transcript (\S+)\n(.*)^>>> transcript \1$", re.MULTILINE | re.DOTALL)
 _MESSAGE = re.compile(

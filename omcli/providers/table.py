@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from omcli.memory.errors import BadConfiguration
-from omcli.memory.record import record
+from omcli.base.errors import BadConfiguration
+from omcli.base.record import record
 
 
 class Protocol(StrEnum):

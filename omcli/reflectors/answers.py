@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from omcli.memory.errors import CutOff, Unusable
-from omcli.memory.model import Reply
+from omcli.base.errors import CutOff, Unusable
+from omcli.base.patterns import lazily
+from omcli.base.record import record, replace
+from omcli.llm.json_reply import elements, ends_early, json_in, list_of, row_text, text_of, texts_of, whole
+from omcli.llm.model import Reply
 from omcli.memory.notation import NOTATIONS
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record, replace
-from omcli.memory.replies import elements, ends_early, json_in, list_of, row_text, text_of, texts_of, whole
 
 
 @record

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from omcli import prompts
-from omcli.memory.dates import minute
-from omcli.memory.hashes import hashed
-from omcli.memory.model import Prompt
+from omcli.base.record import record
+from omcli.llm import prompts
+from omcli.llm.model import Prompt
+from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
 from omcli.memory.observation import Observation
-from omcli.memory.record import record
-from omcli.memory.reply_schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
 from omcli.memory.roles import Material
-from omcli.memory.text import one_line
 from omcli.reflectors.answers import answer_of
+from omcli.text.clean import one_line
+from omcli.text.dates.instants import minute
+from omcli.text.hashes import hashed
 
 GUIDANCE = (
     "",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from omcli.memory.anchors import searchable, unsupported
-from omcli.memory.counting import rows_tokens
-from omcli.memory.dates import minute
+from omcli.base.record import field, mutable_record, record, replace
+from omcli.llm.json_reply import row_text
+from omcli.llm.schema import KINDS, LONGEST_TAG, MOST_TAGS, PRIORITIES, STATUSES
 from omcli.memory.observation import (
     FAILURES,
     ITEM_TYPES,
@@ -21,16 +21,16 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.memory.ports import TokenCounter
-from omcli.memory.record import field, mutable_record, record, replace
-from omcli.memory.redaction import redact
-from omcli.memory.replies import row_text
-from omcli.memory.reply_schema import KINDS, LONGEST_TAG, MOST_TAGS, PRIORITIES, STATUSES
+from omcli.memory.recount import rows_tokens
 from omcli.memory.roles import Dropped, Material, Reflected
-from omcli.memory.saying import LEAST_TOUCHED, share, touches, wording
 from omcli.reflectors.answers import Answer, Lasting, Merged
 from omcli.reflectors.asking import labelled
 from omcli.reflectors.folding import folded, in_rows
 from omcli.reflectors.items import LASTING_TYPES
+from omcli.text.anchors import searchable, unsupported
+from omcli.text.dates.instants import minute
+from omcli.text.secrets.redaction import redact
+from omcli.text.similarity import LEAST_TOUCHED, share, touches, wording
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
+from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import Draft, Observation, Status
-from omcli.memory.replies import LONGEST_ROW
 
 _BETWEEN = len(" · [2026-02-10] ")
 """Characters between two texts of one row."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from omcli.memory.budget import largest
-from omcli.memory.counting import row_tokens
-from omcli.memory.observation import Kind, Observation, Status
+from omcli.base.record import record, replace
+from omcli.memory.observation import PINNED, Kind, Observation, Status
 from omcli.memory.ports import TokenCounter
-from omcli.memory.ranking import days
-from omcli.memory.record import record, replace
+from omcli.memory.recount import row_tokens
 from omcli.memory.roles import Dropped, Reflected
-from omcli.memory.worth import PINNED
+from omcli.pack.budget import largest
+from omcli.pack.cross_session import days
 
 GLOBAL = "global-prune"
 """The tag of a row that was folded over all sessions; it is not folded again."""

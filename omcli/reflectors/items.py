@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from omcli.base.patterns import lazily
 from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.saying import wording
-from omcli.memory.speakers import AGENT
+from omcli.text.similarity import wording
+from omcli.text.speakers import AGENT
 
 LASTING_TYPES = MappingProxyType(
     {

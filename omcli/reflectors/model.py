@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.memory.counting import rows_tokens
-from omcli.memory.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
-from omcli.memory.model import Provider, Reply
+from omcli.base.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
+from omcli.base.record import replace
+from omcli.llm.model import Provider, Reply
 from omcli.memory.observation import Observation
 from omcli.memory.ports import TokenCounter
-from omcli.memory.record import replace
+from omcli.memory.recount import rows_tokens
 from omcli.memory.roles import Material, Reflected
 from omcli.reflectors.answers import Answer, answer_of
 from omcli.reflectors.asking import Ladder, prompt_of

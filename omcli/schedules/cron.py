@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from omcli.memory.errors import CannotCreate, InputOutput
+from omcli.base.errors import CannotCreate, InputOutput
 from omcli.schedules.job import Daily, Job, When, mark
 from omcli.schedules.programs import Answer, answer
 from omcli.schedules.schedule import Change, Done, Part, Step

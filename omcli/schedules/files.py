@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from omcli.memory.errors import CannotCreate, InputOutput
+from omcli.base.errors import CannotCreate, InputOutput
 from omcli.schedules.schedule import Change, Part, Step
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from omcli.memory.errors import BadUsage
-from omcli.memory.record import record
+from omcli.base.errors import BadUsage
+from omcli.base.record import record
 
 STARTED = (
     'u=$(umask); umask 077; l=$1/$0.log; mkdir -p "$1" && touch "$l" && test -f "$l" &&'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 
-from omcli.memory.errors import InputOutput
-from omcli.memory.record import record
+from omcli.base.errors import InputOutput
+from omcli.base.record import record
 
 _SECONDS = 30.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from omcli.memory.record import record
+from omcli.base.record import record
 from omcli.schedules.job import Job
 
 

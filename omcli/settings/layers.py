@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from omcli.memory.errors import BadConfiguration, BadUsage
-from omcli.memory.record import record, replace
+from omcli.base.errors import BadConfiguration, BadUsage
+from omcli.base.record import record, replace
 from omcli.settings.resolve import FLAG, PREFIX, Files, default_store
 from omcli.settings.settings import Settings
 from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, Wrong, is_private, meaning

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from omcli.memory.record import record
+from omcli.base.record import record
 from omcli.settings.settings import Settings
 
 PREFIX = "OM_"

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from omcli.memory.record import field, record
+from omcli.base.record import field, record
 
 if TYPE_CHECKING:
-    from omcli.memory.model import Price
+    from omcli.llm.model import Price
 
 # An annotation is more than a type here: `values` reads by its words what a file or a variable may say.
 Tokens: TypeAlias = int

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from omcli.memory.model import Price
-from omcli.memory.record import fields_of
+from omcli.base.record import fields_of
+from omcli.llm.model import Price
 from omcli.settings import settings
 from omcli.settings.settings import Settings
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from omcli.base.errors import InputOutput
 from omcli.memory.backups import BackedUp, Backup, backups_among, is_due, label, surplus
-from omcli.memory.errors import InputOutput
 from omcli.sqlite.connection import PARTIAL, is_sound, remove, snapshot_beside
 
 _DEAD_AFTER = 86_400

@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 
-from omcli.memory import block_text
-from omcli.memory.blocks import Block, Span, in_line, is_superfluous
+from omcli.base.record import replace
+from omcli.memory import buffer_text as block_text
+from omcli.memory.buffer import Block, Span, in_line, is_superfluous
 from omcli.memory.changes import tombstone_of, tombstone_to_be
 from omcli.memory.observation import Source
 from omcli.memory.ports import Batch, Lane
-from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import lanes, messages, rows, sessions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from omcli.memory.model import Call, Rung, Spent
+from omcli.llm.model import Call, Rung, Spent
 from omcli.sqlite import rows, sessions
 
 _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_tokens, cost, duration, outcome"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
+from omcli.base.errors import NotUndoable, StaleBatch
 from omcli.memory.changes import UNDONE, Change, Recorded, Undoing, Verb
-from omcli.memory.dates import minute
-from omcli.memory.errors import NotUndoable, StaleBatch
-from omcli.memory.folding import Ending, Scope
+from omcli.memory.reflection import Ending, Scope
 from omcli.sqlite import aside, erasing, messages, observations, rows, sessions, tombstones
+from omcli.text.dates.instants import minute
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
 """An operation and its parts."""

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput, StoreLocked
+from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, StoreLocked
 from omcli.sqlite.failures import is_busy, is_unopenable
 from omcli.sqlite.migrate import check_version, migrate
 

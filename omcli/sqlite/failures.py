@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput, OmError, StoreLocked
+from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, OmError, StoreLocked
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from omcli.base.errors import StaleBatch
 from omcli.memory.changes import Verb
-from omcli.memory.errors import StaleBatch
-from omcli.memory.folding import Attempt, Ending, Folding, Scope
+from omcli.memory.reflection import Attempt, Ending, Folding, Scope
 from omcli.sqlite import changes, observations, rows, sessions
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from omcli.memory.horizon import Cutting, Horizon
+from omcli.memory.freeze import Cutting, Horizon
 from omcli.memory.ports import Lane
 from omcli.sqlite import lanes, sessions
 

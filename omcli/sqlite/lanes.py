@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import NamedTuple
 
-from omcli.memory.errors import LaneTaken, StaleBatch
+from omcli.base.errors import LaneTaken, StaleBatch
 from omcli.memory.ports import Batch, Lane, LaneError, Outcome
 from omcli.sqlite import rows
 from omcli.sqlite.owner import named

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from omcli.base.errors import StaleBatch, UnknownId
 from omcli.memory.batching import Waiting, batch_length
-from omcli.memory.errors import StaleBatch, UnknownId
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.ports import Batch, Incoming, Lane, Pending
 from omcli.memory.session import Session

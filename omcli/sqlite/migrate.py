@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from omcli.memory.errors import BadConfiguration, MigrationFailed, NewerStore
+from omcli.base.errors import BadConfiguration, MigrationFailed, NewerStore
 from omcli.sqlite.failures import explanation
 from omcli.sqlite.transaction import writing
 

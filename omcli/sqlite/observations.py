@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from omcli.memory import record
-from omcli.memory.errors import UnknownId
+from omcli.base import record
+from omcli.base.errors import UnknownId
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Logged, LogQuery, Replacement
 from omcli.sqlite import rows, sessions, tombstones

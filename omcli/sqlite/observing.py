@@ -14,7 +14,7 @@ from omcli.sqlite import observations as observation_table
 from omcli.sqlite.messages import Stretch
 
 if TYPE_CHECKING:
-    from omcli.memory.folding import Folding
+    from omcli.memory.reflection import Folding
 
 
 def next_batch(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from omcli.base.patterns import lazily
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.patterns import lazily
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 

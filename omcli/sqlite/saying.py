@@ -7,10 +7,11 @@ import sqlite3
 from collections.abc import Sequence
 
 from omcli.memory.changes import Kin
+from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
-from omcli.memory.saying import row_says, wording
 from omcli.sqlite import aside, messages, observations, rows
+from omcli.text.similarity import wording
 
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """What becomes ASCII letters, or has some, where case does not matter: sharp s, ligatures, the sign of the kelvin."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from omcli.base.record import replace
 from omcli.memory.ports import Lane, SessionSummary, StoreStatus
-from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import lanes, rows, tombstones
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from omcli import __version__
+from omcli.base.record import replace
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Observation
 from omcli.memory.ports import (
@@ -27,7 +28,6 @@ from omcli.memory.ports import (
     SessionSummary,
     StoreStatus,
 )
-from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.sqlite import bookmarks as bookmark_table
 from omcli.sqlite import lanes, owner, tombstones, transaction
@@ -39,13 +39,13 @@ from omcli.sqlite.failures import explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
+    from omcli.llm.model import Call, Rung, Spent
     from omcli.memory.backups import BackedUp
-    from omcli.memory.blocks import Block
     from omcli.memory.bookmark import Bookmark, Origin, TakenIn
+    from omcli.memory.buffer import Block
     from omcli.memory.changes import Change, Erased, Kin, Recorded, Titled, Traces, Undoing
-    from omcli.memory.folding import Attempt, Folding, Scope
-    from omcli.memory.horizon import Cutting, Horizon
-    from omcli.memory.model import Call, Rung, Spent
+    from omcli.memory.freeze import Cutting, Horizon
+    from omcli.memory.reflection import Attempt, Folding, Scope
     from omcli.memory.retention import Outlined
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.memory.errors import SessionTaken
+from omcli.base.errors import SessionTaken
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.sqlite import messages as message_table

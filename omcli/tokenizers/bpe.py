@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from omcli.memory.errors import BadConfiguration
-from omcli.memory.record import record
+from omcli.base.errors import BadConfiguration
+from omcli.base.record import record
 from omcli.tokenizers.counter import Counter, CountText
 
 

@@ -6,7 +6,7 @@ in their units mean what they meant.
 
 from __future__ import annotations
 
-from omcli.memory.patterns import lazily
+from omcli.base.patterns import lazily
 from omcli.tokenizers.counter import Counter, CountText
 
 # Chinese characters and Hangul syllables; kana count as other characters, as they did upstream.

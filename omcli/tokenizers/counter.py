@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from omcli.base.record import record, replace
 from omcli.memory.message import Message, Role
-from omcli.memory.record import record, replace
 
 # Text to tokens: 0 for the empty text, never negative.
 CountText = Callable[[str], int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omcli.memory.errors import BadUsage
+from omcli.base.errors import BadUsage
 from omcli.memory.ports import TokenCounter
 from omcli.tokenizers import bpe
 from omcli.tokenizers.approximate import APPROXIMATE

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from omcli.memory.errors import BadConfiguration, BadUsage
+from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.settings.resolve import FLAG
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omcli.memory.bookmark import Bookmark, Origin
-    from omcli.memory.budget import Budgets
-    from omcli.memory.context_pack import Choice
-    from omcli.memory.horizon import Cutting
+    from omcli.memory.freeze import Cutting
     from omcli.memory.notation import Notation
     from omcli.memory.ports import Batch, TokenCounter
     from omcli.memory.retention import Rules
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from omcli.operations.tally import Tally
     from omcli.operations.tick import Due
     from omcli.operations.workshop import Workshop
+    from omcli.pack.budget import Budgets
+    from omcli.pack.context_pack import Choice
     from omcli.settings.settings import Settings
     from omcli.sqlite.store import SqliteStore
     from omcli.wiring.models import Surroundings
@@ -257,7 +257,7 @@ class Wiring:
         chosen = models.observer(self._surroundings(workshop))
         if chosen is None:
             return workshop
-        from omcli.memory.record import replace
+        from omcli.base.record import replace
 
         return replace(
             policies.in_portions(workshop, self.settings.observe),
@@ -290,7 +290,7 @@ class Wiring:
 
     def studio(self, workshop: Workshop) -> Studio:
         """What reflecting works with, by the model that is named for it, or by rules. Raises as `observing` does."""
-        from omcli.memory.record import replace
+        from omcli.base.record import replace
         from omcli.wiring import models
 
         by_rules = self.studio_of_rules(workshop)
@@ -305,7 +305,7 @@ class Wiring:
 
         No key is needed, and nobody can be asked with it.
         """
-        from omcli.memory.record import replace
+        from omcli.base.record import replace
         from omcli.wiring import models
 
         around = replace(self._surroundings(workshop), warn=_unheard)  # who reflects will be told

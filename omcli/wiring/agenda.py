@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omcli.memory.record import replace
+from omcli.base.record import replace
 from omcli.notes.folder import NotesFolder
 from omcli.operations.consolidate import Agenda, Source
 from omcli.operations.daily_notes import Archiving

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from omcli.memory.bookmark import TakenIn
-from omcli.memory.saying import wording
+from omcli.text.similarity import wording
 
 
 def notes_that_say(texts: Iterable[str], *, taken_in: Iterable[TakenIn], notes: Path | None) -> tuple[Path, ...]:

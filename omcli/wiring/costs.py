@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omcli.memory.record import fields_of
+from omcli.base.record import fields_of
 
 if TYPE_CHECKING:
-    from omcli.memory.model import Reply
+    from omcli.llm.model import Reply
     from omcli.operations.limits import Limit
     from omcli.settings.settings import Settings
 

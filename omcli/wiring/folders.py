@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from fnmatch import translate
 
+from omcli.base.errors import NoInput, OmError
 from omcli.formats.places import TRANSCRIPTS
-from omcli.memory.errors import NoInput, OmError
 from omcli.operations.pace import Stamp
 from omcli.operations.watch import Looked
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from omcli.memory.errors import BadInput, NoInput
-from omcli.memory.record import replace
+from omcli.base.errors import BadInput, NoInput
+from omcli.base.record import replace
 from omcli.wiring.readings import settled_stamp, terms
 
 if TYPE_CHECKING:

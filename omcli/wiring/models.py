@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from omcli.memory.errors import BadConfiguration, NoInput, NotAllowed
+from omcli.base.errors import BadConfiguration, NoInput, NotAllowed
+from omcli.base.record import record, replace
 from omcli.memory.ports import Lane, TokenCounter
-from omcli.memory.record import record, replace
 from omcli.memory.roles import Reflector, SlicedObserver
 
 if TYPE_CHECKING:
-    from omcli.memory.model import Call, Provider, Rung, Spent
+    from omcli.llm.model import Call, Provider, Rung, Spent
     from omcli.operations.clock import Clock
     from omcli.providers.choosing import Spec
     from omcli.reflectors.asking import Ladder

@@ -7,10 +7,10 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from omcli.base.record import record
 from omcli.formats.places import TRANSCRIPTS, kept_by_agents
 from omcli.formats.table import NAMES
 from omcli.memory.bookmark import Origin, TakenIn
-from omcli.memory.record import record
 from omcli.wiring.folders import Folders
 from omcli.wiring.readings import asked, stamp, terms
 

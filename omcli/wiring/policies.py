@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from omcli.memory.budget import Budgets
-    from omcli.memory.context_pack import Choice
-    from omcli.memory.horizon import Cutting
+    from omcli.memory.freeze import Cutting
     from omcli.memory.retention import Rules
     from omcli.operations.clock import Clock
     from omcli.operations.studio import Policy
     from omcli.operations.tick import Due
     from omcli.operations.workshop import Workshop
+    from omcli.pack.budget import Budgets
+    from omcli.pack.context_pack import Choice
     from omcli.settings.settings import ObserveSettings, Settings
 
 _LONGEST_AGO = 30_000
@@ -27,8 +27,8 @@ _MUCH = 10
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     """What is asked for of a pack (`total`) and of its tiers, over what the settings say of tiers; one that is not
     printed by them has nothing. The tail of a frozen pack grows until it is cut."""
-    from omcli.memory.budget import UNLIMITED, budgets
-    from omcli.memory.tier import Tier
+    from omcli.pack.budget import UNLIMITED, budgets
+    from omcli.pack.tiers import Tier
 
     tiers = settings.context
     grown = tiers.evict if tiers.freeze and tiers.evict is not None else tiers.tail
@@ -42,7 +42,7 @@ def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
 
 def in_portions(workshop: Workshop, said: ObserveSettings) -> Workshop:
     """A workshop in which a model is shown as much at once as the settings say."""
-    from omcli.memory.record import replace
+    from omcli.base.record import replace
 
     longest = said.max_transcript or workshop.batch_tokens
     at_once = min(said.batch_tokens, longest)
@@ -57,8 +57,8 @@ def in_portions(workshop: Workshop, said: ObserveSettings) -> Workshop:
 
 def cutting(settings: Settings) -> Cutting | None:
     """How the tail of a frozen pack is cut; None where packs are not frozen."""
-    from omcli.memory.budget import UNLIMITED
-    from omcli.memory.horizon import Cutting
+    from omcli.memory.freeze import Cutting
+    from omcli.pack.budget import UNLIMITED
 
     said = settings.context
     if not said.freeze:
@@ -71,9 +71,9 @@ def cutting(settings: Settings) -> Cutting | None:
 
 def choice(settings: Settings) -> Choice:
     """Which rows go into a pack, and in which order."""
-    from omcli.memory.context_pack import Choice
-    from omcli.memory.ranking import HALF_LIFE, TIME_CONSTANT
-    from omcli.memory.tier import Tier
+    from omcli.pack.context_pack import Choice
+    from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT
+    from omcli.pack.tiers import Tier
 
     said = settings.context
     order = tuple(map(Tier, said.order))
@@ -89,7 +89,7 @@ def choice(settings: Settings) -> Choice:
 
 def due(settings: Settings, *, is_ahead: bool) -> Due:
     """When a session's messages are to be observed, and, where it `is_ahead` of that, when some of them are."""
-    from omcli.memory.blocks import Ahead
+    from omcli.memory.buffer import Ahead
     from omcli.operations.tick import Due, Trigger
 
     said = settings.observe

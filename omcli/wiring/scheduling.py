@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omcli.memory.errors import BadConfiguration
+from omcli.base.errors import BadConfiguration
 from omcli.schedules.job import Job, When, check
 from omcli.workers.log import state_folder
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from omcli.memory.errors import CannotCreate
-from omcli.memory.record import record
-from omcli.memory.rows import json_line
+from omcli.base.errors import CannotCreate
+from omcli.base.record import record
+from omcli.memory.row_json import json_line
 
 _LARGEST = 1_000_000
 """Bytes from which on a log gives way to a new one; of the older ones the last is kept."""

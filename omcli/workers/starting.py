@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import omcli
-from omcli.memory.errors import CannotCreate
+from omcli.base.errors import CannotCreate
 from omcli.workers.log import opened
 
 _PROGRAM = (

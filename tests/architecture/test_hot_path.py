@@ -77,8 +77,8 @@ def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
     modules = imported(om, "context")
     assert "json" not in modules
     assert not {"tomllib", "omcli.settings.layers", "omcli.settings.values", "omcli.memory.roles"} & modules
-    layouts = {module for module in modules if module.startswith("omcli.memory.layouts.")}
-    assert layouts == {"omcli.memory.layouts.layout", "omcli.memory.layouts.text"}
+    layouts = {module for module in modules if module.startswith("omcli.pack.layouts.")}
+    assert layouts == {"omcli.pack.layouts.layout", "omcli.pack.layouts.text"}
 
 
 def test_a_command_imports_no_other_command(om: Om) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from itertools import cycle
 from typing import Any
 
-from omcli.memory.model import Prompt
+from omcli.llm.model import Prompt
 from omcli.providers.scripted_echo import echo
 
 _Rows = list[dict[str, Any]]

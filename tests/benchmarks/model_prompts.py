@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from omcli.base.record import replace
+from omcli.llm.model import Prompt, Reply, Stop
 from omcli.memory.message import Message, Role, digest
-from omcli.memory.model import Prompt, Reply, Stop
 from omcli.memory.ports import Incoming, TokenCounter
-from omcli.memory.record import replace
 from omcli.memory.session import Session
 from omcli.observers.model import ModelObserver
 from omcli.operations.observe_session import observe_session

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from omcli.memory.dates import spell
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Batch, Incoming, Outcome
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
+from omcli.text.dates.instants import spell
 from omcli.tokenizers.approximate import APPROXIMATE
 from omcli.wiring.ids import uuid7
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from omcli.base.errors import OmError
 from omcli.memory.batching import Waiting, batch_length
-from omcli.memory.errors import OmError
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Batch
 from omcli.observers.rules import drafts_of_batch

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from omcli.memory.blocks import Block
+from omcli.base.errors import StaleBatch
+from omcli.base.record import replace
+from omcli.memory.buffer import Block
 from omcli.memory.changes import Change, Verb, tombstone_of, tombstone_to_be
-from omcli.memory.errors import StaleBatch
-from omcli.memory.folding import Scope
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Source, Type
 from omcli.memory.ports import Batch, LogQuery, Outcome, Store
-from omcli.memory.record import replace
+from omcli.memory.reflection import Scope
 from omcli.memory.roles import Observed
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 

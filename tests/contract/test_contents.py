@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from omcli.base.errors import UnknownId
 from omcli.memory.changes import Change, Verb
-from omcli.memory.errors import UnknownId
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Covered, LogQuery, Outcome, Replacement, Store

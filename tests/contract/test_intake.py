@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from omcli.base.errors import SessionTaken
 from omcli.memory.bookmark import Bookmark, Origin, TakenIn
-from omcli.memory.errors import SessionTaken
 from omcli.memory.message import Aside, Image, Message, Role, digest
 from omcli.memory.ports import Incoming, Store
 from omcli.memory.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omcli.memory.errors import LaneTaken
+from omcli.base.errors import LaneTaken
 from omcli.memory.ports import Lane, Store
 from tests.contract.conftest import MakeStore
 from tests.material import LATER, NOW

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from omcli.memory.errors import StaleBatch
+from omcli.base.errors import StaleBatch
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Kind, Observation, Status, Type
 from omcli.memory.ports import Lane, Outcome, Pending, Replacement, Store

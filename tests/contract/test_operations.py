@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.blocks import Block
+from omcli.base.errors import NotUndoable, StaleBatch, UnknownId
+from omcli.base.record import replace
+from omcli.memory.buffer import Block
 from omcli.memory.changes import Change, Recorded, Titled, Verb
-from omcli.memory.errors import NotUndoable, StaleBatch, UnknownId
-from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Image, Role
 from omcli.memory.observation import Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import LogQuery, Outcome, Replacement, Store
-from omcli.memory.record import replace
+from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
 from omcli.memory.roles import Dropped, Observed
 from omcli.sqlite.store import SqliteStore
 from tests.contract.test_stores_agree import IN_MEMORY

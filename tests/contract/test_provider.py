@@ -13,9 +13,9 @@ from typing import Protocol
 
 import pytest
 
-from omcli.memory.errors import Unreachable, Unusable
-from omcli.memory.model import Picture, Prompt, Provider, Stop
-from omcli.memory.record import replace
+from omcli.base.errors import Unreachable, Unusable
+from omcli.base.record import replace
+from omcli.llm.model import Picture, Prompt, Provider, Stop
 from omcli.providers.choosing import Spec, provider
 from tests.fake_provider import KEY, Act, FakeModel, KnownRungs
 
@@ -35,7 +35,7 @@ REPLY = '{"observations": [{"text": "größer\\n\\"quoted\\""}]}'
 _PROGRAM = """
 import json, pathlib, sys, time
 sys.path.insert(0, ROOT)
-from omcli.memory.model import Prompt
+from omcli.llm.model import Prompt
 from omcli.providers.scripted_echo import echo
 folder = pathlib.Path(FOLDER)
 text = sys.stdin.read()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from omcli.memory.errors import StaleBatch
-from omcli.memory.folding import Ending, Folding, Scope, fingerprint
+from omcli.base.errors import StaleBatch
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Lane, Outcome, Replacement, Store
+from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
 from omcli.memory.roles import Dropped
 from tests.contract.keeping import keep, logged, next_batch
 from tests.material import LATER, NOW, row, row_id, said

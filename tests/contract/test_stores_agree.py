@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from omcli.memory.blocks import Block
+from omcli.base.errors import OmError
+from omcli.base.record import replace
+from omcli.memory.buffer import Block
 from omcli.memory.changes import Change, Recorded, Titled, Verb
-from omcli.memory.errors import OmError
-from omcli.memory.folding import Ending, Folding, Scope, fingerprint
-from omcli.memory.horizon import Cutting
+from omcli.memory.freeze import Cutting
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement, Store
-from omcli.memory.record import replace
+from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
 from omcli.memory.roles import Dropped, Observed
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from omcli import __version__
+from omcli.base.errors import OmError
 from omcli.cli.commands import COMMANDS
-from omcli.memory.errors import OmError
 from omcli.settings.layers import PRESETS, preset_file, variable
 from omcli.settings.values import DEFAULTS, KEYS, is_private, shown
 from omcli.sqlite.connection import open_temporary

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from omcli.memory.exchange import NAMES
+from omcli.exchange import NAMES
 from omcli.memory.ports import Lane
 from omcli.sqlite.owner import this_process
 from omcli.sqlite.store import SqliteStore
@@ -353,10 +353,10 @@ def test_a_session_that_somebody_is_at_is_left_to_them(om: Om) -> None:
 def test_only_export_and_import_load_what_others_write(told: Om) -> None:
     """Invariant 12."""
     for command in (["context"], ["log", "--notation", "emoji"], ["context", "--notation", "brackets"], ["status"]):
-        assert not {module for module in modules(told, *command) if module.startswith("omcli.memory.exchange")}
+        assert not {module for module in modules(told, *command) if module.startswith("omcli.exchange")}
     loaded = modules(told, "export", "--to", "pi")
-    assert "omcli.memory.exchange.pi" in loaded
-    assert "omcli.memory.exchange.duet" not in loaded
+    assert "omcli.exchange.pi" in loaded
+    assert "omcli.exchange.duet" not in loaded
 
 
 def test_ids_that_other_sessions_have_as_well_are_found_among_those_that_wait(om: Om) -> None:

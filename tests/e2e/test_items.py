@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from omcli.base.record import replace
 from omcli.memory.observation import Kind, Type
-from omcli.memory.record import replace
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.material import row, row_id

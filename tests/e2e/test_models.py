@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.model import Rung
+from omcli.llm.model import Rung
 from tests.conftest import Om
 from tests.fake_provider import KEY, Act, FakeModel
 

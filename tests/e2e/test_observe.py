@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.layouts import To
+from omcli.pack.layouts import To
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.model import Rung
+from omcli.llm.model import Rung
 from tests.conftest import Ended, Om
 from tests.e2e.scripts import calls, pending, rows
 from tests.e2e.transcripts import Talk, tide_story
 from tests.fake_provider import KEY, Act, FakeModel
-from tests.unit.memory.test_redaction import FAKES
+from tests.unit.text.secrets.test_redaction import FAKES
 
 WIRES = ("anthropic", "openai")
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from omcli.memory.folding import Ending, Folding, Scope
 from omcli.memory.observation import Kind, Observation, Priority, Type
+from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, kept, texts

@@ -286,7 +286,7 @@ def test_importing_the_package_loads_nothing(om: Om) -> None:
         python(om, "import omcli, sys; print('[' + ', '.join(f'\"{name}\"' for name in sys.modules) + ']')")
     )
     modules = python(om, "from omcli import OmError" + listed)
-    assert {module for module in modules if module.startswith("omcli.")} == {"omcli.memory", "omcli.memory.errors"}
+    assert {module for module in modules if module.startswith("omcli.")} == {"omcli.memory", "omcli.base.errors"}
     modules = python(om, "from omcli import ContextCompressor" + listed)
     assert not (HEAVY - {"logging"}) & set(modules)
     assert not {module for module in modules if module.startswith(("omcli.cli", "omcli.formats", "omcli.observers"))}

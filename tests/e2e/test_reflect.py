@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from omcli.base.record import replace
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.memory.record import replace
 from tests.conftest import Ended, Om
 from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
 from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omcli.memory.model import Call
-from omcli.memory.record import replace
+from omcli.base.record import replace
+from omcli.llm.model import Call
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from omcli.memory.errors import OmError
+from omcli.base.errors import OmError
+from omcli.llm.model import Prompt, Reply, Stop
 from omcli.memory.message import Message
-from omcli.memory.model import Prompt, Reply, Stop
 
 
 class ScriptedModel:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from omcli.memory.blocks import Block, Span
+from omcli.memory.buffer import Block, Span
 from omcli.memory.changes import UNDONE, tombstone_of, tombstone_to_be
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Observation

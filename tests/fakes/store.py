@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate, takewhile
 
-from omcli.memory import block_text
+from omcli.base.errors import LaneTaken, NotUndoable, SessionTaken, StaleBatch, UnknownId
+from omcli.memory import buffer_text as block_text
 from omcli.memory.backups import BackedUp, Backup, is_due
 from omcli.memory.batching import Waiting, batch_length
-from omcli.memory.blocks import Block, in_line, is_superfluous
 from omcli.memory.bookmark import Bookmark, Origin, TakenIn
+from omcli.memory.buffer import Block, in_line, is_superfluous
 from omcli.memory.changes import (
     Change,
     Erased,
@@ -28,9 +29,8 @@ from omcli.memory.changes import (
     tombstone,
     tombstone_of,
 )
-from omcli.memory.errors import LaneTaken, NotUndoable, SessionTaken, StaleBatch, UnknownId
-from omcli.memory.folding import Attempt, Ending, Folding, Scope
-from omcli.memory.horizon import Cutting, Horizon
+from omcli.memory.coverage import row_says
+from omcli.memory.freeze import Cutting, Horizon
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Source, handle
 from omcli.memory.ports import (
@@ -48,10 +48,11 @@ from omcli.memory.ports import (
     SessionSummary,
     StoreStatus,
 )
+from omcli.memory.reflection import Attempt, Ending, Folding, Scope
 from omcli.memory.retention import Outlined
 from omcli.memory.roles import Dropped
-from omcli.memory.saying import row_says, wording
 from omcli.memory.session import Session
+from omcli.text.similarity import wording
 from tests.fakes.rows import (
     asked_for,
     covers,

@@ -8,13 +8,13 @@ from itertools import count
 
 import pytest
 
-from omcli.memory.blocks import Ahead
+from omcli.base.errors import StaleBatch, Unreachable
+from omcli.base.record import replace
+from omcli.memory.buffer import Ahead
 from omcli.memory.changes import Change, Verb
-from omcli.memory.errors import StaleBatch, Unreachable
-from omcli.memory.folding import Scope
 from omcli.memory.observation import Draft, Kind, Source, Type
 from omcli.memory.ports import Batch, LogQuery, Outcome
-from omcli.memory.record import replace
+from omcli.memory.reflection import Scope
 from omcli.memory.roles import Observed, Reflected
 from omcli.operations.clock import Clock
 from omcli.operations.observe_session import activate, observe_session

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from omcli.memory.errors import BadInput
+from omcli.base.errors import BadInput
 from omcli.memory.observation import Priority, Source
 from omcli.memory.roles import Reflected
 from omcli.observers.agent_reply import handed

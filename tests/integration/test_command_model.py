@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import BadConfiguration, OmError, Unreachable, Unusable
-from omcli.memory.model import Prompt, Reply
+from omcli.base.errors import BadConfiguration, OmError, Unreachable, Unusable
+from omcli.llm.model import Prompt, Reply
 from omcli.providers.command import command
 
 needs_realtime_signals = pytest.mark.skipif(sys.platform != "linux", reason="numbers of signals are Linux's")
@@ -124,7 +124,7 @@ def test_at_the_deadline_the_program_and_all_it_started_are_killed(tmp_path: Pat
 
 _ASKS = """
 import signal, sys
-from omcli.memory.model import Prompt
+from omcli.llm.model import Prompt
 from omcli.providers.command import command
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 try:

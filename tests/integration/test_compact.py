@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.layouts.compacted import Shape
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Incoming, LogQuery
 from omcli.memory.session import Session
@@ -21,6 +20,7 @@ from omcli.operations.compact import Asked, Compacted, Refusal, compact
 from omcli.operations.remains import Wanted
 from omcli.operations.studio import Policy, Studio
 from omcli.operations.workshop import Workshop
+from omcli.pack.layouts.compacted import Shape
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter

@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletionMessage
 
 import omcli
 from omcli import BadConfiguration, BadInput, BadUsage, ContextCompressor, Message, OmError, ProviderFailed, Role
-from omcli.memory.errors import LaneTaken, StoreLocked
+from omcli.base.errors import LaneTaken, StoreLocked
 from omcli.memory.ports import Lane
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter

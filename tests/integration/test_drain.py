@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.blocks import Ahead
-from omcli.memory.errors import LaneTaken, NotAllowed, OmError, Refused, StaleBatch, Unreachable
+from omcli.base.errors import LaneTaken, NotAllowed, OmError, Refused, StaleBatch, Unreachable
+from omcli.base.record import replace
+from omcli.memory.buffer import Ahead
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome
-from omcli.memory.record import replace
 from omcli.memory.roles import Observed, Observer
 from omcli.operations.drain import drain
 from omcli.operations.lanes import LEASE_SECONDS

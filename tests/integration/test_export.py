@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omcli.memory.exchange import named
+from omcli.exchange import named
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Outcome
 from omcli.operations.export import export

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omcli import ContextCompressor
-from omcli.memory.budget import Budgets, budgets
+from omcli.base.record import replace
 from omcli.memory.changes import Change, Verb
-from omcli.memory.context_pack import ContextPack
-from omcli.memory.folding import Ending, Folding, Scope, fingerprint
-from omcli.memory.horizon import Cutting
-from omcli.memory.layouts import To
+from omcli.memory.freeze import Cutting
 from omcli.memory.message import Role
 from omcli.memory.observation import Kind, Observation, Type
 from omcli.memory.ports import LogQuery, Outcome, Replacement
-from omcli.memory.record import replace
-from omcli.memory.tier import Tier
+from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
 from omcli.operations.context import Place, context
+from omcli.pack.budget import Budgets, budgets
+from omcli.pack.context_pack import ContextPack
+from omcli.pack.layouts import To
+from omcli.pack.tiers import Tier
 from omcli.settings.resolve import resolve
 from omcli.sqlite.store import SqliteStore
 from omcli.wiring.policies import cutting

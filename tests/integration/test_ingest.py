@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.errors import BadInput
+from omcli.base.errors import BadInput
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Appended, Incoming
 from omcli.memory.session import Session

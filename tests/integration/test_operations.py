@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.budget import budgets
-from omcli.memory.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
+from omcli.base.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Outcome
@@ -32,6 +31,7 @@ from omcli.operations.period import period
 from omcli.operations.show import show
 from omcli.operations.status import status
 from omcli.operations.workshop import BATCH_TOKENS, Workshop
+from omcli.pack.budget import budgets
 from omcli.tokenizers.table import counter
 from omcli.wiring.ids import uuid7
 from tests.fakes import MemoryStore

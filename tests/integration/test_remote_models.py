@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.errors import (
+from omcli.base.errors import (
     BadConfiguration,
     NotAllowed,
     NotAModel,
@@ -29,8 +29,8 @@ from omcli.memory.errors import (
     Unreachable,
     Unusable,
 )
-from omcli.memory.model import Picture, Prompt, Reply, Rung, Stop
-from omcli.memory.record import replace
+from omcli.base.record import replace
+from omcli.llm.model import Picture, Prompt, Reply, Rung, Stop
 from omcli.providers.anthropic_messages import AnthropicMessages
 from omcli.providers.attempt import Wire
 from omcli.providers.choosing import Spec, provider
@@ -604,7 +604,7 @@ def test_tls_where_there_is_none_is_told(fake_model: FakeModel) -> None:
 
 _ASKS = """
 import signal
-from omcli.memory.model import Prompt
+from omcli.llm.model import Prompt
 from omcli.providers.choosing import Spec, provider
 from tests.fake_provider import KnownRungs
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)

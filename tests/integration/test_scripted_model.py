@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import BadConfiguration, NotAllowed, OmError, PromptTooLong, Refused, Unreachable
-from omcli.memory.model import Picture, Prompt, Reply, Stop
-from omcli.memory.record import replace
+from omcli.base.errors import BadConfiguration, NotAllowed, OmError, PromptTooLong, Refused, Unreachable
+from omcli.base.record import replace
+from omcli.llm.model import Picture, Prompt, Reply, Stop
 from omcli.providers.scripted import Scripted
 
 PROMPT = Prompt(system="Rules.", content=("m1 14:32 user: low tide",), schema={"type": "object"}, name="observations")
@@ -130,7 +130,7 @@ _ASKS = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from omcli.memory.model import Prompt
+from omcli.llm.model import Prompt
 from omcli.providers.scripted import Scripted
 Scripted(Path(sys.argv[1]), seconds=90).ask(Prompt(system="", content=(), schema={}, name="n"))
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from platformdirs import user_state_path
 
-from omcli.memory.errors import CannotCreate
+from omcli.base.errors import CannotCreate
 from omcli.workers.log import Ran, last_run, line, log_file, opened
 
 STORE = Path("/data/memory.db")

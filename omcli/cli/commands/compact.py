@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
+from omcli.base.record import record
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
@@ -23,9 +25,7 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import losses
 from omcli.cli.run import LARGEST, Run, check_transcript
-from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
-from omcli.memory.layouts.compacted import Shape
-from omcli.memory.record import record
+from omcli.pack.layouts.compacted import Shape
 
 if TYPE_CHECKING:
     from omcli.operations.compact import Compacted
@@ -180,7 +180,7 @@ def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: in
 
 
 def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
-    from omcli.memory.record import replace
+    from omcli.base.record import replace
     from omcli.operations.compact import Asked, compact
 
     run = job.run
@@ -210,7 +210,7 @@ def _studio(job: _Job, wiring: Wiring, chunk: int | None) -> Studio:
 
     Rules fold what is compacted apart: of a fold nothing but how far it comes is told, and no row of it is kept.
     """
-    from omcli.memory.record import replace
+    from omcli.base.record import replace
 
     run = job.run
     workshop = run.workshop(wiring)

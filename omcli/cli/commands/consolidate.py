@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
@@ -19,7 +20,6 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import file_as_dict, pruning_as_dict, reflection_as_dict
 from omcli.cli.run import Run
-from omcli.memory.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,7 +131,7 @@ def _agenda(
 
 
 def _done(run: Run, agenda: Agenda) -> Consolidated:
-    from omcli.memory.record import replace
+    from omcli.base.record import replace
     from omcli.operations.consolidate import consolidate
 
     if run.wiring.has_store or agenda.brings_something:
@@ -280,7 +280,7 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 
 
 def _foresee(run: Run, agenda: Agenda) -> None:
-    from omcli.memory.record import replace
+    from omcli.base.record import replace
     from omcli.operations.foreseeing import foreseen
 
     workshop = replace(run.workshop(), open_store=lambda: run.wiring.reading)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.options import named_notation, named_session, named_tokens
 from omcli.cli.run import Run
-from omcli.memory.errors import BadUsage
-from omcli.memory.layouts import To
-from omcli.memory.tier import Tier
+from omcli.pack.layouts import To
+from omcli.pack.tiers import Tier
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
@@ -120,8 +120,8 @@ def _print_pack(
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -> None:
     """The working-memory block: Markdown, or one JSON document."""
-    from omcli.memory.working_block import CAP, document
     from omcli.operations.working_block import working_block
+    from omcli.pack.working_block import CAP, document
 
     if to not in (To.TEXT, To.MARKDOWN, To.JSON) or (run.json and to is To.MARKDOWN):
         raise BadUsage(f"`--working-memory` is printed as Markdown or JSON, not `--to {to}`")

@@ -7,18 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import exchange_names, named_session
 from omcli.cli.run import Run, is_typed, resolved
-from omcli.memory.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoInput
-from omcli.memory.rows import full_row
+from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from omcli.memory.exchange.exchange import Exchange
+    from omcli.exchange.groups import Exchange
     from omcli.memory.observation import Observation
     from omcli.operations.importing import ImportReport, Input
 
@@ -53,7 +53,7 @@ def export(
 
     Rows in sight, in the order in which they were written; `om import` reads all that is written here. Times are UTC.
     """
-    from omcli.memory.exchange import named
+    from omcli.exchange import named
     from omcli.memory.ports import LogQuery
     from omcli.operations import log
     from omcli.operations.export import export as written
@@ -117,7 +117,7 @@ def import_(
     same file can be imported whenever it has grown. Rows that name no session belong to the project that is the
     current directory. Where rows say which messages they were made of, those count as observed.
     """
-    from omcli.memory.exchange import named
+    from omcli.exchange import named
     from omcli.operations.importing import Input
     from omcli.wiring.inputs import STDIN
 

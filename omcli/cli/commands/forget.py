@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage
 from omcli.cli import deletion
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import handles, named_session, named_yes
 from omcli.cli.run import Run, resolved
-from omcli.memory.errors import BadUsage
 from omcli.memory.observation import handle
-from omcli.memory.rows import full_row, message
+from omcli.memory.row_json import full_row, message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ def forget(
 
 def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[TakenIn]) -> tuple[Path, ...]:
     """Files of notes that tell it as well."""
-    from omcli.memory.speakers import USER
+    from omcli.text.speakers import USER
     from omcli.wiring.beside import notes_that_say
 
     said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))

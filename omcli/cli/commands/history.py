@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.record import replace
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.options import operation_numbers
 from omcli.cli.output import row_line
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.cli.run import LARGEST, Run
-from omcli.memory.dates import minute
-from omcli.memory.record import replace
-from omcli.memory.rows import full_row, message
+from omcli.memory.row_json import full_row, message
+from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Recorded, Undoing

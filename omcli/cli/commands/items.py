@@ -10,7 +10,7 @@ from omcli.cli.command import with_shared
 from omcli.cli.output import gone
 from omcli.cli.run import Run, resolved
 from omcli.memory.observation import Type, handle
-from omcli.memory.rows import full_row
+from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Observation
@@ -80,7 +80,7 @@ def items(
 
 
 def _line(item: Observation) -> str:
-    from omcli.memory.text import one_line
+    from omcli.text.clean import one_line
 
     tags = "".join(f" #{tag}" for tag in item.tags)
     made_of = f" < {' '.join(handle(row) for row in item.supports)}" if item.supports else ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.options import named_notation, named_session
 from omcli.cli.run import LARGEST, Run, resolved
-from omcli.memory.errors import BadUsage
 from omcli.memory.observation import Kind, Observation, Priority, Type
-from omcli.memory.rows import full_row
+from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage, InputOutput
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import handles, named_session
 from omcli.cli.run import Run
-from omcli.memory.errors import BadUsage, InputOutput
 from omcli.memory.observation import Priority, Type
-from omcli.memory.rows import row
+from omcli.memory.row_json import row
 
 if TYPE_CHECKING:
     from omcli.operations.note import Noted

@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
+from omcli.base.record import replace
 from omcli.cli.arguments import argument, option
 from omcli.cli.background import delegated_as_dict, leave, model_argv
 from omcli.cli.command import with_shared
@@ -23,8 +25,6 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import file_as_dict, file_summary
 from omcli.cli.run import Run, check_transcript
-from omcli.memory.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
-from omcli.memory.record import replace
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Observation

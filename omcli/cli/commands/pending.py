@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from omcli.base.errors import BadInput, BadUsage
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, named
 from omcli.cli.options import named_session
 from omcli.cli.run import LARGEST, Run, is_typed
-from omcli.memory.errors import BadInput, BadUsage
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
@@ -67,8 +67,8 @@ def _left(waiting: Waiting) -> int:
 
 def _as_text(shown: Showing, *, left: int) -> str:
     """All of it, as it can be pasted into a chat."""
+    from omcli.llm.prompts import prompt
     from omcli.observers.model.prompt import without
-    from omcli.prompts import prompt
 
     fence = shown.ticket.shown[:12]
     said = "".join(part for part in shown.evidence.shown.content if isinstance(part, str))
@@ -85,8 +85,8 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
     shown = waiting.showing
     if shown is None:
         return {"pending": 0, "left": 0, "messages": [], "recorded": []}
+    from omcli.llm.prompts import prompt
     from omcli.observers.agent_reply import SCHEMA
-    from omcli.prompts import prompt
 
     project = {"project": shown.session.project} if shown.session.project else {}
     return {
@@ -103,7 +103,7 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
 
 
 def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
-    from omcli.memory.rows import message
+    from omcli.memory.row_json import message
     from omcli.operations.showing import excerpt_of
 
     shown = evidence.shown
@@ -123,7 +123,7 @@ def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
 
 
 def _recorded(evidence: Evidence) -> list[dict[str, object]]:
-    from omcli.memory.dates import minute
+    from omcli.text.dates.instants import minute
 
     return [
         {
@@ -177,7 +177,7 @@ def apply(
 
 
 def _document(name: str) -> Any:
-    from omcli.memory.replies import ends_early, json_in
+    from omcli.llm.json_reply import ends_early, json_in
     from omcli.wiring.inputs import content
 
     text = content(name).decode("utf-8", "replace")
@@ -188,7 +188,7 @@ def _document(name: str) -> Any:
 
 
 def _print(run: Run, applied: Applied, *, dry_run: bool) -> None:
-    from omcli.memory.rows import full_row
+    from omcli.memory.row_json import full_row
 
     if run.json:
         run.output.document(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage
 from omcli.cli import deletion
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
@@ -12,7 +13,6 @@ from omcli.cli.options import named_session, named_yes
 from omcli.cli.output import row_line
 from omcli.cli.reports import pruning_as_dict
 from omcli.cli.run import LARGEST, Run
-from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
     from omcli.memory.retention import Rules

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import OF_MODELS, BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
@@ -19,8 +20,7 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import reflection_as_dict, reflection_summary
 from omcli.cli.run import Run
-from omcli.memory.dates import minute
-from omcli.memory.errors import OF_MODELS, BadUsage
+from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
     from omcli.operations.reflected import Reflection
@@ -91,7 +91,7 @@ def _failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
 
 
 def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
-    from omcli.memory.folding import Scope
+    from omcli.memory.reflection import Scope
     from omcli.operations.context import Place, chosen
     from omcli.operations.reflect import reflect_session
     from omcli.operations.reflected import Reflection

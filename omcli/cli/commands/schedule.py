@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.run import Run
-from omcli.memory.errors import BadUsage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from omcli.cli.background import last_worker
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, size
 from omcli.cli.run import LARGEST, Run, resolved
-from omcli.memory.dates import minute
+from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.ports import SessionSummary

@@ -11,9 +11,9 @@ from omcli.cli.options import handles
 from omcli.cli.output import row_line, state
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.cli.run import Run
-from omcli.memory.dates import minute
 from omcli.memory.observation import handle
-from omcli.memory.rows import full_row, message, row
+from omcli.memory.row_json import full_row, message, row
+from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Traces

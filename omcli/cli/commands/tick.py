@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
 from omcli.cli.arguments import option
 from omcli.cli.background import able, at_work, delegated_as_dict, leave, model_argv
 from omcli.cli.command import with_shared
@@ -20,7 +21,6 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import due_as_dict, report_tick, tick_as_dict
 from omcli.cli.run import Run
-from omcli.memory.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

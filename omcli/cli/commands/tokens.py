@@ -5,12 +5,12 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import named
 from omcli.cli.options import named_format
 from omcli.cli.run import Run, is_typed
-from omcli.memory.errors import BadUsage, UnknownFormat
 from omcli.operations.tokens import Unit
 
 if TYPE_CHECKING:

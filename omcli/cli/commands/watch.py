@@ -6,6 +6,7 @@ import os
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
+from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
 from omcli.cli.arguments import argument, option
 from omcli.cli.background import able
 from omcli.cli.command import with_shared
@@ -21,9 +22,8 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
 from omcli.cli.run import Run
-from omcli.memory.dates import seconds
-from omcli.memory.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
-from omcli.memory.rows import full_row
+from omcli.memory.row_json import full_row
+from omcli.text.dates.instants import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -143,7 +143,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
     """Opens what a round works with: a store anew, which may have been moved or put back from a copy meanwhile."""
     from functools import partial
 
-    from omcli.memory.record import replace
+    from omcli.base.record import replace
     from omcli.operations.observe import Input
     from omcli.operations.watch import Opened
 

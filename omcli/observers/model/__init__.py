@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from omcli.memory.budget import largest
-from omcli.memory.errors import ProviderFailed, Unusable
+from omcli.base.errors import ProviderFailed, Unusable
+from omcli.base.record import positional_record, replace
+from omcli.llm.json_reply import whole
+from omcli.llm.model import Provider
 from omcli.memory.message import LARGEST_IMAGE, Image
-from omcli.memory.model import Provider
 from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch, TokenCounter
-from omcli.memory.record import positional_record, replace
-from omcli.memory.replies import whole
 from omcli.memory.roles import Observed, Observer
 from omcli.observers.model.evidence import Evidence, standing
 from omcli.observers.model.prompt import Situation, prompt
@@ -19,6 +18,7 @@ from omcli.observers.model.reply import read
 from omcli.observers.model.slices import Reading
 from omcli.observers.model.transcript import Limits, show
 from omcli.observers.model.validation import Believed, believed
+from omcli.pack.budget import largest
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from omcli.memory.anchors import searchable, unsupported
-from omcli.memory.dates import minute
+from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
 from omcli.memory.ports import TokenCounter
-from omcli.memory.record import field, mutable_record, record
-from omcli.memory.tail import excerpt
-from omcli.memory.text import below, one_line
-from omcli.memory.worth import terms_of
 from omcli.observers.model.transcript import Shown
+from omcli.pack.tail import excerpt
+from omcli.text.anchors import searchable, unsupported
+from omcli.text.clean import below, one_line
+from omcli.text.dates.instants import minute
+from omcli.text.terms import terms_of
 
 CURRENT = "current"
 """The tag of the row that says what is being done now."""

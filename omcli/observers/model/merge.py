@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
+from omcli.base.record import record, replace
+from omcli.memory.coverage import covers, repeats
 from omcli.memory.message import Role
 from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, Draft, Priority, Status, Type
-from omcli.memory.record import record, replace
-from omcli.memory.saying import covers, repeats
 from omcli.observers.model.evidence import UNVERIFIED
 
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})

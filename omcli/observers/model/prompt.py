@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omcli import prompts
-from omcli.memory.model import Picture, Prompt
-from omcli.memory.record import record
-from omcli.memory.replies import whole
+from omcli.base.record import record
+from omcli.llm import prompts
+from omcli.llm.json_reply import whole
+from omcli.llm.model import Picture, Prompt
 from omcli.observers.model.evidence import Evidence, Standing
 from omcli.observers.model.reply import NAME, SCHEMA, read
 from omcli.observers.model.transcript import Shown, in_zone

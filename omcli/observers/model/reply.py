@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from omcli.memory.errors import CutOff, Unusable
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record, replace
-from omcli.memory.replies import ends_early, json_in, label_in, text_of, texts_of
-from omcli.memory.reply_schema import STATED, TEXT, TEXTS, Schema, list_of, maybe, object_of, one_of
-from omcli.memory.spoken_dates import spoken_date
+from omcli.base.errors import CutOff, Unusable
+from omcli.base.patterns import lazily
+from omcli.base.record import record, replace
+from omcli.llm.json_reply import ends_early, json_in, label_in, text_of, texts_of
+from omcli.llm.schema import STATED, TEXT, TEXTS, Schema, list_of, maybe, object_of, one_of
+from omcli.text.dates.parser import spoken_date
 
 NAME = "observations"
 

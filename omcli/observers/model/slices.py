@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from omcli.base.record import field, mutable_record, replace
 from omcli.memory.observation import Draft, Kind, Observation, Priority
 from omcli.memory.ports import Batch
-from omcli.memory.record import field, mutable_record, replace
 from omcli.memory.roles import Observed, Observer
 from omcli.memory.slicing import between
 from omcli.observers.model.merge import merged, weighed

@@ -7,16 +7,16 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from omcli.memory.budget import largest
-from omcli.memory.dates import minute, spell
-from omcli.memory.errors import PromptTooLong
-from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attachment
-from omcli.memory.model import Picture
+from omcli.base.errors import PromptTooLong
+from omcli.base.record import record, replace
+from omcli.llm.model import Picture
+from omcli.llm.schema import MOST_ROWS
+from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, answers, attachment
 from omcli.memory.ports import Batch, TokenCounter
-from omcli.memory.record import record, replace
-from omcli.memory.reply_schema import MOST_ROWS
-from omcli.memory.tail import answers, excerpt
-from omcli.memory.text import printable
+from omcli.pack.budget import largest
+from omcli.pack.tail import excerpt
+from omcli.text.clean import printable
+from omcli.text.dates.instants import minute, spell
 
 
 @record

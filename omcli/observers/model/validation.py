@@ -6,26 +6,37 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from omcli.memory import calendar
-from omcli.memory.counts import with_times
-from omcli.memory.errors import Unusable
+from omcli.base.errors import Unusable
+from omcli.base.patterns import lazily
+from omcli.base.record import field, mutable_record, record, replace
+from omcli.llm.json_reply import LONGEST_ROW, row_text
+from omcli.llm.schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
 from omcli.memory.message import Message, Role
-from omcli.memory.observation import FAILURES, OVERRULED, SETTLED, Draft, Observation, Priority, Source, Status, Type
-from omcli.memory.patterns import lazily
+from omcli.memory.observation import (
+    FAILURES,
+    OVERRULED,
+    PINNED,
+    SETTLED,
+    Draft,
+    Observation,
+    Priority,
+    Source,
+    Status,
+    Type,
+)
 from omcli.memory.ports import Batch
-from omcli.memory.record import field, mutable_record, record, replace
-from omcli.memory.redaction import redact
-from omcli.memory.repetition import is_repetitive, normalised, unrepeated
-from omcli.memory.replies import LONGEST_ROW, row_text
-from omcli.memory.reply_schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
-from omcli.memory.saying import says
-from omcli.memory.spoken_dates import spoken_date
-from omcli.memory.tail import excerpt
-from omcli.memory.text import clean, one_line
-from omcli.memory.worth import PINNED, terms_of
 from omcli.observers.model.evidence import CURRENT, UNVERIFIED, Evidence
 from omcli.observers.model.prompt import without
 from omcli.observers.model.reply import Answer, Row
+from omcli.pack.tail import excerpt
+from omcli.text.clean import clean, one_line
+from omcli.text.dates import calendar
+from omcli.text.dates.parser import spoken_date
+from omcli.text.phrases import with_times
+from omcli.text.repetition import is_repetitive, normalised, unrepeated
+from omcli.text.secrets.redaction import redact
+from omcli.text.similarity import says
+from omcli.text.terms import terms_of
 
 _WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})
 _MOST_READ, _MOST_USED = 200, 50

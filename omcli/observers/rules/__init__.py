@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from omcli.memory.anchors import searchable, unsupported
+from omcli.base.record import field, mutable_record
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch
-from omcli.memory.record import field, mutable_record
 from omcli.memory.roles import Observed
 from omcli.observers.rules.speech.agents import said_last, said_on_the_way
 from omcli.observers.rules.speech.people import asides_of_person, leading_work, said_among_people, said_by_person
@@ -18,6 +17,7 @@ from omcli.observers.rules.tools import drafts_of
 from omcli.observers.rules.tools.commands import passes
 from omcli.observers.rules.tools.events import ToolEvent, polled, still_running, tool_event
 from omcli.observers.rules.tools.files import Interest
+from omcli.text.anchors import searchable, unsupported
 
 Calls = Mapping[str | None, KeptMessage]
 """Calls by their ids."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from omcli.memory.counts import counted
-from omcli.memory.patterns import lazily
-from omcli.memory.record import positional_record
-from omcli.memory.text import is_spaced, one_line
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record
+from omcli.text.clean import is_spaced, one_line
+from omcli.text.phrases import counted
 
 _FENCE = lazily(r"^ {0,3}(```+|~~~+)")
 _BULLET = lazily(r"^\s*(?:[-*+•·]|\d{1,3}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?")

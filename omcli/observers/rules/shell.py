@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
-from omcli.memory.patterns import lazily
-from omcli.memory.text import one_line
+from omcli.base.patterns import lazily
 from omcli.observers.rules.sentences import cut
+from omcli.text.clean import one_line
 
 _LOOKING = frozenset(
     (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from omcli.memory.counting import rows_tokens
+from omcli.base.record import replace
 from omcli.memory.observation import Kind
 from omcli.memory.ports import TokenCounter
-from omcli.memory.record import replace
+from omcli.memory.recount import rows_tokens
 from omcli.memory.roles import Material, Reflected
 from omcli.reflectors.items import lasting
 from omcli.reflectors.rules import folds, joining, losses, repeats

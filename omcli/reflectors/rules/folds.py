@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.memory.counts import counted, first_of, without_times
+from omcli.base.patterns import lazily
+from omcli.base.record import replace
 from omcli.memory.observation import (
     FAILURES,
     FILE_CHANGES,
@@ -19,11 +20,10 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.memory.patterns import lazily
-from omcli.memory.record import replace
-from omcli.memory.speakers import AGENT, speaker
 from omcli.reflectors.folding import folded
 from omcli.reflectors.rules.sight import Sight
+from omcli.text.phrases import counted, first_of, without_times
+from omcli.text.speakers import AGENT, speaker
 
 _NAMES_SHOWN = 16
 _LINES_SHOWN = 6

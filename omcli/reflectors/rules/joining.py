@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from omcli.memory.counting import row_tokens
+from omcli.base.record import positional_record, replace
 from omcli.memory.observation import Draft, Observation
-from omcli.memory.record import positional_record, replace
+from omcli.memory.recount import row_tokens
 from omcli.memory.roles import Material
-from omcli.memory.speakers import speaker
 from omcli.reflectors.folding import folded, in_rows
 from omcli.reflectors.rules.sight import Sight
+from omcli.text.speakers import speaker
 
 
 @positional_record

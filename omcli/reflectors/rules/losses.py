@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from omcli.memory.observation import SETTLED, Observation, Priority
-from omcli.memory.ranking import days
 from omcli.memory.roles import Dropped
-from omcli.memory.speakers import AGENT
-from omcli.memory.worth import most_telling
+from omcli.pack.cross_session import days
+from omcli.pack.salience import most_telling
 from omcli.reflectors.rules.sight import Sight, is_untouchable
+from omcli.text.speakers import AGENT
 
 _LOW_DAYS, _SETTLED_DAYS = 2, 3
 _RECENT = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.memory.anchors import anchors
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 from omcli.memory.observation import Observation, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
 from omcli.memory.roles import Dropped
-from omcli.memory.speakers import AGENT, speaker
-from omcli.memory.worth import folded
+from omcli.text.anchors import anchors
+from omcli.text.speakers import AGENT, speaker
+from omcli.text.terms import folded
 
 _SAID = frozenset({Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT, Type.REQUEST, Type.QUESTION})
 _HAPPENS = frozenset({Type.EVENT, Type.FACT})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from omcli.memory.counting import row_tokens, rows_tokens
-from omcli.memory.observation import Draft, Kind, Observation, Status
+from omcli.base.record import field, mutable_record
+from omcli.memory.observation import PINNED, Draft, Kind, Observation, Status
 from omcli.memory.ports import TokenCounter
-from omcli.memory.record import field, mutable_record
+from omcli.memory.recount import row_tokens, rows_tokens
 from omcli.memory.roles import Dropped, Material
-from omcli.memory.worth import PINNED
 
 
 @mutable_record

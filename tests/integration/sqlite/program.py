@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from omcli.memory.errors import OmError, StaleBatch
+from omcli.base.errors import OmError, StaleBatch
 from omcli.memory.ports import Lane, Outcome
 from omcli.sqlite.migrate import MIGRATIONS
 from omcli.sqlite.owner import this_process

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import InputOutput
+from omcli.base.errors import InputOutput
 from omcli.sqlite.store import SqliteStore
 from tests.material import session
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from omcli.memory.blocks import Block
+from omcli.memory.buffer import Block
 from omcli.memory.observation import Draft, Source, Type
 from omcli.memory.ports import Batch, Outcome
 from omcli.memory.roles import Observed

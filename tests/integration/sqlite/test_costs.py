@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from omcli.memory.changes import Change, Verb
-from omcli.memory.folding import Ending, Folding, Scope, fingerprint
 from omcli.memory.message import Image
 from omcli.memory.observation import Kind
+from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
 from omcli.memory.roles import Dropped
 from omcli.sqlite import pictures
 from omcli.sqlite.store import SqliteStore

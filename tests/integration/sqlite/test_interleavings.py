@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import LaneTaken, StaleBatch
+from omcli.base.errors import LaneTaken, StaleBatch
 from omcli.memory.ports import Batch, Incoming, Lane
 from omcli.memory.roles import Observed
 from omcli.operations.clock import Clock

@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from omcli.memory.model import Call, Rung, Spent
-from omcli.memory.record import replace
+from omcli.base.record import replace
+from omcli.llm.model import Call, Rung, Spent
 from omcli.sqlite.store import SqliteStore
 
 CALL = Call(

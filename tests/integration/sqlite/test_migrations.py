@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import InputOutput, MigrationFailed
+from omcli.base.errors import InputOutput, MigrationFailed
 from omcli.memory.ports import LogQuery
 from omcli.sqlite.migrate import MIGRATIONS, migrate, statements, steps
 from omcli.sqlite.store import SqliteStore

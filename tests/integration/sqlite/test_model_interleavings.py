@@ -14,10 +14,10 @@ from typing import cast
 
 import pytest
 
-from omcli.memory.blocks import Ahead
-from omcli.memory.errors import LaneTaken, ProviderFailed, Refused, StaleBatch, Unreachable, Unusable
+from omcli.base.errors import LaneTaken, ProviderFailed, Refused, StaleBatch, Unreachable, Unusable
+from omcli.llm.model import Prompt, Reply, Stop
+from omcli.memory.buffer import Ahead
 from omcli.memory.message import Role
-from omcli.memory.model import Prompt, Reply, Stop
 from omcli.memory.ports import Lane, Store
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver

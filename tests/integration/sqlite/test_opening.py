@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import BadConfiguration, CannotCreate, InputOutput, NewerStore, OmError, StoreLocked
+from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, NewerStore, OmError, StoreLocked
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Outcome
 from omcli.sqlite.migrate import APPLICATION_ID, steps

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import LaneTaken, NotUndoable, StaleBatch, UnknownId
+from omcli.base.errors import LaneTaken, NotUndoable, StaleBatch, UnknownId
 from omcli.memory.observation import Draft, Type
 from omcli.memory.ports import Batch, LogQuery
 from omcli.memory.retention import Rules

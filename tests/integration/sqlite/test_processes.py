@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import LaneTaken
+from omcli.base.errors import LaneTaken
 from omcli.memory.ports import Lane, LogQuery
 from omcli.sqlite.owner import is_gone, named, this_process
 from omcli.sqlite.store import SqliteStore

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+from omcli.base.record import replace
 from omcli.memory.changes import Change, Titled, Verb
-from omcli.memory.record import replace
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, said, session
 

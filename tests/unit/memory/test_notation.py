@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.errors import BadUsage
+from omcli.base.errors import BadUsage
 from omcli.memory.notation import NOTATIONS, OF_TEN, WORDS, Line, Notation, as_line, fenced, named, unfenced
 from omcli.memory.observation import Priority, Status
 from tests.strategies import NASTY, lines, texts

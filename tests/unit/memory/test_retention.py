@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omcli.base.record import replace
 from omcli.memory.message import Role
 from omcli.memory.observation import IN_FORCE, Kind, Observation, Priority, Status, Type
-from omcli.memory.record import replace
 from omcli.memory.retention import Coverage, Outlined, Pool, Rules, first_to_go, is_across, messages_to_go, rows_to_go
 from tests.material import row, row_id
 

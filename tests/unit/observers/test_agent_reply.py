@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.errors import BadInput
+from omcli.base.errors import BadInput
 from omcli.observers.agent_reply import SCHEMA, Ticket, digest_of, handed, ticket
 
 JSON = st.recursive(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import Draft, Type
-from omcli.memory.text import one_line
+from omcli.text.clean import one_line
 from tests.batches import Talk
 
 SOURCE = """\

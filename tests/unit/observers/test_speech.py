@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omcli.memory.anchors import anchors, searchable, unsupported
 from omcli.memory.message import Aside, Role
 from omcli.memory.observation import Priority, Status, Type
-from omcli.memory.text import one_line
 from omcli.observers.rules import RuleObserver
+from omcli.text.anchors import anchors, searchable, unsupported
+from omcli.text.clean import one_line
 from tests.batches import Talk
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.anchors import searchable, unsupported
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Observation, Priority, Status, Type
+from omcli.text.anchors import searchable, unsupported
 from tests.batches import Talk, in_sight, remembered
 
 FAILURES = (Type.COMMAND_ERROR, Type.TOOL_ERROR)

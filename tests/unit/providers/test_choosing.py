@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import BadConfiguration, NotAllowed
-from omcli.memory.model import Prompt, Provider
+from omcli.base.errors import BadConfiguration, NotAllowed
+from omcli.llm.model import Prompt, Provider
 from omcli.providers.choosing import Spec, provider
 from omcli.providers.table import ENDPOINTS, from_environment, split
 from tests.fake_provider import FakeModel, KnownRungs

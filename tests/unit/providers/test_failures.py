@@ -14,7 +14,7 @@ import httpx2
 import openai
 import pytest
 
-from omcli.memory.errors import NotAllowed, NotAModel, OmError, PromptTooLong, ProviderFailed, UnknownModel, Unreachable
+from omcli.base.errors import NotAllowed, NotAModel, OmError, PromptTooLong, ProviderFailed, UnknownModel, Unreachable
 from omcli.providers import anthropic_messages, openai_chat
 from omcli.providers.attempt import AttemptFailed
 from omcli.providers.failures import of_status, said_in

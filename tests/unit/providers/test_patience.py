@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from omcli.memory.errors import Unreachable
+from omcli.base.errors import Unreachable
 from omcli.providers.attempt import AttemptFailed
 from omcli.providers.patience import NoSign, Patience, TimeUp, wait_for
 

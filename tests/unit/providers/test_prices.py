@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli import providers
-from omcli.memory.model import Price
+from omcli.llm.model import Price
 from omcli.providers.prices import cost
 from omcli.providers.table import ENDPOINTS
 

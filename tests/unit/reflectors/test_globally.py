@@ -7,10 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.observation import Draft, Kind, Observation, Type
+from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
 from omcli.memory.ports import TokenCounter
 from omcli.memory.roles import Reflected
-from omcli.memory.worth import PINNED
 from omcli.reflectors.globally import GLOBAL, GlobalPlan, planned, within
 from omcli.tokenizers.table import counter
 from tests import strategies

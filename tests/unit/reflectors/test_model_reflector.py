@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.errors import (
+from omcli.base.errors import (
     CutOff,
     Looped,
     NotAllowed,
@@ -20,9 +20,9 @@ from omcli.memory.errors import (
     Unreachable,
     Unusable,
 )
-from omcli.memory.model import Reply, Stop
+from omcli.llm.json_reply import LONGEST_ROW
+from omcli.llm.model import Reply, Stop
 from omcli.memory.observation import Kind, Source, Status, Type
-from omcli.memory.replies import LONGEST_ROW
 from omcli.memory.roles import Material, Reflected
 from omcli.reflectors.asking import Ladder
 from omcli.reflectors.model import ModelReflector

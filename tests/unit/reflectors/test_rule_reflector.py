@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.anchors import searchable, unsupported
-from omcli.memory.observation import Kind, Observation, Status, Type
-from omcli.memory.replies import LONGEST_ROW
+from omcli.llm.json_reply import LONGEST_ROW
+from omcli.memory.observation import PINNED, Kind, Observation, Status, Type
 from omcli.memory.roles import Material, Reflected
-from omcli.memory.worth import PINNED
 from omcli.reflectors.rules import RuleReflector
+from omcli.text.anchors import searchable, unsupported
 from tests import strategies
 from tests.fakes import WordCounter
 from tests.unit.reflectors.folded_rows import (

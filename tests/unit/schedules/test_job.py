@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import BadUsage
+from omcli.base.errors import BadUsage
 from omcli.schedules.cron import Cron
 from omcli.schedules.job import Daily, Every, Job, When, check, daily, every
 from omcli.schedules.launchd import Launchd

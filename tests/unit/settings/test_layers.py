@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.errors import BadConfiguration, BadUsage
-from omcli.memory.model import Price
+from omcli.base.errors import BadConfiguration, BadUsage
+from omcli.llm.model import Price
 from omcli.settings import settings as records
 from omcli.settings.layers import PRESETS, Layers, preset_file, variable
 from omcli.settings.resolve import Files, resolve, user_file

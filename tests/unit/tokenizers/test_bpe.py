@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.errors import BadConfiguration
+from omcli.base.errors import BadConfiguration
 from omcli.tokenizers import bpe
 from omcli.tokenizers.table import counter
 from tests.unit.tokenizers.samples import MORE, PROMISED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omcli.memory.errors import BadUsage
+from omcli.base.errors import BadUsage
 from omcli.tokenizers.table import DEFAULT, NAMES, counter
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from omcli.memory.patterns import lazily
+from omcli.base.patterns import lazily
 from omcli.observers.rules.cues import languages
 
 REMEMBERED = 512

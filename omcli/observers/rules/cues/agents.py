@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from omcli.base.patterns import lazily
 from omcli.memory.observation import Type
-from omcli.memory.patterns import lazily
 from omcli.observers.rules.cues import REMEMBERED, asks, is_pleasantry, small
 
 _FINDING = lazily(

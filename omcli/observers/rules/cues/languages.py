@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 
 
 @record

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from itertools import islice
 
+from omcli.base.patterns import lazily
 from omcli.memory.observation import Type
-from omcli.memory.patterns import lazily
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import (
     LEADS_IN,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import positional_record
-from omcli.memory.spoken_dates import spoken_date
 from omcli.observers.rules import cues
 from omcli.observers.rules.sentences import Segment, counted_words
+from omcli.text.dates.parser import spoken_date
 
 TELLS_SOMETHING = 20
 """Characters below which a sentence without a name in it says nothing."""

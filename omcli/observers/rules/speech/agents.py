@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from omcli.memory.anchors import anchors
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
@@ -17,6 +16,7 @@ from omcli.observers.rules.speech import (
     joined,
     passages,
 )
+from omcli.text.anchors import anchors
 
 _OUTCOME_CHARACTERS = 1800
 """What is kept of an agent's last text in a turn."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from omcli.memory.anchors import anchors
-from omcli.memory.counts import counted
+from omcli.base.patterns import lazily
+from omcli.base.record import replace
 from omcli.memory.message import Aside, KeptMessage
 from omcli.memory.observation import Draft, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import replace
-from omcli.memory.text import one_line
 from omcli.observers.rules import cues, shell
 from omcli.observers.rules.cues import agents, people
 from omcli.observers.rules.sentences import Segment, counted_words, cut, prose, segments, spoken_length
 from omcli.observers.rules.shell import reports_error, shown
 from omcli.observers.rules.speech import TELLS_SOMETHING, Passage, asked_apart, draft_of_words, passages
+from omcli.text.anchors import anchors
+from omcli.text.clean import one_line
+from omcli.text.phrases import counted
 
 # Data, markup and logs that somebody pasted: they begin with a bracket, a quoted key or a clock, or have no words.
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 
+from omcli.base.patterns import lazily
+from omcli.base.record import field, mutable_record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import field, mutable_record, replace
-from omcli.memory.speakers import AGENT
-from omcli.memory.text import one_line
 from omcli.observers.rules.shell import same_place
 from omcli.observers.rules.status import supersede as overruling
 from omcli.observers.rules.status.command_aliases import Aim, aims, outdoes, wanted
@@ -25,6 +23,8 @@ from omcli.observers.rules.status.recurrence import (
 )
 from omcli.observers.rules.status.turn_events import Ended, Moment, Replied, Resumed
 from omcli.observers.rules.tools.commands import Passed
+from omcli.text.clean import one_line
+from omcli.text.speakers import AGENT
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from omcli.memory.patterns import lazily
-from omcli.memory.record import positional_record
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record
 from omcli.observers.rules import shell
 
 _PLAIN = 300

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from omcli.memory.counts import times_in, with_times, without_times
+from omcli.base.patterns import lazily
+from omcli.base.record import replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, Draft, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import replace
 from omcli.observers.rules.tools.commands import failed_run, failed_use
 from omcli.observers.rules.tools.events import tool_kind
+from omcli.text.phrases import times_in, with_times, without_times
 
 # What such a command says is not outdone by doing something else.
 _CHECKS = lazily(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 from omcli.memory.observation import OVERRULED, Draft, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
 
 _LONGEST_OLD = 160
 """Characters of a row beyond which it says more than what is overruled, and stays."""

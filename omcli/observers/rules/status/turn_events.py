@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import agents, people
 from omcli.observers.rules.sentences import Segment, segments

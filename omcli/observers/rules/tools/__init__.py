@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from omcli.base.patterns import lazily
 from omcli.memory.observation import Draft
-from omcli.memory.patterns import lazily
 from omcli.observers.rules.tools.commands import command_rows, failure, is_no_answer
 from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind
 from omcli.observers.rules.tools.files import Interest, excerpts, file_changes, looks

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from omcli.memory.counts import first_of, with_times
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 from omcli.memory.observation import Draft, Priority, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
 from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind, draft_of, started, subject
+from omcli.text.phrases import first_of, with_times
 
 
 @record

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 
+from omcli.base.patterns import lazily
+from omcli.base.record import field, positional_record, record
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.observation import Draft, Observation, Priority, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import field, positional_record, record
-from omcli.memory.text import below, one_line
 from omcli.observers.rules.shell import command_of
+from omcli.text.clean import below, one_line
 
 PATCH = "*** Begin Patch"
 _PATCH_FILE = lazily(r"^\*\*\* (Add|Update|Delete) File: (.+)$")

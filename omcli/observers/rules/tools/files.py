@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import fsum, sqrt
 
-from omcli.memory.counts import counted, first_of
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record, replace
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Draft, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import positional_record, replace
-from omcli.memory.text import one_line
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
 from omcli.observers.rules.tools.events import Change, Paths, ToolEvent, ToolKind, changes_of, draft_of, subject
+from omcli.text.clean import one_line
+from omcli.text.phrases import counted, first_of
 
 _ROW_CHARACTERS = 900
 

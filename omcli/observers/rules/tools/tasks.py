@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from omcli.memory.counts import first_of
+from omcli.base.patterns import lazily
+from omcli.base.record import record
 from omcli.memory.observation import Draft, Status, Type
-from omcli.memory.patterns import lazily
-from omcli.memory.record import record
-from omcli.memory.text import one_line
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, segments
 from omcli.observers.rules.speech.agents import told_most
 from omcli.observers.rules.tools.events import ToolEvent, ToolKind, draft_of, started
+from omcli.text.clean import one_line
+from omcli.text.phrases import first_of
 
 _ANSWER_CHARACTERS = 300
 _REPORT_CHARACTERS = 20_000

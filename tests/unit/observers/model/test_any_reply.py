@@ -8,16 +8,16 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.errors import CutOff, ProviderFailed
+from omcli.base.errors import CutOff, ProviderFailed
+from omcli.llm.json_reply import LONGEST_ROW
+from omcli.llm.model import Reply, Stop
 from omcli.memory.message import KeptMessage
-from omcli.memory.model import Reply, Stop
 from omcli.memory.observation import Draft, Observation, Source, Type
 from omcli.memory.ports import Batch
-from omcli.memory.replies import LONGEST_ROW
 from omcli.memory.roles import Observed
-from omcli.memory.text import clean, one_line
 from omcli.observers.model.transcript import Limits
 from omcli.observers.rules import RuleObserver
+from omcli.text.clean import clean, one_line
 from omcli.tokenizers.table import counter
 from tests.fakes import ScriptedModel
 from tests.replying import observer

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from omcli.memory.coverage import covers
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
 from omcli.memory.roles import Observed
-from omcli.memory.saying import covers
 from omcli.observers.model.merge import Merged, merged, weighed
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.errors import PromptTooLong
+from omcli.base.errors import PromptTooLong
+from omcli.llm.model import Picture
+from omcli.llm.prompts import prompt
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attachment
-from omcli.memory.model import Picture
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.model import ModelObserver
 from omcli.observers.model.transcript import Limits
-from omcli.prompts import prompt
 from omcli.tokenizers.table import counter
 from tests.batches import Talk
 from tests.fakes import ScriptedModel

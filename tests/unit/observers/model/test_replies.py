@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from omcli.memory.errors import CutOff, Looped, OmError, ProviderFailed, Refused, Unreachable, Unusable
-from omcli.memory.model import Reply, Stop
+from omcli.base.errors import CutOff, Looped, OmError, ProviderFailed, Refused, Unreachable, Unusable
+from omcli.llm.model import Reply, Stop
 from omcli.memory.observation import Status, Type
 from omcli.observers.model.reply import read
 from omcli.observers.model.transcript import Limits

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from omcli.memory.errors import Unusable
+from omcli.base.errors import Unusable
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Status, Type
 from tests.batches import Talk
 from tests.material import row, row_id
 from tests.replying import TOKEN, answer, batch_of, by_model, observed, said
-from tests.unit.memory.test_redaction import FAKES, Fake
+from tests.unit.text.secrets.test_redaction import FAKES, Fake
 
 _TALK = (
     Talk()

@@ -1,0 +1,1 @@
+"""Records, patterns and errors: the ground everything else stands on."""

@@ -1,0 +1,149 @@
+"""duet's groups: rows between tags, or below headings, that name the first and the last message they cover."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from omcli.base.patterns import lazily
+from omcli.base.record import field, mutable_record, replace
+from omcli.exchange.groups import (
+    NOWHERE,
+    Entry,
+    Exchange,
+    Group,
+    Unread,
+    apart,
+    attribute,
+    id_range,
+    lines_of,
+    reach_of,
+    together,
+    unescaped,
+)
+from omcli.memory.notation import EMOJI, Line
+from omcli.memory.observation import Kind, Priority
+
+_TAG = "observation-group"
+_OPENING = lazily(rf"\s*<{_TAG}(?P<attributes>(?:\s[^<>]*)?)>\s*")
+_CLOSING = lazily(rf"\s*</{_TAG}>\s*")
+_ATTRIBUTE = lazily(r'([a-z_-]{1,40})="([^"]*)"')
+_HEADING = lazily(r"## Group `(?P<id>[^`]*)`\s*")
+_RANGE = lazily(r"_range: `?(?P<range>[^`]*?)`?_\s*")
+_BULLET = lazily(r"[ \t]*[*-] (?P<rest>.*)", re.DOTALL)
+_DATE = lazily(r"\((?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\) (?P<words>.*)", re.DOTALL)
+
+
+def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
+    """Groups between tags, a blank line between them."""
+    gap = ""
+    for group in groups:
+        attributes = {
+            "id": attribute(group.id or ""),
+            "range": id_range(group.reach),
+            "kind": group.kind,
+            "cwd": attribute(group.cwd) if group.cwd else None,
+        }
+        given = "".join(f' {name}="{value}"' for name, value in attributes.items() if value is not None)
+        yield f"{gap}<{_TAG}{given}>\n"
+        yield from _rows(group)
+        yield f"</{_TAG}>\n"
+        gap = "\n"
+
+
+def _under_headings(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
+    """Groups below headings, as duet shows them to its reflector."""
+    gap = ""
+    for group in groups:
+        written = id_range(group.reach)
+        yield f"{gap}## Group `{attribute(group.id or '')}`\n"
+        yield f"_range: `{written}`_\n\n" if written else "\n"
+        yield from _rows(group)
+        gap = "\n"
+
+
+def _rows(group: Group) -> Iterator[str]:
+    for entry in group.entries:
+        mark = EMOJI.mark(entry.line)
+        yield f"* {mark} ({entry.line.dated}) {apart(EMOJI.words(entry.line, mark), _TAG)}\n"
+
+
+def parse(text: str) -> Iterator[Group | Unread]:
+    """Group by group, whichever way they are written; what stands outside of all groups is left out."""
+    reading: _Reading | None = None
+    for written in lines_of(text):
+        opened = _opened(written)
+        if opened is not None or (_CLOSING.fullmatch(written) and reading is not None):
+            if reading is not None:
+                yield reading.group()
+            reading = opened
+        elif reading is None:
+            if written.strip():
+                yield Unread(reason="outside of a group")
+        elif written.strip():
+            reading.add(written)
+    if reading is not None:
+        yield reading.group()
+
+
+def _opened(written: str) -> _Reading | None:
+    """The group that begins with a line."""
+    if found := _OPENING.fullmatch(written):
+        given = dict(_ATTRIBUTE.findall(found["attributes"]))
+        kind = given.get("kind")
+        return _Reading(
+            head=Group(
+                entries=(),
+                id=unescaped(given.get("id", "")) or None,
+                kind=Kind(kind) if kind in tuple(Kind) else Kind.OBSERVATION,
+                cwd=unescaped(given.get("cwd", "")) or None,
+                reach=reach_of(given["range"]) if "range" in given else NOWHERE,
+            )
+        )
+    found = _HEADING.fullmatch(written)
+    return _Reading(head=Group(entries=(), id=unescaped(found["id"]) or None)) if found else None
+
+
+@mutable_record
+class _Reading:
+    """A group on its way in."""
+
+    head: Group
+    rows: list[Line] = field(default_factory=list)
+    more: list[list[str]] = field(default_factory=list)
+    """For every row the lines that go on with it."""
+
+    def add(self, written: str) -> None:
+        """Takes a line in: the range below a heading, a row, or more of the row above."""
+        if not self.rows and (named := _RANGE.fullmatch(written)):
+            self.head = replace(self.head, reach=reach_of(named["range"]))
+            return
+        bullet = _BULLET.fullmatch(written)
+        marked = EMOJI.undated.fullmatch(bullet["rest"] if bullet else written.strip())
+        assert marked is not None
+        timed = _DATE.fullmatch(marked["said"])
+        if self.rows and not (bullet or marked["mark"] or timed):
+            self.more[-1].append(written.strip())
+            return
+        words = together(timed["words"] if timed else marked["said"], _TAG)
+        line = EMOJI.line(words, mark=marked["mark"], dated=timed["dated"] if timed else "")
+        self.rows.append(line if marked["mark"] else replace(line, mark=""))
+        self.more.append([])
+
+    def group(self) -> Group:
+        """What was taken in; a row without a mark in front is as grave as the marks in it."""
+        rows = (_whole(line, " ".join((line.text, *more))) for line, more in zip(self.rows, self.more, strict=True))
+        return replace(self.head, entries=tuple(Entry(line=line) for line in rows))
+
+
+def _whole(line: Line, text: str) -> Line:
+    if line.mark:
+        return replace(line, text=text)
+    inside = EMOJI.meaning(" ".join(mark for mark in EMOJI.marks if mark in text))
+    return replace(line, text=text, priority=inside.priority if inside else Priority.LOW)
+
+
+EXCHANGES = {
+    name: Exchange(name=name, counter="chars-3.2", render=render, parse=parse)
+    for name, render in (("duet-groups", _in_tags), ("duet-headings", _under_headings))
+}

@@ -1,0 +1,141 @@
+"""Summaries as hosts keep them, to be read alone: packs that om printed, pi's text, or prose and lists of a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from omcli.base.patterns import lazily
+from omcli.base.record import replace
+from omcli.exchange import pi
+from omcli.exchange.groups import Entry, Group, Unread, lines_of
+from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, Line
+from omcli.memory.observation import Priority, Status
+from omcli.text.dates.instants import instant, minute
+
+_DATED_BY_PI = lazily(r"^[*# ]*Date:", re.MULTILINE)
+_HEADING = lazily(r"#{1,6} +(?P<title>.*?)[ #]*")
+_DAY = lazily(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
+_ITEM = lazily(r"\s*(?:[-*•+]|\d{1,3}[.)]) +(?P<said>.*)", re.DOTALL)
+_OWN_TAG = lazily(rf"</?{TAG}(?: [^<>]*)?>")
+_OWN_HEADINGS = frozenset({"This session:", "From other sessions:"})
+_OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary", "Recent"})
+_RAW = frozenset({"Last messages:", "Last Messages"})
+"""What a pack puts above messages: those are in the transcript."""
+_LONGEST = 600
+"""Characters of a row; a longer paragraph is cut between its sentences."""
+_SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
+
+
+def parse(text: str) -> Iterator[Group | Unread]:
+    """A row for every list item and paragraph, under the title that stands above it; never raises."""
+    text = _summary_of(text)
+    if _DATED_BY_PI.search(text):
+        yield from pi.parse(text)
+        return
+    entries = [Entry(line=said) for said in _Outline().rows(text)]
+    if entries:
+        yield Group(entries=tuple(entries))
+    else:
+        yield Unread(reason="no row")
+
+
+def _summary_of(text: str) -> str:
+    """The summary in what `om compact` printed as JSON, or else the text as it is."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(found, list):
+        return next((said for turn in found for said in _texts(turn) if said.startswith(f"<{TAG}")), text)
+    if not isinstance(found, dict):
+        return text
+    said, listed = found.get("summary"), found.get("observations")
+    if isinstance(listed, list):
+        return "\n".join(_written(row) for row in listed if isinstance(row, dict)) or text
+    return said if isinstance(said, str) else text
+
+
+def _texts(turn: object) -> Iterator[str]:
+    """What a message says, in either shape of lists."""
+    content = turn.get("content") if isinstance(turn, dict) else None
+    for part in content if isinstance(content, list) else [content]:
+        said = part.get("text") if isinstance(part, dict) else part
+        if isinstance(said, str):
+            yield said
+
+
+def _written(row: Mapping[str, object]) -> str:
+    """A row of a document below its minute, as a pack in text has it."""
+    at, said = instant(row.get("event_at") or row.get("observed_at")) or "", str(row.get("text") or "")
+    priority = next((each for each in Priority if each == row.get("priority")), Priority.MEDIUM)
+    status = next((each for each in Status if each == row.get("status")), None)
+    line = Line(dated=minute(at), priority=priority, status=status, text=said)
+    return f"{line.dated}\n{WORDS.render_under(line)}"
+
+
+class _Outline:
+    """The lines of a summary, read from the first to the last."""
+
+    def __init__(self) -> None:
+        self._title = ""
+        self._dated = ""
+        self._is_raw = False
+        self._paragraph: list[str] = []
+
+    def rows(self, text: str) -> Iterator[Line]:
+        """The rows of a text."""
+        for written in lines_of(text):
+            line = written.strip()
+            item = _ITEM.fullmatch(written)
+            is_structure = not line or self._is_about(line)
+            if is_structure or item or self._dated:
+                yield from self._said()
+            if is_structure or self._is_raw:
+                continue
+            self._paragraph.append(item["said"].strip() if item else line)
+        yield from self._said()
+
+    def _is_about(self, line: str) -> bool:
+        """Whether a line says something of those below it, and remembers what."""
+        heading = _HEADING.fullmatch(line)
+        title = heading["title"].strip() if heading else line
+        if _OWN_TAG.fullmatch(line):
+            self._is_raw = False
+        elif title in _RAW:
+            self._is_raw = True
+        elif _DAY.fullmatch(line):
+            self._dated = line if len(line) > len("2026-01-01") else f"{line} 00:00"
+        elif heading:
+            self._title = "" if title in _OWN_TITLES else title.rstrip(":")
+        elif line not in _OWN_HEADINGS and not line.startswith(PREAMBLE):
+            return False
+        return True
+
+    def _said(self) -> Iterator[Line]:
+        said, self._paragraph = " ".join(self._paragraph), []
+        for passage in _passages(said):
+            yield _line(passage, title=self._title, dated=self._dated)
+
+
+def _line(said: str, *, title: str, dated: str) -> Line:
+    for notation in (WORDS, BRACKETS, EMOJI):
+        found = notation.undated.fullmatch(said)
+        if found and found["mark"]:
+            return notation.line(found["said"], mark=found["mark"], dated=dated)
+    line = replace(WORDS.line(said, mark=None, dated=dated), mark="")
+    return replace(line, text=f"{title}: {line.text}") if title else line
+
+
+def _passages(said: str) -> Iterator[str]:
+    passage = ""
+    for sentence in _SENTENCE_END.split(said):
+        if passage and len(passage) + len(sentence) >= _LONGEST:
+            yield passage
+            passage = ""
+        passage = f"{passage} {sentence}".lstrip()
+    if passage:
+        yield passage

@@ -1,0 +1,1 @@
+"""Language models as the core sees them: prompts, replies and their schema."""

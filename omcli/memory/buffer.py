@@ -1,0 +1,113 @@
+"""Blocks: what was observed ahead of its time, when that is due, and which of it is written down.
+
+Mastra observes ahead in small steps and activates what it has; Zora prepares one chunk before its threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple, Self
+
+from omcli.base.record import record
+from omcli.memory.observation import Source
+from omcli.memory.ports import Batch
+from omcli.memory.roles import Observed
+
+_ROUNDING = 1e-6
+"""A fifth of 30 000, said as 1 - 0.8, is 5 999.999999999999."""
+
+
+@record
+class Block:
+    """What an observer made of messages that were not yet due. It is no part of memory until it is activated."""
+
+    batch: Batch
+    """Its messages, as far as they are there and not covered; read back it may have none."""
+    begins: int
+    """The `seq` behind which it was read; the batch begins later where the cursor has come so far."""
+    observed: Observed
+    ids: tuple[str, ...]
+    """Of the rows that its drafts become, one each: what is observed after them may name them."""
+    source: Source
+    """Who observed: rules, or a model."""
+    at: str
+    """When."""
+
+
+class Span(NamedTuple):
+    """The messages of a session behind one `seq`, up to another."""
+
+    after: int
+    through: int
+
+
+def is_superfluous(span: Span, others: Iterable[Span], cursor: int) -> bool:
+    """Whether the cursor has passed it, or one of the others holds all of it."""
+    held = any(other.after <= span.after and span.through <= other.through for other in others)
+    return held or span.through <= cursor
+
+
+def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
+    """The spans that can be written down one after another, from the cursor on, and the `seq` behind which each begins.
+
+    What the cursor has passed of one, or the one before has, is left out. One inside another is passed over, and behind
+    a gap there is none.
+    """
+    for span in sorted(spans, key=lambda span: (span.after, -span.through)):
+        if span.through <= cursor:
+            continue
+        if span.after > cursor:
+            return
+        yield span, cursor
+        cursor = span.through
+
+
+def activated(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
+    """How many of the blocks, oldest first, are written down: while `floor` tokens stay unobserved; the first always.
+
+    `sizes` are tokens of their messages, `waiting` those of all that wait.
+    """
+    fitting = sum(waiting - end >= floor for end in accumulate(sizes))
+    return max(fitting, min(1, len(sizes)))
+
+
+def tokens_of(amount: float, whole: int) -> int:
+    """A share of something, up to 1, or tokens, as tokens: what is over is cut off."""
+    return int(amount * whole + _ROUNDING) if amount <= 1 else int(amount)
+
+
+@record
+class Ahead:
+    """When messages are observed ahead, in tokens; 0 for never."""
+
+    at: int = 0
+    """Once, when so many wait."""
+    every: int = 0
+    """Whenever so many have come since the last block."""
+    late: int = 0
+    """So many instead, ..."""
+    late_from: int = 0
+    """... once this many wait."""
+    messages: int = 0
+    """At least so many messages have to be there."""
+
+    @classmethod
+    def of(cls, amount: float, *, tokens: int, late: int, late_from: int, messages: int) -> Self:
+        """From how settings say it: an amount up to 1 is a share of `tokens`, the threshold."""
+        if amount <= 1:
+            return cls(at=tokens_of(amount, tokens), messages=messages)
+        return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
+
+    def step(self, waiting: int) -> int:
+        """Tokens from one block to the next, where so many wait."""
+        return self.late if self.late and waiting >= self.late_from else self.every
+
+    def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:
+        """Whether the next block is to be made.
+
+        `waiting` are all tokens that wait, `fresh` those no block has and no observer was offered, `messages` those no
+        block has.
+        """
+        needed = self.step(waiting) if self.every else self.at if not blocks else 0
+        return 0 < needed <= fresh and messages >= self.messages

@@ -1,0 +1,96 @@
+"""How many tokens a pack and its tiers may hold, and how a small budget is shared between them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+
+from omcli.base.record import record
+from omcli.pack.tiers import Tier
+
+DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
+UNLIMITED = 1_000_000_000
+"""Where there is no limit: more tokens than any tier, session or batch ever has."""
+
+_SMALL = 4096
+# What was observed says more per token than what was said: up to `_SMALL` tokens the session tier comes first, and raw
+# messages are a reminder of where the work stands. Beyond, each tier's share grows in a straight line to its maximum.
+_SMALL_SHARES: Mapping[Tier, float] = {Tier.CROSS: 0.1, Tier.SESSION: 0.82, Tier.TAIL: 0.08}
+_OVERFLOW = (Tier.SESSION, Tier.TAIL, Tier.CROSS)
+"""Who gets, in this order, what another tier may not hold."""
+
+
+@record
+class Budgets:
+    """The most tokens a pack may hold, as a whole and in each tier. Below zero counts as zero."""
+
+    total: int
+    cross: int
+    session: int
+    tail: int
+
+    @property
+    def maxima(self) -> dict[Tier, int]:
+        """The most that each tier may hold."""
+        held = {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
+        return {tier: max(0, most) for tier, most in held.items()}
+
+
+def budgets(
+    *,
+    total: int | None = None,
+    cross: int | None = None,
+    session: int | None = None,
+    tail: int | None = None,
+    defaults: Mapping[Tier, int | None] = DEFAULTS,
+) -> Budgets:
+    """Budgets from what was asked for; a tier that was not gets its default, where None is no limit but the total.
+
+    Without a total the tiers' sum is it. With a total beyond that sum the tiers that were not asked for grow in
+    proportion, so that a large budget is used.
+    """
+    asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
+    most_of_all = UNLIMITED if total is None else max(0, total)
+    usual = {tier: most_of_all if most is None else most for tier, most in defaults.items()}
+    maxima = {tier: usual[tier] if most is None else max(0, most) for tier, most in asked.items()}
+    whole = sum(maxima.values())
+    free = sum(maxima[tier] for tier, most in asked.items() if most is None)
+    if total is not None and total > whole and free:
+        grown = (free + total - whole) / free
+        maxima = {tier: int(most * grown) if asked[tier] is None else most for tier, most in maxima.items()}
+    return Budgets(
+        total=whole if total is None else total,
+        cross=maxima[Tier.CROSS],
+        session=maxima[Tier.SESSION],
+        tail=maxima[Tier.TAIL],
+    )
+
+
+def shares(total: int, maxima: Mapping[Tier, int]) -> dict[Tier, int]:
+    """A total divided between the tiers: never more than a tier's maximum, and all of it where the maxima allow."""
+    total, whole = max(0, total), sum(maxima.values())
+    if total >= whole:
+        return dict(maxima)
+    small = min(total, _SMALL)
+    # How far the total is on its way from `_SMALL`, where the fixed shares end, to the sum of the maxima.
+    way = (total - small) / (whole - small)
+    given = {}
+    for tier, most in maxima.items():
+        share = _SMALL_SHARES[tier] * small
+        given[tier] = min(most, int(share + way * (most - share)))
+    rest = total - sum(given.values())
+    for tier in _OVERFLOW:
+        more = min(rest, maxima[tier] - given[tier])
+        given[tier] += more
+        rest -= more
+    return given
+
+
+def largest(fits: Callable[[int], bool], least: int, most: int) -> int:
+    """The largest number from `least` to `most` that fits, as all smaller ones do; `least - 1` where none does."""
+    return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003
+
+
+def reaches(tokens: int, threshold: int, *, inclusive: bool) -> bool:
+    """Whether so many tokens are due at a threshold: exactly as many are where it is inclusive."""
+    return tokens > threshold or (inclusive and tokens == threshold)

@@ -1,0 +1,46 @@
+"""How a pack is printed: as text, Markdown, XML, one JSON document, or a list of chat messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from omcli.pack.layouts.layout import Head, Layout
+from omcli.pack.layouts.text import Text
+
+
+class To(StrEnum):
+    """What a pack can be printed as."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    XML = "xml"
+    JSON = "json"
+    MESSAGES = "messages"
+
+
+def _xml(head: Head) -> Layout:
+    from omcli.pack.layouts.xml import Xml  # noqa: PLC0415 - most packs are text
+
+    return Xml(head=head)
+
+
+def _document(head: Head) -> Layout:
+    from omcli.pack.layouts.document import Document  # noqa: PLC0415
+
+    return Document(head=head)
+
+
+def _chat(head: Head) -> Layout:
+    from omcli.pack.layouts.chat import Chat  # noqa: PLC0415
+
+    return Chat(block=Text(head=head))
+
+
+LAYOUTS: Mapping[To, Callable[[Head], Layout]] = {
+    To.TEXT: lambda head: Text(head=head),
+    To.MARKDOWN: lambda head: Text(head=head, is_markdown=True),
+    To.XML: _xml,
+    To.JSON: _document,
+    To.MESSAGES: _chat,
+}

@@ -1,0 +1,120 @@
+"""What a row is worth in a pack: what it says, per token, that no row chosen before it has said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from heapq import heapify, heappop, heappushpop
+from itertools import accumulate
+from math import fsum, log
+from types import MappingProxyType
+
+from omcli.memory.observation import FILE_CHANGES, PINNED, Kind, Observation, Priority, Source, Status, Type
+from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capitals_of, terms_of
+
+# The constants were chosen on conversations of coding agents, of people with assistants and among people; a third up
+# or down changes what is kept by a point or two in a hundred.
+_IMPORTANCE_POWER = 2.5
+_FRESHNESS_FLOOR = 0.3
+"""What is left of the worth of a row of work at the beginning of a long session."""
+_SAID_AGAIN = 0.5
+"""A term counts half when one row has said it, a quarter when two have."""
+_NAME, _COMMON = 2.0, 0.25
+"""What a name and a common word weigh beside other words."""
+_NAME_POWER, _WORD_POWER = 0.5, 0.4
+"""How much a term gains by being used again: a little, and a name more, for it is what the work is about."""
+_LINE_TOKENS = 15
+"""Added to the length of a row: very short rows say little, however dense they are."""
+
+# A note is medium unless its author says otherwise, a reflection high: 2 × 2.0 puts a note of the same day ahead.
+BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
+"""How many times a row of the same importance is worth that was not merely observed."""
+# What holds until somebody says otherwise. Everything else matters less the more has been done since.
+_LASTING = frozenset(
+    {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
+    | FILE_CHANGES
+)
+
+
+def most_telling(rows: Sequence[Observation]) -> Iterator[int]:
+    """Places of a session's rows in the order in which they deserve a place in its pack; computed as it is asked for.
+
+    Pinned rows come first. Then each time the row (of equals the newest) with the highest
+
+        (importance / 5)^2.5 · freshness · Σ over its terms of weight · 0.5^(rows that said it before) / (tokens + 15)
+
+    where a term weighs `df^p · ln(N / df + 1)`, its rarity among the N rows (Spärck Jones 1972), raised a little by how
+    often it is used; names - identifiers, paths, numbers, capitalised words - count double, common words a quarter.
+    Such a sum has diminishing returns, so the greedy choice is near the best one, and a heap of stale values finds it
+    without looking at every row each time (Minoux 1978).
+    """
+    texts = [row.text for row in rows]
+    terms = terms_of(texts)
+    telling = _telling(rows)
+    untold = _weights(terms, telling=telling, capitals=capitals_of([texts[place] for place in telling]))
+    merits = [
+        _merit(row, age) / (row.tokens + _LINE_TOKENS) for row, age in zip(rows, _ages(rows, telling), strict=True)
+    ]
+
+    def worth(place: int) -> float:
+        return merits[place] * fsum(map(untold.__getitem__, terms[place]))  # exact, so in any order the same
+
+    def say(place: int) -> int:
+        for term in terms[place]:
+            untold[term] *= _SAID_AGAIN
+        return place
+
+    pinned = [place for place, row in enumerate(rows) if PINNED in row.tags]
+    yield from map(say, pinned)
+    heap = [(-worth(place), -place) for place in set(range(len(rows))).difference(pinned)]
+    heapify(heap)
+    while heap:
+        best = heappop(heap)
+        while (now := (-worth(-best[1]), best[1])) > best:  # rows chosen since have said some of it
+            best = heappushpop(heap, now)
+        yield say(-best[1])
+
+
+def _telling(rows: Sequence[Observation]) -> list[int]:
+    """Places of the rows that tell what is a name, how often a term is used and how long a session is: those that no
+    model wrote, where they are a quarter of all.
+
+    What a model says once more, or besides, makes no word commoner, and nothing older, than it was.
+    """
+    others = [place for place, row in enumerate(rows) if row.source is not Source.MODEL]
+    return others if 4 * len(others) >= len(rows) else list(range(len(rows)))
+
+
+def _ages(rows: Sequence[Observation], telling: Collection[int]) -> Iterator[float]:
+    """How far on in the session each row is, as those rows count."""
+    told = set(telling)
+    return (max(1, passed) / len(told) for passed in accumulate(place in told for place in range(len(rows))))
+
+
+def _weights(terms: Sequence[frozenset[str]], *, telling: Sequence[int], capitals: frozenset[str]) -> dict[str, float]:
+    """What each term weighs; one that is a name somewhere is a name everywhere. The rows at these places tell how often
+    a term is used; one that none of them has counts as used once."""
+    used: Counter[str] = Counter()
+    for place in telling:
+        used.update(terms[place])
+    weights = {}
+    for term in frozenset().union(*terms):
+        count = used[term] or 1
+        rarity = log(len(telling) / count + 1)
+        if term in capitals or NAME_LIKE.search(term):
+            weights[term] = _NAME * count**_NAME_POWER * rarity
+        else:
+            weights[term] = (_COMMON if term in COMMON_FOLDED else 1.0) * count**_WORD_POWER * rarity
+    return weights
+
+
+def _merit(row: Observation, age: float) -> float:
+    """What a row is worth whatever it says. `age` is its place in the session: 1 for the newest row."""
+    agrees = Priority.of_importance(row.importance) is row.priority
+    importance = row.importance if agrees else row.priority.importance
+    fresh = (
+        1.0
+        if row.type in _LASTING or row.status is Status.OPEN
+        else _FRESHNESS_FLOOR + (1 - _FRESHNESS_FLOOR) * age * age
+    )
+    return float((max(1, importance) / 5) ** _IMPORTANCE_POWER * fresh * BIAS.get(row.kind, 1.0))

@@ -1,0 +1,124 @@
+"""Choosing rows that fit: the best first, one that does not fit is passed over, a smaller one behind it may."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from omcli.base.record import field, mutable_record, record
+from omcli.memory.observation import Observation
+from omcli.memory.ports import TokenCounter
+from omcli.pack.layouts.layout import Layout, Shown, uncovered
+from omcli.pack.tail import Turn
+from omcli.pack.tiers import Tier
+
+_MISSES = 50
+"""Rows counted in succession that do not fit: the tier is full then, and the rest of a long memory is not counted."""
+
+
+@record
+class Price:
+    """A row that was chosen and what it adds to its tier, a line end and the headings it needs included."""
+
+    place: int
+    cost: int
+
+
+@record
+class Scales:
+    """What things cost as they are printed. Every text is counted once, every row laid out once."""
+
+    layout: Layout
+    counter: TokenCounter
+    counted: dict[str, int] = field(default_factory=dict)
+    rows: dict[int, tuple[Observation, int]] = field(default_factory=dict)
+    """What rows cost, by which object those are."""
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        if text not in self.counted:
+            self.counted[text] = self.counter.text(text)
+        return self.counted[text]
+
+    def lines(self, lines: Iterable[str]) -> int:
+        """Tokens of lines, each with its line end."""
+        return sum([self.count(line) + 1 for line in lines])
+
+    def row(self, row: Observation) -> int:
+        """Tokens of a row."""
+        if id(row) not in self.rows:
+            self.rows[id(row)] = (row, self.lines([self.layout.row(row)]))
+        return self.rows[id(row)][1]
+
+    def turn(self, turn: Turn, *, room: int) -> int:
+        """Tokens of a message; where the stored count tells that it does not fit into `room`, that will do."""
+        if turn.is_whole and turn.kept.counter == self.counter.name and turn.kept.tokens > room:
+            return turn.kept.tokens
+        return self.lines([self.layout.turn(turn)])
+
+    def frame(self) -> int:
+        """Tokens of a pack before its first tier."""
+        return self.count(self.layout.frame())
+
+    def furniture(self, tier: Tier) -> int:
+        """Tokens of a tier before its first row."""
+        furniture = self.layout.furniture(tier)
+        return self.lines([furniture]) if furniture else 0
+
+    def part(self, tier: Tier, shown: Shown) -> int:
+        """Tokens of a tier as printed."""
+        part = self.layout.part(tier, shown)
+        return self.count(part) if part else 0
+
+
+def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: Scales) -> list[Price]:
+    """The rows that fit into `room` tokens, in the order of their rank: `order` holds places in `rows`, best first."""
+    chosen: list[Price] = []
+    shelf = _Shelf(scales=scales)
+    misses = 0
+    least = min((row.tokens if row.counter == scales.counter.name else 0 for row in rows), default=0)
+    for place in order:
+        row = rows[place]
+        if row.counter == scales.counter.name and row.tokens > room:
+            continue
+        headings = scales.layout.headings(row)
+        cost = scales.row(row) + shelf.over(place, headings)
+        if cost <= room:
+            chosen.append(Price(place=place, cost=cost))
+            shelf.put(place, headings)
+            room -= cost
+            misses = 0
+            if room < least:
+                break
+        elif misses == _MISSES:
+            break
+        else:
+            misses += 1
+    return chosen
+
+
+@mutable_record
+class _Shelf:
+    """The rows chosen so far in printing order, with the headings each stands under."""
+
+    scales: Scales
+    places: list[int] = field(default_factory=list)
+    headings: list[Sequence[str]] = field(default_factory=list)
+
+    def over(self, place: int, headings: Sequence[str]) -> int:
+        """What one more row costs in headings: its own, and the row below may need its own again - or no longer."""
+        at = bisect_left(self.places, place)
+        above = self.headings[at - 1] if at else ()
+        if at == len(self.places):
+            return self._cost(above, headings)
+        below = self.headings[at]
+        return self._cost(above, headings) + self._cost(headings, below) - self._cost(above, below)
+
+    def put(self, place: int, headings: Sequence[str]) -> None:
+        """Adds a row."""
+        at = bisect_left(self.places, place)
+        self.places.insert(at, place)
+        self.headings.insert(at, headings)
+
+    def _cost(self, above: Sequence[str], headings: Sequence[str]) -> int:
+        return 0 if above == headings else self.scales.lines(uncovered(above, headings))

@@ -1,0 +1,171 @@
+"""The working tier: the newest messages that fit, calls with their results, long ones as excerpts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+from omcli.base.record import record, replace
+from omcli.memory.message import KeptMessage, Message, Role, answers
+from omcli.text.clean import printable
+
+TOOL_CHARS = 1500
+"""The most that is shown of a call's arguments, a result or an event."""
+_LEAST_CHARS = 80
+"""An excerpt shorter than this says nothing."""
+_SHORTENED = frozenset({Role.CALL, Role.RESULT, Role.EVENT})
+_CHARS_PER_TOKEN = 8
+"""More than any counter gives for prose: where the search for an excerpt's length begins."""
+
+
+@record
+class Turn:
+    """A message as a pack shows it."""
+
+    kept: KeptMessage
+    text: str
+    """Its text, or an excerpt of it, printable."""
+    is_whole: bool
+
+    @property
+    def message(self) -> Message:
+        """The message as it was said."""
+        return self.kept.message
+
+
+@record
+class Unit:
+    """Turns that are shown together or not at all: one message, or a call and its results."""
+
+    places: tuple[int, ...]
+    """Where they stand among the messages that were offered, ascending."""
+    turns: tuple[Turn, ...]
+    cost: int
+    is_cut: bool = False
+    """Whether it is an excerpt of what is too long for all the room."""
+
+
+def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[Unit, ...]:
+    """The newest units that fit into `room` tokens, newest first, without a gap.
+
+    `messages` are the main thread's, oldest first. A result whose call does not fit, or is not among them, is left
+    out. Tool texts are shown up to `TOOL_CHARS`, in a small room to an eighth of it. A message that is too long for
+    the whole room is shown as an excerpt that fits into what is left of it, and ends the tail.
+    """
+    units: list[Unit] = []
+    left = room
+    chars = max(_LEAST_CHARS, min(TOOL_CHARS, room // 2))
+    for places in _together(messages):
+        kept = [messages[place] for place in places]
+        unit = _unit(places, [_shown(one, chars if one.message.role in _SHORTENED else None) for one in kept], cost)
+        if unit.cost > left:
+            if unit.cost > room and (cut := _cut(places, kept, left, cost)):
+                units.append(cut)
+            break
+        units.append(unit)
+        left -= unit.cost
+    return tuple(units)
+
+
+def beginning(
+    messages: Sequence[KeptMessage],
+    *,
+    room: int,
+    tokens: Callable[[KeptMessage], int],
+    may_begin: Callable[[Message], bool] = lambda message: message.role is not Role.RESULT,
+) -> int:
+    """The place of the message that a raw tail of about `room` tokens begins with; their number where none stays.
+
+    `messages` are the main thread's, oldest first. The newest that fit stay, at least one. The tail begins with a
+    message that `may_begin` one and parts no call from its results: it is made shorter until it does, and where that
+    leaves nothing, longer.
+    """
+    if room <= 0:
+        return len(messages)
+    first, left = len(messages), room
+    for place in reversed(range(len(messages))):
+        left -= tokens(messages[place])
+        if left < 0 and first < len(messages):
+            break
+        first = place
+    parting = _parting([kept.message for kept in messages])
+    later, earlier = range(first, len(messages)), reversed(range(first))
+    fitting = (place for place in (*later, *earlier) if not parting[place] and may_begin(messages[place].message))
+    return next(fitting, 0)
+
+
+def _parting(messages: Sequence[Message]) -> list[bool]:
+    """For every place whether a cut before it would part a call from one of its results."""
+    steps = [0] * (len(messages) + 1)
+    for call, results in answers(messages).items():
+        if results:
+            steps[call + 1] += 1
+            steps[results[-1] + 1] -= 1
+    return [open_calls > 0 for open_calls in accumulate(steps)]
+
+
+def holds_all(units: Sequence[Unit], messages: Sequence[KeptMessage]) -> bool:
+    """Whether all messages are shown, as far as any of them could be: none was left out or cut for want of room."""
+    places = sum(len(unit.places) for unit in units)
+    return places == sum(map(len, _together(messages))) and not any(unit.is_cut for unit in units)
+
+
+def turns(units: Sequence[Unit]) -> tuple[Turn, ...]:
+    """The turns of units in the order in which they were said."""
+    placed = [pair for unit in units for pair in zip(unit.places, unit.turns, strict=True)]
+    return tuple(turn for _, turn in sorted(placed, key=lambda pair: pair[0]))
+
+
+def excerpt(text: str, chars: int) -> str:
+    """About `chars` characters of a text, half from its beginning and half from its end, with a mark between them.
+
+    The mark says how many characters are left out. Cuts fall between lines or words where there are any nearby.
+    """
+    head = _beginning(text, (chars + 1) // 2)
+    tail = _beginning(text[: -chars - 1 : -1], chars // 2)[::-1]
+    left_out = len(text) - len(head) - len(tail)
+    mark = f"… [{left_out} characters left out] …"
+    return text if left_out <= len(mark) else f"{head}{mark}{tail}"
+
+
+def _together(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
+    """Places of messages that belong together, from the newest on; results without a call are in none."""
+    results = answers([kept.message for kept in messages])
+    for place in reversed(range(len(messages))):
+        if messages[place].message.role is not Role.RESULT:
+            yield (place, *results.get(place, ()))
+
+
+def _unit(places: tuple[int, ...], shown: Sequence[Turn], cost: Callable[[Turn], int]) -> Unit:
+    return Unit(places=places, turns=tuple(shown), cost=sum(cost(turn) for turn in shown))
+
+
+def _shown(kept: KeptMessage, chars: int | None) -> Turn:
+    said = kept.message.text
+    text = said if chars is None else excerpt(said, chars)
+    return Turn(kept=kept, text=printable(text), is_whole=len(text) == len(said))
+
+
+def _cut(places: tuple[int, ...], kept: Sequence[KeptMessage], room: int, cost: Callable[[Turn], int]) -> Unit | None:
+    """A unit whose texts are cut to the same length each, the longest that fits; None where no sensible one does."""
+    fits: Unit | None = None
+    low, high = _LEAST_CHARS, min(max(len(one.message.text) for one in kept), room * _CHARS_PER_TOKEN)
+    while low <= high:
+        chars = (low + high) // 2
+        unit = _unit(places, [_shown(one, chars) for one in kept], cost)
+        if unit.cost <= room:
+            fits, low = replace(unit, is_cut=True), chars + 1
+        else:
+            high = chars - 1
+    return fits
+
+
+def _beginning(text: str, chars: int) -> str:
+    """At most `chars` characters, up to a line end in the last fifth of them, else a word's end in the last half."""
+    if len(text) <= chars:
+        return text
+    for end, least in (("\n", chars * 4 // 5), (" ", chars // 2)):
+        at = text.rfind(end, least, chars)
+        if at >= 0:
+            return text[: at + 1]
+    return text[:chars]

@@ -1,0 +1,147 @@
+"""What was done, for the working-memory block: what became of each file, what failed and was mended, what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from omcli.base.record import field, mutable_record
+from omcli.memory.observation import FAILURES, FILE_CHANGES, Kind, Status, Type
+from omcli.pack.working_facts import LINE_CHARACTERS, Fact, Line, put, short
+from omcli.text.clean import below
+from omcli.text.phrases import with_times
+
+_CHANGE_CHARACTERS = 120
+_RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
+_NOISE = 3
+"""Commands and tools up to this importance only looked around."""
+_RESOLVED = " (resolved)"
+
+
+# ---- files
+
+
+@mutable_record
+class _File:
+    """What became of a file."""
+
+    facts: list[Fact] = field(default_factory=list)
+    is_created: bool = False
+    is_deleted: bool = False
+    edits: int = 0
+    moved_from: str = ""
+
+    @property
+    def became(self) -> str:
+        """`created, modified × 2`."""
+        if self.is_deleted:
+            return "deleted"
+        parts = [f"moved from {self.moved_from}"] if self.moved_from else []
+        if self.is_created:
+            parts.append("created")
+        if self.edits:
+            parts.append(f"modified × {self.edits}" if self.edits > 1 else "modified")
+        return ", ".join(parts or ["modified"])
+
+
+def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[Line]:
+    """A line per file: what became of it in the session, and what the last change was."""
+    files: dict[str, _File] = {}
+    for fact in facts:
+        if fact.row.type not in FILE_CHANGES:
+            continue
+        path = below(cwd, fact.known("path"))
+        if not path:
+            yield Line(facts=[fact], text=fact.row.text)
+            continue
+        file = files.setdefault(path, _File())
+        _change(file, fact)
+        if moved_to := below(cwd, fact.known("moved_to")):
+            files[moved_to] = files.pop(path)
+            files[moved_to].moved_from = path
+    for path, file in files.items():
+        what = "" if file.is_deleted else short(file.facts[-1].row.text.partition(": ")[2], _CHANGE_CHARACTERS)
+        yield Line(facts=file.facts, text=f"{path} ({file.became}){f': {what}' if what else ''}")
+
+
+def _change(file: _File, fact: Fact) -> None:
+    created = fact.row.type is Type.FILE_CREATED
+    file.facts.append(fact)
+    if fact.known("change") == "deleted":
+        file.is_deleted, file.is_created, file.edits = True, False, 0
+        return
+    if file.is_deleted:
+        file.is_deleted, file.edits = False, 0
+    # What is written anew over a file that is there is one more change of it.
+    again = created and len(file.facts) > 1 and (file.is_created or file.edits > 0)
+    file.is_created = file.is_created or (created and not again)
+    file.edits += again + fact.number("edits", 0 if created else 1)
+
+
+# ---- failures and commands
+
+
+def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, Line]:
+    """A line per command or tool and target that failed, resolved where it worked later, by what it was."""
+    lines: dict[str, Line] = {}
+    times: dict[str, int] = {}
+    for fact in facts:
+        if fact.row.type in FAILURES:
+            key = _failed_at(fact, cwd=cwd)
+            if key in lines and fact.is_settled and _is_earlier(fact, lines[key].facts[-1]):
+                continue  # that it works was known before it failed again
+            before = 0 if key in lines and lines[key].is_settled else times.get(key, 0)
+            times[key] = before + fact.number("times", 1)
+            put(lines, key, fact, with_times(_plain(fact), times[key]))
+        else:
+            for key in _worked(fact, cwd=cwd):
+                if key in lines:
+                    lines[key].is_settled = True
+    for line in lines.values():
+        if line.is_settled:
+            line.text = f"{short(line.text, LINE_CHARACTERS - len(_RESOLVED))}{_RESOLVED}"
+    return lines
+
+
+def _is_earlier(fact: Fact, other: Fact) -> bool:
+    return bool(fact.row.event_at and other.row.event_at and fact.row.event_at < other.row.event_at)
+
+
+def _failed_at(fact: Fact, *, cwd: str | None) -> str:
+    if command := fact.known("command"):
+        return f"run {command}"
+    target = below(cwd, fact.known("target"))
+    return f"use {target}" if target else fact.row.text
+
+
+def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
+    """What a row says to have worked: a command, `a && b` with its parts, or a change of a file."""
+    if fact.row.type in FILE_CHANGES:
+        yield f"use {below(cwd, fact.known('path'))}"
+    if fact.row.status is not Status.DONE:
+        return
+    commands = fact.row.metadata.get("commands")
+    for command in (fact.known("command"), *(commands if isinstance(commands, list) else ())):
+        if command and isinstance(command, str):
+            yield f"run {command}"
+            yield from (f"run {part.strip()}" for part in command.split("&&"))
+
+
+def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, Line]) -> Iterator[Line]:
+    """A line per command, with what came of it last; those that failed have theirs already."""
+    lines: dict[str, Line] = {}
+    for fact in facts:
+        if fact.row.type in _RUNS and not _is_noise(fact):
+            key = f"run {fact.known('command')}" if fact.known("command") else fact.row.text
+            if key not in besides:
+                put(lines, key, fact, _plain(fact))
+    yield from lines.values()
+
+
+def _is_noise(fact: Fact) -> bool:
+    return fact.row.kind is Kind.OBSERVATION and fact.row.importance <= _NOISE
+
+
+def _plain(fact: Fact) -> str:
+    """A row's text without what its section says of all its lines, and without its own count."""
+    count = fact.number("times", 1)
+    return fact.row.text.removeprefix("Ran: ").removesuffix(f" (× {count})")

@@ -1,0 +1,149 @@
+"""The lines of the working-memory block: a session's rows, those about one thing on one line, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from omcli.base.record import record
+from omcli.memory.notation import as_line, fenced
+from omcli.memory.observation import (
+    FAILURES,
+    IN_FORCE,
+    PINNED,
+    SETTLED,
+    Kind,
+    Observation,
+    Priority,
+    Status,
+    Type,
+)
+from omcli.pack.headings import HEADINGS
+from omcli.pack.working_changes import command_lines, failure_lines, file_lines
+from omcli.pack.working_facts import LINE_CHARACTERS, Fact, Line, lines_of, put, ranked, short
+from omcli.pack.working_task import request_lines, task_lines
+from omcli.text.speakers import AGENT
+
+_NEAR = 3
+"""Decisions before and after one that may say the same in more words."""
+
+
+@record
+class Entry:
+    """A line of the block, without its dash, and the ids of the rows it was made of."""
+
+    text: str
+    rows: tuple[str, ...]
+
+
+def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[Entry, ...]]:
+    """Headings and their lines, the most important line first; empty where there is nothing to go on from.
+
+    What was only read, asked and reported is nothing to go on from. `rows` are a session's, in the order they were
+    added.
+    """
+    facts = list(_standing(list(rows)))
+    failures = failure_lines(facts, cwd=cwd)
+    lines = {
+        "Current Task": task_lines(facts),
+        "Modified Files": ranked(file_lines(facts, cwd=cwd)),
+        "Recent Errors": ranked(failures.values()),
+        "Key Decisions": _persons_first(ranked(_decisions(facts))),
+        "Blockers": ranked(lines_of(facts, lambda fact: fact.row.type is Type.BLOCKER and _is_open(fact))),
+        "Notes": ranked(lines_of(facts, _is_other_note)),
+        "Commands": ranked(command_lines(facts, besides=failures)),
+        "Delegated Tasks": ranked(_delegations(facts)),
+        "Searches": ranked(_searches(facts)),
+    }
+    if not any(lines.values()) and not any(map(_is_landmark, facts)):
+        return {}
+    lines["Current Task"] += request_lines(facts)
+    lines["Outcomes"] = ranked(lines_of(facts, lambda fact: _is_landmark(fact) or _is_result(fact)))
+    lines["Open Questions"] = ranked(lines_of(facts, lambda fact: fact.row.type is Type.QUESTION and _is_open(fact)))
+    return {heading: tuple(map(_entry, lines[heading])) for heading in HEADINGS if lines[heading]}
+
+
+def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
+    """Rows that were observed or noted, but for those that another such row took the place of.
+
+    A failure that a note answers stays, settled; the row of the same failure that says so takes its place.
+    """
+    own = {row.id: row for row in rows if row.kind in (Kind.OBSERVATION, Kind.NOTE)}
+    for place, row in enumerate(rows):
+        if row.id not in own:
+            continue
+        successor = own.get(row.superseded_by or "")
+        answered = successor is not None and row.type in FAILURES and successor.type not in FAILURES
+        if successor is None or answered:
+            yield Fact(place=place, row=row, is_settled=answered or row.status in SETTLED)
+
+
+def _entry(line: Line) -> Entry:
+    text = fenced(short(as_line(line.text).strip(), LINE_CHARACTERS))
+    return Entry(text=text, rows=tuple(fact.row.id for fact in line.facts))
+
+
+def _persons_first(lines: Iterable[Line]) -> list[Line]:
+    """What a person decided before what an agent did, which follows from it; what is pinned before both."""
+    return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
+
+
+def _is_open(fact: Fact) -> bool:
+    """Whether a matter is known to be open; what was noted by hand is until something settles it."""
+    return not fact.is_settled and (fact.row.status is Status.OPEN or fact.row.kind is Kind.NOTE)
+
+
+def _is_other_note(fact: Fact) -> bool:
+    return fact.row.kind is Kind.NOTE and fact.row.type in (Type.FACT, Type.EVENT, Type.REQUEST)
+
+
+def _is_landmark(fact: Fact) -> bool:
+    """Whether it is a commit, a release or the like, or an outcome that was noted by hand."""
+    return fact.row.type is Type.OUTCOME and (fact.row.kind is Kind.NOTE or bool(fact.known("command")))
+
+
+def _is_result(fact: Fact) -> bool:
+    """Whether an agent reported it as what its work came to."""
+    return fact.row.type is Type.OUTCOME and fact.row.priority is Priority.HIGH
+
+
+# ---- decisions, delegations, searches
+
+
+def _decisions(facts: Iterable[Fact]) -> list[Line]:
+    """A line per decision, instruction, correction and preference; a sentence of another one has none of its own."""
+    lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
+    said = [line.text.partition(": ")[2] or line.text for line in lines]
+    return [
+        line
+        for place, line in enumerate(lines)
+        if not any(
+            other != place and len(said[other]) > len(said[place]) and said[place] in said[other]
+            for other in range(max(0, place - _NEAR), min(len(lines), place + _NEAR + 1))
+        )
+    ]
+
+
+def _delegations(facts: Iterable[Fact]) -> Iterator[Line]:
+    """A line per delegated task, with what came of it last."""
+    lines: dict[str, Line] = {}
+    for fact in facts:
+        if fact.row.type is Type.TASK_DELEGATED:
+            text = fact.row.text.removeprefix("Delegated: ")
+            put(lines, fact.known("task") or text, fact, text)
+    yield from lines.values()
+
+
+def _searches(facts: Iterable[Fact]) -> Iterator[Line]:
+    """A line per pattern, with what was found last."""
+    lines: dict[str, Line] = {}
+    for fact in facts:
+        if fact.row.type is not Type.SEARCH_PERFORMED:
+            continue
+        searches = fact.objects("searches")
+        for search in searches:
+            pattern = f'"{search.get("pattern")}"'
+            put(lines, pattern, fact, f"{pattern} → {search.get('matches')} {search.get('unit')}")
+        if not searches:
+            text = fact.row.text.removeprefix("Searched ")
+            put(lines, text, fact, text)
+    yield from lines.values()

@@ -1,0 +1,1 @@
+"""Text, without knowledge of memory: terms, anchors, dates, secrets, similarity."""

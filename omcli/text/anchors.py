@@ -1,0 +1,92 @@
+"""Anchors: exact strings worth keeping - paths, identifiers, flags, versions, ids, numbers, URLs, quoted code.
+
+They are what a later reader searches for and acts on, so an observation may name only those that its sources name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from omcli.base.patterns import lazily
+from omcli.text.clean import is_spaced
+
+_URL = r"https?://[^\s\"'<>)\]`]+"
+# A path has slashes between name-like parts, or an ending; one slash between words is prose ("and/or").
+_PATH = (
+    r"(?:~|\.{1,2})?(?:/[\w.@+\-]+){2,}/?|[\w.@+\-]+(?:/[\w.@+\-]+)+\.\w{1,8}"
+    r"|[\w\-]{2,}(?:\.[\w\-]+)*\.[a-z]{1,4}[a-z0-9]?\b"
+)
+_FLAG = r"(?<![\w\-])--?[a-zA-Z][\w\-]*"
+_IDENTIFIER = (
+    r"\b[A-Za-z_]\w+(?:(?:\.|::|->|#)[A-Za-z_]\w*)+"  # dotted: module.name, Type::method; not "e.g"
+    r"|\b[A-Za-z]\w*_\w+"  # snake_case and SCREAMING_CASE
+    r"|\b[a-z]+(?:[A-Z][a-z0-9]*)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b"  # camelCase, PascalCase
+    r"|\b[A-Z]{1,6}-?\d{2,6}\b"  # E0308, TS2345, JIRA-12
+)
+_HEX = r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
+_VERSION = r"\bv?\d+(?:\.\d+)+(?:[-+][\w.]+)?\b"
+_REFERENCE = r"(?<!\w)#\d+\b|(?<!\w)@[A-Za-z][\w\-]+"
+# Small whole numbers are counts, and counts are ours to make ("3 matches").
+_NUMBER = r"\b(?:\d{1,3}(?:,\d{3})+|\d{3,}(?:[.:]\d+)*)\b"
+
+_ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REFERENCE, _NUMBER)))
+
+_CODE = lazily(r"`([^`\n]{1,200})`")
+_UNSPACED = lazily(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
+"""What parts words beside spaces and backticks: characters of scripts that don't use spaces."""
+_PUNCTUATION = ".,:;!?"
+_PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
+"""An ordinary word, which is no anchor and need not be searched: most words are."""
+_LONGEST = 300
+"""Characters of a word in which anchors are looked for; a longer run is no name, and searching it takes its square."""
+_REMEMBERED = 256
+"""Texts whose anchors are remembered: rules ask for those of a sentence several times."""
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def anchors(text: str) -> tuple[str, ...]:
+    """The anchors of a text in order, each once. Backticks and closing punctuation are not part of one."""
+    return tuple(dict.fromkeys(_found(text)))
+
+
+def _found(text: str) -> Iterator[str]:
+    for index, piece in enumerate(_CODE.split(text)):
+        if index % 2:
+            yield piece.strip().rstrip(_PUNCTUATION)
+        else:
+            yield from _in_words(piece)
+
+
+def _in_words(text: str) -> Iterator[str]:
+    """The anchors in what stands between code."""
+    apart = text.replace("`", " ")
+    if not is_spaced(text):
+        apart = _UNSPACED.sub(" ", apart)
+    for word in apart.split():
+        # Small letters alone are never an anchor; most words are, and seeing that takes a tenth of matching them.
+        if not (word.isalpha() and word.islower()) and len(word) <= _LONGEST and not _PLAIN.match(word):
+            for match in _ANCHOR.finditer(word):
+                yield match[0].rstrip(_PUNCTUATION)
+
+
+def unsupported(text: str, sources: Iterable[str]) -> tuple[str, ...]:
+    """The anchors of `text` that stand in none of the sources (`searchable`), compared with white space folded."""
+    wanted = [anchor for anchor in anchors(text) if anchor]
+    if not wanted:
+        return ()
+    haystack = "\n".join(sources)
+    return tuple(anchor for anchor in wanted if _folded(anchor) not in haystack)
+
+
+def searchable(source: str) -> str:
+    """A source for `unsupported`, as it is written and unescaped: arguments of tool calls are JSON."""
+    folded = _folded(source)
+    if "\\" not in source:
+        return folded
+    unescaped = source.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
+    return "\n".join((folded, _folded(unescaped.replace("\0", "\\"))))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Dates: instants, and dates as people say them."""

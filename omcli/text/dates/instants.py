@@ -1,0 +1,105 @@
+"""Instants as text: one canonical spelling, so that they sort, compare and store without being parsed again.
+
+An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). Where a producer wrote a local time without saying which
+zone, the same spelling without the `Z` is kept: the hour is then the wall clock's, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from math import inf
+
+from omcli.base.errors import BadUsage
+
+# A number is in the unit in which it lies between these two (1973 and 2286), and no number lies there in two units.
+_FIRST, _LAST = 1e8, 1e10
+_UNITS = (1e3, 1e6, 1e9)
+"""Milliseconds, microseconds and nanoseconds in a second."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What most producers write already: nothing to convert, at a third of the time.
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
+
+
+def instant(value: object) -> str | None:
+    """The canonical instant for what a transcript wrote, or None where it is no time.
+
+    Takes ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds,
+    microseconds or nanoseconds since 1970. Years outside 1970-9999 and malformed text give None, and so does a number
+    that is no time before 2286 in any of the units.
+    """
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return _from_number(value)
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if text.replace(".", "", 1).isdecimal() and text.isascii() and len(text.partition(".")[0]) >= 9:
+        return _from_number(float(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if _CANONICAL.fullmatch(text) and moment.year >= 1970:
+        return text
+    return spell(moment)
+
+
+def pinned(now: str | None, *, option: str = "") -> str | None:
+    """The instant that somebody names to be taken for now, if any; `option` is where. Raises BadUsage."""
+    moment = None if now is None else instant(now)
+    if now is not None and moment is None:
+        raise BadUsage(f"`{option}{now}` is no time", hint="an instant like 2026-01-28T09:30:00Z")
+    return moment
+
+
+def seconds(given: float | None, *, option: str = "", least: float = 0, most: float = inf) -> float | None:
+    """The seconds that somebody names, if any: finite, and neither less nor more than that. Raises BadUsage."""
+    if given is not None and not (least <= given <= most and given < inf):
+        bounds = f"between {least:g} and {most:g}" if most < inf else f"from {least:g} up"
+        raise BadUsage(f"`{option}{given:g}` is no number of seconds {bounds}")
+    return given
+
+
+def utc_offset(value: object) -> int | None:
+    """The zone in which a transcript wrote a time, in minutes east of UTC; None where it does not say.
+
+    `Z`, as well as `+00:00`, is how most programs write times whatever their zone, and says nothing.
+    """
+    if not isinstance(value, str):
+        return None
+    try:
+        offset = datetime.fromisoformat(value.strip()).utcoffset()
+    except ValueError:
+        return None
+    return int(offset.total_seconds() // 60) or None if offset is not None else None
+
+
+def spell(moment: datetime) -> str | None:
+    """A datetime as an instant; a naive one stays without zone. None before 1970 or where UTC leaves the calendar."""
+    zone = "" if moment.tzinfo is None else "Z"
+    if zone:
+        try:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError:
+            return None
+    if moment.year < 1970:
+        return None
+    return f"{moment.isoformat(timespec='milliseconds')}{zone}"
+
+
+def _from_number(number: float) -> str | None:
+    try:
+        seconds = float(number)
+    except OverflowError:
+        return None
+    if 0 <= seconds < _LAST:
+        return spell(_EPOCH + timedelta(seconds=seconds))
+    plausible = (seconds / unit for unit in _UNITS if _FIRST <= seconds / unit < _LAST)
+    return next((spell(_EPOCH + timedelta(seconds=found)) for found in plausible), None)
+
+
+def minute(at: str) -> str:
+    """`YYYY-MM-DD HH:MM` of an instant: how rows are dated in print."""
+    return f"{at[:10]} {at[11:16]}"

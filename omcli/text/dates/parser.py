@@ -1,0 +1,228 @@
+"""Dates in what people say: a closed grammar finds them, resolves them against the day of speaking, and guesses none.
+
+Here is how they are found; what each way of saying one means stands in `date_meanings`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from heapq import heappop, heappush
+
+from omcli.base.patterns import lazily
+from omcli.text.dates import calendar
+from omcli.text.dates import resolver as means
+from omcli.text.dates.lexicon import DAYS, MONTHS, NUMBERS, UNITS, any_of
+from omcli.text.dates.resolver import Resolver, Said
+
+
+def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
+    """The day, month, year, week or quarter that a text speaks of, spelled as `calendar` does, or None.
+
+    `at` is the instant at which it was said and `utc_offset` the speaker's zone, in minutes east of UTC; where the
+    instant is unknown, only dates that are given in full count. Of several dates the first counts, and the day of
+    speaking itself ("today") only where there is no other. Inline code is passed over.
+    """
+    productions = _productions(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
+    if not productions:
+        return None
+    said = Said(text=_plain(text), today=calendar.day_of(at, utc_offset) if at else date.min)
+    spoken_today = None
+    for spoken in _spoken(said, productions):
+        if spoken != said.today.isoformat():
+            return spoken
+        spoken_today = spoken
+    return spoken_today
+
+
+_INLINE_CODE = lazily(r"`[^`\n]{1,200}`")
+
+
+def _plain(text: str) -> str:
+    """With code blanked, straight apostrophes and a lower case as long as it is, every character in its place."""
+    straight = text.replace("\u2019", "'").replace("\u0130", "I")
+    return _INLINE_CODE.sub(lambda code: "`" * len(code[0]), straight)
+
+
+# ---- parts of patterns
+
+# Nothing of a path, an address, a version, an assignment or a call.
+_BEFORE, _AFTER = r"\b(?<![\w/\\.@#$=+&%~:–-])", r"(?![\w/\\@%(]|[-.:+–]\w|,[0-9])"
+_YEAR = r"(?P<year>[0-9]{4})"
+_DAY = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
+_MONTH = rf"(?P<month>{any_of(MONTHS)})\b\.?"
+_WEEKDAY = (
+    r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|"
+    r"sun(?:day)?)\b"
+)
+_MAYBE_WEEKDAY = rf"(?:{_WEEKDAY}\.?,? )?"
+_NO_DATE = rf"(?! (?:of|in)\b|\.?,? (?:the )?(?:[0-9]|(?:{any_of(MONTHS)})\b))"
+"""After a weekday: neither the first of several, nor the beginning of a date."""
+_NUMBER = rf"(?P<number>[0-9]{{1,4}}|{any_of(NUMBERS)})"
+_UNIT = rf"(?P<unit>(?:{any_of(UNITS)})s?)\b"
+_VAGUE = (
+    r"(?:(?P<vague>about|almost|and|approximately|around|at least|half|less than|like|maybe|more than|nearly|or|over|"
+    r"roughly|some|to|under|(?:year|month|week)s?,?) )?"
+)
+_STEP = r"(?P<step>last|this|next)"
+_ROLLING = r"(?P<rolling>(?:the|every|each|any|past|first|second|third) )?"
+_DEADLINE = r"by|until|till|before|due(?: by| on| at)?|no later than"
+_PART = r"(?:at )?(?:the )?(?P<edge>end|beginning|start|middle|close) of"
+_PART_OF = (
+    rf"(?P<deadline>{_DEADLINE}) (?:the )?end of|(?:the )?(?:end|beginning|start|middle) of|early(?: in)?|mid|"
+    r"late(?: in)?"
+)
+_TIME = r"(?:[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:z| ?[+-][0-9]{2}:?[0-9]{2})?)?"
+_IDIOM = (
+    r"(?P<idiom>(?:like|like only|like just|like it was|"
+    r"guten?|schönen|am|jeden?|jeder|diesen|eines|der|den|goede|god|elke) )?"
+)
+_PART_OF_DAY = r"(?: morning| afternoon| evening| night| früh| morgen| mittag| abend| matin| soir)?"
+_UP_TO = rf"(?:(?P<deadline>{_DEADLINE}) )?"
+
+# ---- the grammar
+
+
+class _Production:
+    """A way to say a date: the kinds of words all of which it holds, its pattern, and what that speaks of."""
+
+    def __init__(self, parts: str, pattern: str, resolve: Resolver) -> None:
+        self.parts = frozenset(parts.split())
+        """As `_WORDS` and `_DIGITS` name them."""
+        self.pattern = lazily(f"{_BEFORE}(?:{pattern}){_AFTER}")
+        self.resolve = resolve
+
+
+_ABSOLUTE = (
+    _Production(
+        "year",
+        rf"{_MAYBE_WEEKDAY}{_YEAR}(?P<mark>[-/])(?P<month>[0-9]{{2}})(?P=mark)(?P<day>[0-9]{{2}}){_TIME}",
+        means.iso_day,
+    ),
+    _Production(
+        "year", r"(?P<first>[0-9]{1,2})(?P<mark>[-./])(?P<second>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})", means.numbers
+    ),
+    _Production(
+        "month year",
+        rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?:er)?(?: of| de)?[ -]{_MONTH},?(?: de)?[ -]{_YEAR}",
+        means.named_day,
+    ),
+    _Production("month year", rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY},? {_YEAR}", means.named_day),
+    _Production(
+        "month year",
+        rf"(?P<lead>(?:{_PART_OF}|in|since|until|during|by|from|of)[ -])?{_MONTH},?(?: de)?[ -]{_YEAR}",
+        means.named_month,
+    ),
+    _Production("q year", rf"(?P<fiscal>fy |fiscal )?q(?P<quarter>[1-4])(?:,? | of |/|-){_YEAR}", means.quarter),
+    _Production("q year", rf"(?P<fiscal>fy |fiscal )?{_YEAR}[ -]q(?P<quarter>[1-4])", means.quarter),
+    _Production(
+        "year",
+        rf"(?:{_PART_OF}|in|since|until|till|by|during|back in|as of)[ -](?P<year>(?:19|20)[0-9]{{2}})",
+        means.year,
+    ),
+    _Production("year", rf"{_YEAR}-(?P<month>[0-9]{{2}})", means.iso_month),
+)
+"""Dates that are the same whenever they are said."""
+_RELATIVE = (
+    _Production("month step", rf"{_ROLLING}{_STEP} {_MONTH}(?: (?P<day>[0-9]{{1,2}}))?", means.stepped_month),
+    _Production(
+        "month step unit",
+        rf"(?P<lead>(?:in|since|until|till|by|during|back in) )?{_MONTH}(?: of)? {_STEP} year",
+        means.month_of_other_year,
+    ),
+    _Production(
+        "month",
+        rf"(?P<lead>{_PART_OF}|in|since|until|till|by|during|back in)[ -]{_MONTH}(?! ?[0-9])",
+        means.month_of_year,
+    ),
+    _Production("month", rf"{_MAYBE_WEEKDAY}(?:the )?{_DAY}\.?(?: of| de)?[ -]{_MONTH}", means.day_of_year),
+    _Production(
+        "month",
+        rf"{_MAYBE_WEEKDAY}{_MONTH} (?:the )?{_DAY}(?! ?[-–] ?[0-9]| (?:to|or) [0-9])",
+        means.day_of_year,
+    ),
+    _Production(
+        "ordinal",
+        rf"(?:(?P<lead>{_DEADLINE}|on|for) )?the (?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)(?: of {_STEP} month)?(?! of\b)",
+        means.day_of_month,
+    ),
+    _Production("day", rf"{_IDIOM}(?P<word>{any_of(DAYS)}){_PART_OF_DAY}", means.day_word),
+    _Production(
+        "weekday step unit",
+        rf"(?:(?:on|by|until|before|for) )?{_WEEKDAY}(?: of)? {_STEP} week",
+        means.weekday_of_week,
+    ),
+    _Production("weekday step unit", rf"{_STEP} week(?:'s)?(?: on)? {_WEEKDAY}{_NO_DATE}", means.weekday_of_week),
+    _Production(
+        "weekday step",
+        rf"{_ROLLING}(?P<step>this coming|this past|coming|last|this|next) {_WEEKDAY}{_NO_DATE}",
+        means.stepped_weekday,
+    ),
+    _Production("weekday", rf"(?P<lead>{_DEADLINE}|on|for|since) {_WEEKDAY}{_NO_DATE}", means.weekday_ahead),
+    _Production("unit ago", rf"{_VAGUE}{_NUMBER} {_UNIT} ago(?! or\b| (?:on |last |this )?{_WEEKDAY})", means.ago),
+    _Production(
+        "abroad", rf"(?:vor|il y a|hace) {_NUMBER} {_UNIT}(?! (?:dans|de|entre|or|ou|oder)\b)", means.ago_abroad
+    ),
+    _Production("unit from", rf"{_VAGUE}{_NUMBER} {_UNIT} from (?:now|today)(?! or\b)", means.from_now),
+    _Production("unit in", rf"in {_NUMBER} {_UNIT}'?(?P<time> time)?(?! (?:of|or|from)\b)", means.within),
+    _Production(
+        "unit part",
+        rf"{_UP_TO}{_PART} (?:(?P<step>the|this|next|last) )?(?P<unit>week|month|quarter|year)(?! [0-9])",
+        means.edge,
+    ),
+    _Production("end", rf"(?:(?:{_DEADLINE}) )?(?P<unit>eo[mqy])", means.end_of),
+    _Production(
+        "unit step", rf"{_ROLLING}{_STEP} (?P<unit>weekend|week|month|quarter|year)(?! (?:of|or)\b)", means.stepped_unit
+    ),
+)
+"""Dates that depend on the day they are said."""
+
+
+# ---- reading a text
+
+_WORD = lazily(r"[^\W\d_]+")
+_DIGITS = {"year": lazily("[0-9]{4}"), "ordinal": lazily("[0-9](?:st|nd|rd|th)")}
+_WORDS = {
+    **dict.fromkeys({*_WORD.findall(" ".join(DAYS))} - {"the", "after", "before"}, "day"),
+    **dict.fromkeys({*UNITS, *(f"{word}s" for word in UNITS), "quarter", "weekend"} - {"an"}, "unit"),
+    **dict.fromkeys(MONTHS, "month"),
+    **dict.fromkeys((f"{name}day" for name in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun")), "weekday"),
+    **dict.fromkeys("mon tue tues wed thu thur thurs fri sat sun".split(), "weekday"),
+    **dict.fromkeys("last this next coming".split(), "step"),
+    **dict.fromkeys("end beginning start middle close".split(), "part"),
+    **dict.fromkeys("eom eoq eoy".split(), "end"),
+    **dict.fromkeys("vor il hace".split(), "abroad"),
+    **{word: word for word in ("ago", "from", "in", "q")},
+}
+"""What kind of a word each is that dates are said with."""
+
+
+def _productions(text: str, among: Iterable[_Production]) -> list[_Production]:
+    """The productions for whose every part a text has a word: few sentences have any, and those few."""
+    small = text.lower()
+    kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
+    kinds.update(kind for kind, digits in _DIGITS.items() if digits.search(small))
+    return [production for production in among if production.parts <= kinds]
+
+
+def _spoken(said: Said, productions: Sequence[_Production]) -> Iterator[str]:
+    """What a text speaks of, in its order: of what matches at a place the first production counts, and hides what it
+    covers."""
+    text = said.text.lower()  # five times as fast as to match without regard to case
+    ahead: list[tuple[int, int, re.Match[str]]] = []
+
+    def look(rank: int, begin: int) -> None:
+        if found := productions[rank].pattern.search(text, begin):
+            heappush(ahead, (found.start(), rank, found))
+
+    end = 0
+    for rank in range(len(productions)):
+        look(rank, end)
+    while ahead:
+        begin, rank, found = heappop(ahead)
+        if begin >= end:
+            end = found.end()
+            if spoken := productions[rank].resolve(found, said):
+                yield spoken
+        look(rank, end)

@@ -1,0 +1,307 @@
+"""What is meant by a date as it is said, on the day it is said: a function for each way of saying one.
+
+An expression means something only where all who speak that way mean the same by it; what may mean two things, or no
+date at all, gives None. Each function states its rule. The names of groups are those of the grammar (`spoken_dates`).
+Days are those of the calendar: "tonight", said after midnight, is the evening to come. Weeks, quarters and years are
+the calendar's as well, not those of a fiscal year.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+
+from omcli.base.record import record
+from omcli.text.dates import calendar
+from omcli.text.dates.lexicon import (
+    AMBIGUOUS_MONTHS,
+    DAYS,
+    FULL_MONTHS,
+    MONTHS,
+    STEPS,
+    Tense,
+    goes_on,
+    is_ahead,
+    number,
+    opens_clause,
+    tense,
+    unit,
+    weekday,
+)
+
+
+@record
+class Said:
+    """What was said: the text, where a match is of its lower case, and the day."""
+
+    text: str
+    today: date
+
+    def has_capital(self, found: re.Match[str], group: str) -> bool:
+        """Whether a word begins with a capital."""
+        return self.text[found.start(group)].isupper()
+
+    def is_title(self, found: re.Match[str], group: str) -> bool:
+        """Whether a word is written as a name is: not small, and not shouted."""
+        return self.text[found.start(group) : found.end(group)].istitle()
+
+
+Resolver = Callable[[re.Match[str], Said], str | None]
+"""What an expression found in a text, said on a day, speaks of."""
+
+
+# ---- dates in full
+
+
+def iso_day(found: re.Match[str], _: Said) -> str | None:
+    """`2026-03-05`, `2026/03/05`: as written, whatever time follows; a weekday before it must fit."""
+    return _fitting(calendar.day(int(found["year"]), int(found["month"]), int(found["day"])), found["weekday"])
+
+
+def iso_month(found: re.Match[str], _: Said) -> str | None:
+    """`2026-03`, but not `2010-11`, which may be a season."""
+    years, months = int(found["year"]), int(found["month"])
+    return calendar.month(years, months) if 1 <= months <= 12 and (years + 1) % 100 != months else None
+
+
+def numbers(found: re.Match[str], _: Said) -> str | None:
+    """`13.05.2026`, `05/13/2026`: where it is clear which is the day, since one is above 12 or both are equal."""
+    first, second = int(found["first"]), int(found["second"])
+    if first <= 12 and second <= 12 and first != second:
+        return None
+    day, month = (second, first) if second > 12 else (first, second)
+    return calendar.day(int(found["year"]), month, day)
+
+
+def named_day(found: re.Match[str], _: Said) -> str | None:
+    """`5 March 2026`, `March 5th, 2026`, `5 de marzo de 2026`; a weekday before it must fit."""
+    day = calendar.day(int(found["year"]), MONTHS[found["month"]], int(found["day"]))
+    return _fitting(day, found["weekday"])
+
+
+def named_month(found: re.Match[str], said: Said) -> str | None:
+    """`March 2026`; where it is another word as well, with a capital and no noun after it ("May 2000 users")."""
+    if not found["lead"] and found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
+        return None
+    spoken = calendar.month(int(found["year"]), MONTHS[found["month"]])
+    return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
+
+
+def quarter(found: re.Match[str], _: Said) -> str | None:
+    """`Q3 2026`, `2026 Q3`: of the calendar year."""
+    return None if found["fiscal"] else calendar.quarter(int(found["year"]), int(found["quarter"]))
+
+
+def year(found: re.Match[str], _: Said) -> str | None:
+    """`in 2024`, `by the end of 2026` (its last day); not `in 2024 lines`."""
+    spoken = calendar.year(int(found["year"])) if goes_on(found) else None
+    return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
+
+
+# ---- dates without a year
+
+
+def day_of_year(found: re.Match[str], said: Said) -> str | None:
+    """`March 5`, `the 5th of March`: of the year in which the weekday before it fits; else at most two months away, and
+    not on the wrong side of what the clause tells; else the next, where the clause tells that it is to come."""
+    month, day = MONTHS[found["month"]], int(found["day"])
+    if found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
+        return None
+    if found["weekday"]:
+        return calendar.day_with_weekday(said.today, month, day, weekday(found["weekday"]))
+    told, near = tense(found), calendar.near_day(said.today, month, day)
+    if told is Tense.COMING:
+        return calendar.coming_day(said.today, month, day)
+    return None if near and told is Tense.OVER and near > said.today.isoformat() else near
+
+
+def month_of_year(found: re.Match[str], said: Said) -> str | None:
+    """`in March`, `since March`, `by the end of March` (its last day): as for days without a year.
+
+    `since` leads to the last one, `by` and `until` to the first to come, this month included.
+    """
+    word, lead, month = found["month"], found["lead"], MONTHS[found["month"]]
+    if word in AMBIGUOUS_MONTHS and (lead == "by" or (word not in FULL_MONTHS and not _is_named(found, said))):
+        return None  # "by April", "in dec"
+    told, this = tense(found), f"{said.today:%Y-%m}"
+    if lead == "since":
+        return None if month == said.today.month else calendar.next_month(said.today, month, -1)
+    if told is Tense.COMING or (told is Tense.UNTOLD and (found["deadline"] or lead in ("by", "until", "till"))):
+        spoken = this if month == said.today.month else calendar.next_month(said.today, month, 1)
+        return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
+    near = calendar.near_month(said.today, month)
+    return None if found["deadline"] or (near and told is Tense.OVER and near > this) else near
+
+
+def month_of_other_year(found: re.Match[str], said: Said) -> str | None:
+    """`March last year`, `in May of next year`."""
+    if not found["lead"] and not said.has_capital(found, "month"):
+        return None
+    return calendar.month(said.today.year + STEPS[found["step"]], MONTHS[found["month"]])
+
+
+def stepped_month(found: re.Match[str], said: Said) -> str | None:
+    """`last March`, `next March`: where the nearest one and that of last or next year are the same (`month_named`).
+
+    Said in May 2026, `next March` is 2027-03; said in January 2026, it may be that of 2026 or of 2027. March and May
+    need a capital: "who is next may answer".
+    """
+    is_verb = found["month"] in ("march", "may") and not said.has_capital(found, "month")
+    if is_verb or found["rolling"] or found["month"] not in FULL_MONTHS:
+        return None
+    month = calendar.month_named(said.today, MONTHS[found["month"]], STEPS[found["step"]])
+    if month is None:
+        return None
+    return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if found["day"] else month
+
+
+def day_of_month(found: re.Match[str], said: Said) -> str | None:
+    """`the 15th of next month`; `by the 15th`: the first to come; `on the 15th` where it is said to come."""
+    if found["step"]:
+        month = calendar.month(said.today.year, said.today.month + STEPS[found["step"]])
+        return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if month else None
+    if not found["lead"] or not goes_on(found) or not _is_coming(found):
+        return None
+    return calendar.coming_date(said.today, int(found["day"]))
+
+
+# ---- days and weekdays
+
+
+def day_word(found: re.Match[str], said: Said) -> str | None:
+    """`tomorrow`, `yesterday evening`, `vorgestern`; but not "it feels like yesterday", or a magazine called "Today".
+
+    `morgen` with a capital, or in `guten morgen`, is a morning.
+    """
+    is_name = said.is_title(found, "word") and (found["word"] == "morgen" or not opens_clause(found))
+    if found["idiom"] or is_name:
+        return None
+    return calendar.days_from(said.today, DAYS[found["word"]])
+
+
+def stepped_weekday(found: re.Match[str], said: Said) -> str | None:
+    """`last`, `this`, `next Friday`: where all common readings agree (`calendar.weekday_from`).
+
+    Said on a Wednesday, `next Friday` is in two days or in nine, and so nothing; said on a Friday or Saturday it is the
+    Friday of next week. `last Friday`, said on a Wednesday or a Friday, is the one of last week; said on a Saturday, it
+    may be yesterday. `coming Friday` and `this past Friday` are the nearest.
+    """
+    step, index = found["step"], weekday(found["weekday"])
+    if found["rolling"] or not _is_weekday(found, said):
+        return None
+    if step in ("last", "this", "next"):
+        return calendar.weekday_from(said.today, index, STEPS[step])
+    return calendar.nearest_weekday(said.today, index, STEPS[step])
+
+
+def weekday_of_week(found: re.Match[str], said: Said) -> str | None:
+    """`Friday next week`, `last week on Friday`: where weeks from Monday and from Sunday agree."""
+    return calendar.weekday_of_week(said.today, weekday(found["weekday"]), STEPS[found["step"]])
+
+
+def weekday_ahead(found: re.Match[str], said: Said) -> str | None:
+    """`by Friday`: the first to come; `on Friday` where the clause tells it is to come; `since Friday`: the last one.
+
+    On a Friday, none of them.
+    """
+    since = found["lead"] == "since"
+    if not _is_weekday(found, said) or not (since or _is_coming(found)):
+        return None
+    return calendar.nearest_weekday(said.today, weekday(found["weekday"]), -1 if since else 1)
+
+
+# ---- counted, and named by their unit
+
+
+def ago(found: re.Match[str], said: Said) -> str | None:
+    """`3 days ago`, `a couple of weeks ago`: see `_counted`. `About` or `or` before it leave it open."""
+    return None if found["vague"] else _counted(found, said.today, -1)
+
+
+def ago_abroad(found: re.Match[str], said: Said) -> str | None:
+    """`vor drei Tagen`, `il y a deux semaines`, `hace un mes`."""
+    return _counted(found, said.today, -1)
+
+
+def from_now(found: re.Match[str], said: Said) -> str | None:
+    """`two weeks from now`."""
+    return None if found["vague"] else _counted(found, said.today, 1)
+
+
+def within(found: re.Match[str], said: Said) -> str | None:
+    """`in two weeks' time`; `in two weeks` where it is not how long something takes (`date_words.is_ahead`)."""
+    return _counted(found, said.today, 1) if found["time"] or is_ahead(found) else None
+
+
+def _counted(found: re.Match[str], today: date, direction: int) -> str | None:
+    """As exact as its unit: days give a day, weeks (of seven days) too; months give a month, years a year."""
+    count, of = number(found["number"]) * direction, unit(found["unit"])
+    if of == "month":
+        return calendar.month(today.year, today.month + count)
+    if of == "year":
+        return calendar.year(today.year + count)
+    return calendar.days_from(today, count * {"day": 1, "week": 7, "fortnight": 14}[of])
+
+
+def stepped_unit(found: re.Match[str], said: Said) -> str | None:
+    """`last week`, `this month`, `next quarter`: of the calendar. `The last month` may be the last thirty days."""
+    return None if found["rolling"] else _unit(found["unit"], said.today, STEPS[found["step"]])
+
+
+def edge(found: re.Match[str], said: Said) -> str | None:
+    """`by the end of the month` is its last day; `at the end of the month`, or any part of it, is the month.
+
+    Of a week it is always the week: for some it ends on Friday.
+    """
+    spoken = _unit(found["unit"], said.today, STEPS[found["step"] or "this"])
+    if spoken is None or not found["deadline"] or found["unit"] == "week":
+        return spoken
+    is_end = found["edge"] in ("end", "close") and tense(found) is not Tense.OVER
+    return calendar.last_day(spoken) if is_end else None
+
+
+def end_of(found: re.Match[str], said: Said) -> str | None:
+    """`EOM`, `EOQ`, `EOY`: the last day."""
+    if not said.has_capital(found, "unit"):
+        return None
+    spoken = _unit({"m": "month", "q": "quarter", "y": "year"}[found["unit"][-1]], said.today, 0)
+    return spoken and calendar.last_day(spoken)
+
+
+def _unit(word: str, today: date, step: int) -> str | None:
+    match word:
+        case "week":
+            return calendar.week_from(today, step)
+        case "weekend":
+            return calendar.weekend_from(today, step)
+        case "month":
+            return calendar.month(today.year, today.month + step)
+        case "quarter":
+            return calendar.quarter(today.year, (today.month + 2) // 3 + step)
+        case _:
+            return calendar.year(today.year + step)
+
+
+# ---- what several productions ask
+
+
+def _fitting(day: str | None, name: str | None) -> str | None:
+    """The day, unless it is another weekday than the one named with it."""
+    return day if not day or not name or date.fromisoformat(day).weekday() == weekday(name) else None
+
+
+def _is_named(found: re.Match[str], said: Said) -> bool:
+    """Whether a word that is not only a month's name stands as one: with a capital, and no noun behind it."""
+    return said.has_capital(found, "month") and goes_on(found)
+
+
+def _is_weekday(found: re.Match[str], said: Said) -> bool:
+    """Whether a weekday is written in full, or else as a name: "Sat", but not "sat" or "Sun hardware"."""
+    return found["weekday"].endswith("day") or (said.has_capital(found, "weekday") and goes_on(found))
+
+
+def _is_coming(found: re.Match[str]) -> bool:
+    """Whether what is said `by`, `until` or `on` a day is to come."""
+    told = tense(found)
+    return told is Tense.COMING or (told is Tense.UNTOLD and found["lead"] not in ("on", "for"))

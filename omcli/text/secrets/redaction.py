@@ -1,0 +1,93 @@
+"""Secrets are taken out of a text before it is stored or sent anywhere; what stands in <private> blocks as well."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from omcli.base.patterns import lazily
+from omcli.base.record import record
+from omcli.text.secrets.known import Secret, secrets
+
+
+@record
+class Redacted:
+    """A text without its secrets, and how many were taken out by which rule (`private` for <private> blocks)."""
+
+    text: str
+    counts: Mapping[str, int]
+
+
+def redact(text: str) -> Redacted:
+    """The text with every secret replaced by `[redacted:<rule>]` and without its <private> blocks.
+
+    A block that is not closed goes on to the end of the text, in JSON to the end of its string. What is taken out of
+    JSON leaves JSON. Redacting a redacted text changes nothing.
+    """
+    counts: Counter[str] = Counter()
+    while True:
+        if blocks := _private_blocks(text):
+            text = _replaced(text, ((start, end, "") for start, end in blocks))
+            counts["private"] += len(blocks)
+        elif found := _apart(secrets(text)):
+            text = _replaced(text, ((secret.start, secret.end, f"[redacted:{secret.rule}]") for secret in found))
+            counts.update(secret.rule for secret in found)
+        else:
+            return Redacted(text=text, counts=dict(counts))
+
+
+def _apart(found: Iterable[Secret]) -> list[Secret]:
+    """The secrets in order; overlapping ones are one, named by the surest rule."""
+    apart: list[Secret] = []
+    for secret in sorted(found, key=lambda secret: secret.start):
+        if apart and secret.start < apart[-1].end:
+            last = apart.pop()
+            surest = min(last, secret, key=lambda secret: secret.rank)
+            apart.append(Secret(last.start, max(last.end, secret.end), surest.rank, surest.rule))
+        else:
+            apart.append(secret)
+    return apart
+
+
+def _replaced(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end, replacement in replacements:
+        parts += (text[at:start], replacement)
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+_TAG = r"<(?P<close>\\?/)?[Pp]rivate>"
+_IN_TEXT = lazily(_TAG)
+_IN_JSON = lazily(rf'{_TAG}|\\.|(?P<quote>")', re.DOTALL)
+
+
+def _private_blocks(text: str) -> list[tuple[int, int]]:
+    """Where the outermost <private> blocks of a text are; in JSON, a block ends with its string at the latest."""
+    blocks: list[tuple[int, int]] = []
+    if "rivate>" not in text:
+        return blocks
+    depth = start = 0
+    for found in (_IN_JSON if _is_json(text) else _IN_TEXT).finditer(text):
+        if found[0].lower() == "<private>":
+            start = start if depth else found.start()
+            depth += 1
+        elif depth and found.lastgroup:
+            ends_string = found.lastgroup == "quote"
+            depth = 0 if ends_string else depth - 1
+            if not depth:
+                blocks.append((start, found.start() if ends_string else found.end()))
+    return [*blocks, (start, len(text))] if depth else blocks
+
+
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("{", "[", '"'):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,161 @@
+"""Worth: which rows of a session say the most that no other chosen row says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.observation import PINNED, Kind, Observation, Priority, Status, Type
+from omcli.pack.salience import most_telling
+from omcli.text.terms import capitals_of, folded, terms_of
+from tests.strategies import observations, texts
+from tests.unit.pack.test_cross_session import ROW
+
+ORDER = """
+from random import Random
+from omcli.pack.salience import most_telling
+from tests.unit.pack.test_salience import row
+random = Random(1)
+words = "berth crane tide gate pilot ledger queue parser schedule buoy manifest ferry lock beacon cargo".split()
+print(list(most_telling([row(" ".join(random.choices(words, k=20))) for _ in range(300)])))
+"""
+"""Prints an order in which nearly equal sums decide."""
+
+
+def row(text: str, importance: int = 5, **columns: object) -> Observation:
+    """A row of a session, as long as its words are many."""
+    plain = replace(
+        ROW, text=text, importance=importance, priority=Priority.of_importance(importance), tokens=len(text.split())
+    )
+    return replace(plain, **columns)  # type: ignore[arg-type]
+
+
+def ranked(*rows: Observation) -> list[str]:
+    """The texts of rows, best first."""
+    return [rows[place].text for place in most_telling(rows)]
+
+
+@given(rows=st.lists(observations(), max_size=12))
+def test_every_row_is_named_once_and_always_in_the_same_order(rows: list[Observation]) -> None:
+    order = list(most_telling(rows))
+    assert sorted(order) == list(range(len(rows)))
+    assert order == list(most_telling(rows))
+
+
+@given(rows=st.lists(observations(), max_size=12), count=st.integers(0, 12))
+def test_the_order_is_computed_only_as_far_as_it_is_asked_for(rows: list[Observation], count: int) -> None:
+    assert list(islice(most_telling(rows), count)) == list(most_telling(rows))[:count]
+
+
+def test_pinned_rows_come_first_whatever_they_say() -> None:
+    """T61."""
+    assert ranked(row("the parser moved to src/parse.py", 9), row("hello", 1, tags=(PINNED,)))[0] == "hello"
+
+
+def test_importance_counts_more_than_length() -> None:
+    rule, chat = row("Always run make lint before a push", 9), row("the meadow behind Kilburn floods in spring", 5)
+    assert ranked(chat, rule)[0] == rule.text
+
+
+def test_a_row_that_repeats_what_was_said_gives_way_to_one_that_says_something_else() -> None:
+    """The third row names nothing that the two before it have not named."""
+    first = row("Modified src/tide.py: adds read_station and StationError", 7)
+    again = row("Modified src/tide.py: read_station and its StationError once more", 7)
+    other = row("Modified docs/usage.md: the flag --station", 7)
+    assert ranked(first, again, other) == [first.text, other.text, again.text]
+
+
+def test_a_name_that_the_session_comes_back_to_is_worth_more_than_one_named_once() -> None:
+    """What is used later is what the work is about."""
+    once, often = row("looked at src/once.py"), row("looked at src/often.py")
+    later = [row(f"changed src/often.py in step {step}", 3) for step in "abcd"]
+    others = [row(f"went to town_{number}", 3) for number in range(40)]
+    order = ranked(once, often, *later, *others)
+    assert order.index(often.text) < order.index(once.text)
+
+
+def test_courtesies_are_worth_less_than_facts() -> None:
+    kind, telling = (
+        row("What a lovely day, thanks so much for sharing that"),
+        row("the allotment at Fernhill costs 40 pounds yearly now"),
+    )
+    assert ranked(kind, telling)[0] == telling.text
+
+
+def test_work_matters_less_the_more_has_been_done_since_but_a_decision_does_not() -> None:
+    """S4.10: by priority and recency."""
+    done = [row(f"Ran: make target_{number}", 5, type=Type.COMMAND_RUN, status=Status.DONE) for number in range(9)]
+    assert ranked(*done)[0] == done[-1].text
+    decided = [row(f"We use library_{number}", 5, type=Type.DECISION) for number in range(9)]
+    assert ranked(*decided)[0] == decided[-1].text, "of equals the newest"
+    older = [row("We use library_0 and nothing_else", 5, type=Type.DECISION), *decided[1:]]
+    assert ranked(*older)[0] == older[0].text, "one that says more is not too old"
+
+
+def test_an_open_matter_stays_as_fresh_as_on_the_first_day() -> None:
+    """S4.16: what is not settled yet goes before what is."""
+    blocked = row("blocked by the missing token for the registry", 5, type=Type.BLOCKER, status=Status.OPEN)
+    solved = replace(blocked, text="blocked by the missing licence for the compiler", status=Status.RESOLVED)
+    filler = [row(f"Ran: make thing_{number}", 3, type=Type.COMMAND_RUN) for number in range(6)]
+    assert ranked(solved, blocked, *filler)[0] == blocked.text
+
+
+def test_a_row_written_by_hand_goes_before_an_equal_one_that_was_observed() -> None:
+    """T61: a note counts double."""
+    observed, noted = row("the deploy key lives in the vault"), row("the build cache lives on the disk", kind=Kind.NOTE)
+    assert ranked(observed, noted)[0] == noted.text
+
+
+def test_a_priority_that_was_set_by_hand_counts_and_not_the_importance_it_differs_from() -> None:
+    low, high = row("the meadow floods in spring", 8, priority=Priority.LOW), row("the harbour freezes in winter", 5)
+    assert ranked(low, high)[0] == high.text
+
+
+def test_terms_are_names_and_words_without_function_words() -> None:
+    text = "I moved parse_date to src/dates.py for Marta, tests are passing in 3.2 s"
+    assert terms_of([text]) == [{"mov", "parse_date", "src/dates.py", "marta", "test", "pass", "3.2"}]
+
+
+def test_a_capital_is_a_name_inside_a_sentence_only() -> None:
+    """Texts do not flow into each other, and a sentence may begin in quotation marks."""
+    texts = ["Tests of Marta. Then Ola", "The end", " At last: Peter", 'she said: "Then', "I and The", "so The Hague"]
+    assert capitals_of(texts) == {"marta", "ola", "hague"}
+
+
+def test_a_script_without_spaces_gives_pairs_of_characters() -> None:
+    assert terms_of(["数据库迁移", "用"]) == [{"数据", "据库", "库迁", "迁移"}, {"用"}]
+
+
+@given(written=st.lists(texts, max_size=5))
+def test_what_a_text_is_about_does_not_depend_on_the_texts_beside_it(written: list[str]) -> None:
+    assert terms_of(written) == [terms_of([text])[0] for text in written]
+    assert capitals_of(written) == frozenset().union(*(capitals_of([text]) for text in written))
+    assert all(capitals_of([text]) <= terms_of([text])[0] for text in written)
+
+
+def test_the_order_is_the_same_in_every_process() -> None:
+    """Python orders sets of texts anew in every process; sums over them must not show it."""
+    orders = {
+        subprocess.run(
+            [sys.executable, "-c", ORDER],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(orders) == 1
+
+
+def test_endings_are_folded_but_short_words_stay_whole() -> None:
+    assert {folded(word) for word in ("test", "tests", "tested", "testing")} == {"test"}
+    assert folded("bus") == "bus"

@@ -1,0 +1,68 @@
+"""Choosing rows that fit: what is added up row by row is what the tier costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.observation import Kind, Observation
+from omcli.pack.budget import budgets
+from omcli.pack.layouts import LAYOUTS, To
+from omcli.pack.layouts.layout import Head, Shown
+from omcli.pack.selection import Scales, fitting
+from omcli.pack.tiers import Tier
+from omcli.tokenizers.counter import Counter
+from tests.strategies import observations
+from tests.unit.pack.test_context_pack import mine
+
+WORDS = Counter(name="words", count=lambda text: len(text.split()))
+HEAD = Head(session="mine", counter="words", budgets=budgets(), pending=0)
+
+
+def scales(to: To = To.TEXT) -> Scales:
+    """Words, as printed in one form."""
+    return Scales(layout=LAYOUTS[to](HEAD), counter=WORDS)
+
+
+def printed(rows: Sequence[Observation], chosen: Sequence[int], to: To) -> list[str]:
+    """The lines of the chosen rows under their headings, without the tier's own."""
+    layout = LAYOUTS[to](HEAD)
+    shown = Shown(session=[rows[place] for place in sorted(chosen)])
+    return layout.part(Tier.SESSION, shown).split("\n")[1:]
+
+
+@given(
+    rows=st.lists(observations(session=st.just("mine")), max_size=10),
+    order=st.randoms(use_true_random=False),
+    room=st.integers(0, 300),
+    to=st.sampled_from([To.TEXT, To.MARKDOWN]),
+)
+def test_costs_add_up_to_what_is_printed(rows: list[Observation], order: object, room: int, to: To) -> None:
+    """S2.35: headings are paid for by the row that needs them, whichever rows come between later."""
+    places = list(range(len(rows)))
+    order.shuffle(places)  # type: ignore[attr-defined]
+    chosen = fitting(rows, places, room=room, scales=scales(to))
+    lines = printed(rows, [price.place for price in chosen], to)
+    assert sum(price.cost for price in chosen) == sum(WORDS.text(line) + 1 for line in lines) <= room
+
+
+def test_rows_come_back_in_the_order_of_their_rank() -> None:
+    rows = [mine(f"row {number}", number=number) for number in range(3)]
+    assert [price.place for price in fitting(rows, [2, 0, 1], room=100, scales=scales())] == [2, 0, 1]
+
+
+def test_a_long_memory_is_not_counted_to_its_end() -> None:
+    """A tier is full after fifty rows in succession that do not fit."""
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text.split())
+
+    rows = [mine(f"row {number}", number=number, minute=number, kind=Kind.NOTE) for number in range(5000)]
+    counting = Scales(layout=LAYOUTS[To.TEXT](HEAD), counter=Counter(name="counting", count=count))
+    chosen = fitting(rows, range(5000), room=100, scales=counting)
+    assert 10 < len(chosen) < 30
+    assert len(counted) < 160

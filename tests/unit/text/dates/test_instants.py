@@ -1,0 +1,92 @@
+"""Instants: one spelling for every way in which transcripts write a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.text.dates.instants import instant, minute, spell, utc_offset
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("2026-01-25T10:47:18.908Z", "2026-01-25T10:47:18.908Z"),
+        ("2026-01-25T10:47:18Z", "2026-01-25T10:47:18.000Z"),
+        ("2026-01-25T12:47:18.908123+02:00", "2026-01-25T10:47:18.908Z"),
+        ("2026-01-25 10:47:18", "2026-01-25T10:47:18.000"),
+        ("2026-01-25", "2026-01-25T00:00:00.000"),
+        (1769338038, "2026-01-25T10:47:18.000Z"),
+        (1769338038.908, "2026-01-25T10:47:18.908Z"),
+        (1769338038908, "2026-01-25T10:47:18.908Z"),
+        (1769338038908000, "2026-01-25T10:47:18.908Z"),
+        (1769338038908000000, "2026-01-25T10:47:18.908Z"),
+        ("1769338038.908", "2026-01-25T10:47:18.908Z"),
+        ("1769338038908", "2026-01-25T10:47:18.908Z"),
+        (0, "1970-01-01T00:00:00.000Z"),
+        ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_every_spelling_of_a_time_becomes_one(written: object, expected: str) -> None:
+    """F70, formats.md §0.7: ISO with and without zone, seconds, milliseconds, microseconds."""
+    assert instant(written) == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    [None, True, "", "yesterday", "12:03", -1, float("nan"), float("inf"), 10**400, "1969-12-31T23:59:59Z", [], {},
+     "9999-12-31T23:59:59-14:00", "2026-02-31T00:00:00Z"],
+)  # fmt: skip
+def test_what_is_no_time_is_none(written: object) -> None:
+    """F70: nothing is guessed."""
+    assert instant(written) is None
+
+
+@pytest.mark.parametrize(
+    "number", [1e308, 99999999999999999999, "99999999999999999999", 2e10, 2e13, 2e16, 2e19, "9" * 400]
+)
+def test_a_number_that_is_no_plausible_time_in_any_unit_is_none(number: object) -> None:
+    """F70: neither seconds, milliseconds, microseconds nor nanoseconds since 1970."""
+    assert instant(number) is None
+
+
+@given(st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(9999, 12, 30)))  # noqa: DTZ001
+def test_instants_sort_like_the_times_they_name(moment: datetime) -> None:
+    later = moment.replace(tzinfo=UTC)
+    first = spell(datetime(1970, 1, 1, tzinfo=UTC))
+    spelt = spell(later)
+    assert first is not None
+    assert spelt is not None
+    assert first < spelt
+    assert instant(spelt) == spelt
+
+
+@given(st.one_of(st.text(), st.integers(), st.floats(), st.binary()))
+def test_nothing_that_is_written_raises(written: object) -> None:
+    assert instant(written) is None or isinstance(instant(written), str)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("2026-01-25T12:47:18+02:00", 120),
+        ("2026-01-25 12:47:18-0330", -210),
+        ("2026-01-25T12:47:18Z", None),
+        ("2026-01-25T12:47:18+00:00", None),
+        ("2026-01-25T12:47:18", None),
+        ("noon", None),
+        (1769338038, None),
+        (None, None),
+    ],
+)
+def test_a_zone_is_known_where_it_is_written_with_the_time(written: object, expected: int | None) -> None:
+    """F70: UTC is how programs write times of any zone."""
+    assert utc_offset(written) == expected
+
+
+def test_a_row_is_dated_to_the_minute() -> None:
+    """T26."""
+    assert minute("2026-01-25T10:47:18.908Z") == "2026-01-25 10:47"
