@@ -6,7 +6,6 @@ python -m tests.docs.generate --check   only name those that are out of date
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -82,7 +81,6 @@ def generated() -> Iterator[tuple[Path, str]]:
         yield pages / f"om-{name}.1", _page(f"om-{name}", command, sub, [])
     for shell, file in (("bash", "om.bash"), ("zsh", "_om"), ("fish", "om.fish")):
         yield ROOT / "completions" / file, _completion(shell)
-    yield ROOT / "omcli" / "README.md", _map()
 
 
 # ---- man pages
@@ -182,34 +180,6 @@ def _completion(shell: str) -> str:
             'if [ "$funcstack[1]" = "_om" ]; then _om_completion "$@"; else compdef _om_completion om; fi\n',
         )
     return script
-
-
-# ---- the map
-
-
-def _map() -> str:
-    """The architecture map with its list of modules, each with the first line of its docstring."""
-    path = ROOT / "omcli" / "README.md"
-    before, _, rest = path.read_text(encoding="utf-8").partition("<!-- modules -->\n")
-    _, _, after = rest.partition("<!-- end of modules -->\n")
-    return f"{before}<!-- modules -->\n{''.join(_modules())}<!-- end of modules -->\n{after}"
-
-
-def _modules() -> Iterator[str]:
-    folder = None
-    for module in sorted((ROOT / "omcli").rglob("*.py"), key=lambda path: (path.parent.as_posix(), path.name)):
-        if module.parent != folder:
-            folder = module.parent
-            name = folder.relative_to(ROOT).as_posix()
-            yield f"\n**`{name}/`** {_first_line(folder / '__init__.py')}\n\n"
-        if module.name != "__init__.py":
-            yield f"- `{module.name}` — {_first_line(module)}\n"
-    yield "\n"
-
-
-def _first_line(module: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) if module.is_file() else None
-    return (docstring or "").partition("\n")[0]
 
 
 def main() -> int:

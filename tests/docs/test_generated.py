@@ -16,7 +16,7 @@ PATH = "/usr/bin:/bin:/opt/homebrew/bin"
 
 @pytest.mark.parametrize(("path", "text"), [pytest.param(path, text, id=path.name) for path, text in generated()])
 def test_generated_files_are_up_to_date(path: Path, text: str) -> None:
-    """Man pages, completions and the map follow the code."""
+    """Man pages and completions follow the code."""
     assert path.is_file(), f"{path.name} is missing; run: python -m tests.docs.generate"
     assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale; run: python -m tests.docs.generate"
 
