@@ -5,7 +5,7 @@ In a test, through the fixture `fake_model`; from a shell:
     python -m tests.fake_provider --port 8123 --acts '[{"status": 429, "headers": {"retry-after": "2"}}]'
 
 Requests to `/v1/messages` are Anthropic's, requests to `/v1/chat/completions` OpenAI's. Each takes the next of `acts`;
-when none is left, the reply is the echo of `omcli.providers.scripted_echo`.
+when none is left, the reply is the echo of `omcli.providers.scripted`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from omcli.llm.model import Prompt, Rung
-from omcli.providers.scripted_echo import echo
+from omcli.providers.scripted import echo
 
 KEY = "the-key-of-the-tests-0123456789"
 HTML = "<!DOCTYPE html><html><head><title>Welcome to the hotel</title></head><body>Log in</body></html>"

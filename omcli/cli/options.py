@@ -132,7 +132,7 @@ def notation_names() -> list[str]:
 
 def provider_names() -> list[str]:
     """Whose models observe and reflect."""
-    from omcli.providers.table import ENDPOINTS
+    from omcli.providers.endpoints import ENDPOINTS
 
     return [*ENDPOINTS, "rules"]
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from omcli.memory.ports import TokenCounter
     from omcli.operations.tally import Tally
     from omcli.operations.workshop import Workshop
-    from omcli.settings.resolve import Files
-    from omcli.settings.settings import Settings
+    from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
 
 

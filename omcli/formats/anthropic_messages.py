@@ -7,12 +7,11 @@ from functools import partial
 
 from omcli.base.patterns import lazily
 from omcli.base.record import field, fields_of, mutable_record
-from omcli.formats import blocks
 from omcli.formats.claude_prompts import rejection_remark, said
-from omcli.formats.conversations import in_turns, instant_of, utc_offset_of
-from omcli.formats.format import Format
+from omcli.formats.format import Format, in_turns, instant_of, utc_offset_of
+from omcli.formats.injected import without_injected
 from omcli.formats.source import Record, Sample, Shape
-from omcli.formats.values import compact_json, objects, record, string, text, without_injected
+from omcli.formats.values import compact_json, image_of_base64, objects, placeholder, record, string, text
 from omcli.memory.message import Aside, Image, Message, Role, attachment
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
@@ -181,8 +180,8 @@ class _Shown:
         content, media_type = text(source.get("data")), text(source.get("media_type"))
         named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
         if kind == "image" and content:
-            self.images.append(blocks.image_of_base64(content, media_type or "image"))
-            self.pieces.append(blocks.placeholder(self.images[-1]))
+            self.images.append(image_of_base64(content, media_type or "image"))
+            self.pieces.append(placeholder(self.images[-1]))
         elif source.get("type") == "text":
             self.pieces.append(f"[{f'{label} {named}'.strip()}]\n{content}")
         elif content:

@@ -6,7 +6,7 @@ import re
 
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
-from omcli.formats.values import without_injected
+from omcli.formats.injected import without_injected
 from omcli.memory.message import Aside
 
 # How texts begin that a client wrote, not a person.

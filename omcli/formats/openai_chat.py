@@ -7,12 +7,10 @@ from collections import deque
 from collections.abc import Iterator
 
 from omcli.base.record import field, fields_of, mutable_record
-from omcli.formats import blocks
-from omcli.formats.conversations import in_turns, instant_of, utc_offset_of
-from omcli.formats.format import Format
-from omcli.formats.own_output import is_pack
+from omcli.formats.format import Format, in_turns, instant_of, utc_offset_of
+from omcli.formats.injected import is_pack, without_injected
 from omcli.formats.source import Record, Sample, Shape, Source
-from omcli.formats.values import compact_json, objects, record, string, text, without_injected
+from omcli.formats.values import compact_json, image_of_url, objects, placeholder, record, string, text
 from omcli.memory.message import Image, Message, Role, attachment
 from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
 
@@ -205,11 +203,11 @@ class _Content:
 
     def _image(self, value: object) -> str:
         url = text(value) or text(record(value).get("url"))
-        image = blocks.image_of_url(url)
+        image = image_of_url(url)
         if image is None:
             return f"[image {url}]" if url else "[image]"
         self.images = (*self.images, image)
-        return blocks.placeholder(image)
+        return placeholder(image)
 
 
 def _messages(entry: Record) -> list[object] | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from omcli.base.patterns import lazily
-from omcli.formats.blocks import image_of_base64, placeholder
 from omcli.formats.format import Format, Place, by_record
+from omcli.formats.injected import without_injected
 from omcli.formats.source import Record, Sample, Shape
-from omcli.formats.values import compact_json, exit_code, objects, record, string, text, without_injected
+from omcli.formats.values import compact_json, exit_code, image_of_base64, objects, placeholder, record, string, text
 from omcli.memory.message import Aside, Image, Message, Role
 from omcli.memory.transcript import Abandoned, Carried, Facts, Item, Reason, Skipped
 from omcli.text.dates.instants import instant

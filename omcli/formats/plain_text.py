@@ -10,8 +10,8 @@ from itertools import islice
 from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record
 from omcli.formats.format import Format
+from omcli.formats.injected import INJECTED_TAGS, without_injected
 from omcli.formats.source import Sample, Shape, Source
-from omcli.formats.values import INJECTED_TAGS, without_injected
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
 from omcli.text.dates.instants import instant

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 
 from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.exchange import is_written
@@ -48,3 +50,19 @@ def recognised_as_chat(source: Source) -> Format:
         if entry.sniff(source.sample):
             return entry
     raise UnknownFormat("these are no messages of OpenAI's chat interface, nor of Anthropic's")
+
+
+TRANSCRIPTS = (".jsonl", ".ndjson")
+"""How names of files end that are transcripts, or should be."""
+
+
+def kept_by_agents(environment: Mapping[str, str]) -> Iterator[Path]:
+    """The transcripts in the agents' own folders, as far as there are any."""
+    for format_name in NAMES:
+        place = named(format_name).place
+        if place is None:
+            continue
+        other = environment.get(place.variable, "").strip() if place.variable else ""
+        for pattern in place.patterns:
+            for home in (other,) if other else place.homes:
+                yield from sorted(Path(home).expanduser().glob(pattern))

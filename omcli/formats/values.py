@@ -1,15 +1,16 @@
-"""Reading JSON values that may be of any type: each function gives what was asked for, or nothing."""
+"""JSON values of any type, read as what was expected, or as nothing; and embedded images."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import re
-from collections.abc import Iterator
 
 from omcli.base.patterns import lazily
-from omcli.formats.own_output import begins_line, printed
 from omcli.formats.source import Record
-from omcli.memory.notation import TAG
+from omcli.memory.message import LARGEST_IMAGE, Image, attachment
 
 _EMPTY: Record = {}
 
@@ -54,53 +55,30 @@ def compact_json(value: object) -> str:
         return '"[nested too deep]"'
 
 
-INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")
-_TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
+_DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
-def without_injected(said: str) -> str:
-    """What was said without the blocks that programs put into it: reminders, editor selections, memory, our own output.
-
-    Blocks may be nested. One that is never closed (it was cut off) ends with the text, but only where its tag begins a
-    line: elsewhere somebody is talking about the tag.
-    """
-    blocks = _injected_blocks(said)
-    if not blocks:
-        return said
-    ends = [0, *(end for _, end in blocks)]
-    starts = [*(start for start, _ in blocks), len(said)]
-    kept = "".join(said[end:start] for end, start in zip(ends, starts, strict=True)).rstrip()
-    return kept.lstrip() if not said[: blocks[0][0]].strip() else kept
-
-
-def _injected_blocks(said: str) -> list[tuple[int, int]]:
-    """Start and end of each outermost injected block."""
-    blocks: list[tuple[int, int]] = []
-    after = 0
-    for start, end in sorted([*printed(said), *_tagged(said)]):
-        if start >= after:
-            blocks.append((start, end))
-            after = end
-    return blocks
+def image_of_base64(encoded: str, media_type: str) -> Image:
+    """An image from its base64 text. Text that is no base64 (it was cut off, or masked) is measured as it stands."""
+    is_whole = True
+    try:
+        content = base64.b64decode(encoded)
+    except (binascii.Error, ValueError):
+        content, is_whole = encoded.encode("utf-8", "surrogatepass"), False
+    return Image(
+        media_type=media_type,
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        content=content if is_whole and len(content) <= LARGEST_IMAGE else None,
+    )
 
 
-def _tagged(said: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each block between tags."""
-    tags = list(_TAG.finditer(said)) if "<" in said else []
-    ends = _ends(tags)
-    for tag in tags:
-        start = tag.start()
-        if not tag[1] and (start in ends or begins_line(said, start)):
-            yield start, ends.get(start, len(said))
+def image_of_url(url: str) -> Image | None:
+    """An image from a `data:` URL; None for one that lies elsewhere."""
+    match = _DATA_URL.match(url)
+    return image_of_base64(url[match.end() :], match[1] or "image") if match else None
 
 
-def _ends(tags: list[re.Match[str]]) -> dict[int, int]:
-    """Where the block of each opening tag ends, by where the tag starts; unclosed ones are left out."""
-    ends: dict[int, int] = {}
-    opened: dict[str, list[int]] = {name: [] for name in INJECTED_TAGS}
-    for tag in tags:
-        if not tag[1]:
-            opened[tag[2]].append(tag.start())
-        elif opened[tag[2]]:
-            ends[opened[tag[2]].pop()] = tag.end()
-    return ends
+def placeholder(image: Image) -> str:
+    """What stands in the text where an image was: `[image png 642 KB]`."""
+    return attachment("image", image.media_type, image.size)

@@ -11,9 +11,9 @@ from omcli.memory.observation import PINNED, Observation, Source
 from omcli.memory.ports import TokenCounter
 from omcli.memory.roles import Material, Reflected
 from omcli.observers.agent_reply import Handed
-from omcli.reflectors.answers import Answer, Gone, Lasting, Merged
-from omcli.reflectors.asking import labelled
-from omcli.reflectors.checking import candidate
+from omcli.reflectors.prompt import labelled
+from omcli.reflectors.reply import Answer, Gone, Lasting, Merged
+from omcli.reflectors.validation import candidate
 
 _LEFT_OUT = frozenset({"unaccounted"})
 """What is no fault of an agent: of rows that it does not mention nothing is asked."""

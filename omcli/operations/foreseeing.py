@@ -12,7 +12,7 @@ from omcli.operations.consolidate import Agenda, is_going_on
 from omcli.operations.prune import Pruned, prune
 from omcli.operations.reflect_globally import reflect_globally
 from omcli.operations.studio import Studio
-from omcli.reflectors.globally import GlobalPlan
+from omcli.reflectors.cross_session import GlobalPlan
 
 
 @record

@@ -10,7 +10,7 @@ from omcli.memory.roles import Dropped, Reflected
 from omcli.operations.reflect import material, reflected_or_noted, tried
 from omcli.operations.reflected import Reflection, as_folding, made
 from omcli.operations.studio import Studio
-from omcli.reflectors.globally import GlobalBatch, GlobalPlan, planned, within
+from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, planned, within
 
 _SCOPE = Scope()
 _KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)

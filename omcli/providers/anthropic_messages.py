@@ -10,8 +10,7 @@ from omcli.base.errors import NotAllowed, Unusable
 from omcli.base.record import record
 from omcli.llm.model import Picture, Rung, Stop
 from omcli.providers import failures
-from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, number, plain
-from omcli.providers.prompt_text import joined, system_text
+from omcli.providers.wire import Answer, AttemptFailed, Request, Usage, joined, number, plain, system_text
 
 if TYPE_CHECKING:
     import anthropic

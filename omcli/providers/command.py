@@ -21,7 +21,7 @@ from omcli.base.errors import BadConfiguration, ProviderFailed, Unreachable, Unu
 from omcli.base.record import record
 from omcli.llm.model import Prompt, Reply, Stop
 from omcli.providers.failures import in_a_line
-from omcli.providers.prompt_text import whole_text
+from omcli.providers.wire import whole_text
 
 _MOST = 8_000_000
 """Bytes that are read of a reply: what writes more does not end."""

@@ -18,7 +18,7 @@ from omcli.base.errors import (
     UnknownModel,
     Unreachable,
 )
-from omcli.providers.attempt import AttemptFailed
+from omcli.providers.wire import AttemptFailed
 from omcli.text.secrets.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from omcli.base.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import json_in
 from omcli.llm.model import Prompt, Reply, Rung, Rungs, Stop
 from omcli.providers import failures
-from omcli.providers.addresses import is_loopback
-from omcli.providers.attempt import Answer, AttemptFailed, Request, Usage, Wire
-from omcli.providers.patience import NoSign, Patience, TimeUp, wait_for
-
-if TYPE_CHECKING:
-    import httpx2
+from omcli.providers.retry import NoSign, Patience, TimeUp, wait_for
+from omcli.providers.wire import Answer, AttemptFailed, Request, Usage, Wire
 
 _AFTERWARDS = 5.0
 """Seconds after the deadline at which a connection that was left behind gives up by itself."""
@@ -30,9 +24,6 @@ _FORMAT_WORDS = (
     "response_format", "response format", "json_schema", "json schema", "json_object", "output_config",
     "output_format", "output format", "structured output", "grammar", "guided_json", "schema",
 )  # fmt: skip
-
-_LARGEST_REPLY = 16 << 20
-"""Bytes of a response, as they come over the wire."""
 
 
 @record
@@ -104,10 +95,12 @@ class RemoteModel:
         seconds = patience.remaining
         if not seconds:
             raise failures.of_silence(self._seconds)
-        with _http(self._access.address, seconds) as http:
+        from omcli.providers.client import http_client, watch
+
+        with http_client(self._access.address, seconds=seconds) as http:
 
             def work(alive: Callable[[], None]) -> Answer:
-                http.event_hooks = {"request": [lambda sent: _tell_when_connected(sent, alive)], "response": [_bound]}
+                watch(http, alive)
                 return self._wire.send(request, http=http, seconds=seconds + _AFTERWARDS)
 
             try:
@@ -171,34 +164,3 @@ class RemoteModel:
         if failed.kind in (Unreachable, BadConfiguration):
             return f"{self.name} at {self._access.address}"
         return self.name
-
-
-def _http(address: str, seconds: float) -> httpx2.Client:
-    """A client that goes nowhere but where it is told: a prompt must not follow a redirect, and what runs on this
-    machine is not asked through a proxy on another."""
-    import httpx2
-
-    here = {f"all://{urlsplit(address).netloc}": None} if is_loopback(address) else {}
-    try:
-        return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here)
-    except OSError as error:
-        raise AttemptFailed(
-            BadConfiguration,
-            f"the CA certificates cannot be read: {error.strerror or error}",
-            hint="check SSL_CERT_FILE and SSL_CERT_DIR",
-        ) from error
-
-
-def _bound(response: httpx2.Response) -> None:
-    """Makes a response end with an error where it is larger than any reply: whoever answers may not fill the memory."""
-    from omcli.providers.bounded import Bounded
-
-    response.stream = Bounded(response.stream, most=_LARGEST_REPLY)
-
-
-def _tell_when_connected(request: httpx2.Request, alive: Callable[[], None]) -> None:
-    def trace(event: str, _details: object) -> None:
-        if event.endswith("send_request_headers.started"):
-            alive()
-
-    request.extensions["trace"] = trace

@@ -11,9 +11,9 @@ from omcli.memory.observation import Observation
 from omcli.memory.ports import TokenCounter
 from omcli.memory.recount import rows_tokens
 from omcli.memory.roles import Material, Reflected
-from omcli.reflectors.answers import Answer, answer_of
-from omcli.reflectors.asking import Ladder, prompt_of
-from omcli.reflectors.checking import Candidate, candidate, together
+from omcli.reflectors.prompt import Ladder, prompt_of
+from omcli.reflectors.reply import Answer, answer_of
+from omcli.reflectors.validation import Candidate, candidate, together
 
 
 class ModelReflector:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from omcli.base.errors import CannotCreate, InputOutput
-from omcli.schedules.job import Daily, Job, When, mark
-from omcli.schedules.programs import Answer, answer
-from omcli.schedules.schedule import Change, Done, Part, Step
+from omcli.schedules.host import Answer, answer
+from omcli.schedules.job import Change, Daily, Done, Job, Part, Step, When, mark
 
 PLACE = "crontab"
 _HOUR = 60

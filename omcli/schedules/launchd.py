@@ -8,10 +8,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from omcli.schedules import files
-from omcli.schedules.job import Daily, Job, When, mark
-from omcli.schedules.programs import answer, first_complaint
-from omcli.schedules.schedule import Done, Part, Step
+from omcli.schedules import host
+from omcli.schedules.host import answer, first_complaint
+from omcli.schedules.job import Daily, Done, Job, Part, Step, When, mark
 
 
 class Launchd:
@@ -37,7 +36,7 @@ class Launchd:
 
     def install(self, job: Job, *, dry_run: bool = False) -> Done:
         """Writes it, and has it loaded in place of an earlier one."""
-        done = Done(changes=files.put(self.parts(job), job.mark, dry_run=dry_run))
+        done = Done(changes=host.put(self.parts(job), job.mark, dry_run=dry_run))
         load = ("launchctl", "bootstrap", _domain(), str(self._path(job.name)))
         if dry_run:
             return done
@@ -49,7 +48,7 @@ class Launchd:
 
     def remove(self, name: str, *, dry_run: bool = False) -> Done:
         """Has it unloaded, and takes it away."""
-        done = Done(changes=files.take([self._path(name)], mark(name), dry_run=dry_run))
+        done = Done(changes=host.take([self._path(name)], mark(name), dry_run=dry_run))
         if done.changes and not dry_run:
             _unload(name)
         return done

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from omcli.schedules import files
-from omcli.schedules.job import FINE, Daily, Job, When, mark
-from omcli.schedules.programs import first_complaint
-from omcli.schedules.schedule import Done, Part, Step
+from omcli.schedules import host
+from omcli.schedules.host import first_complaint
+from omcli.schedules.job import FINE, Daily, Done, Job, Part, Step, When, mark
 
 _HOUR = 60
 _UNSAFE = frozenset("'\"\\")
@@ -30,7 +29,7 @@ class Systemd:
 
     def install(self, job: Job, *, dry_run: bool = False) -> Done:
         """Writes both, and has the timer started."""
-        changes = files.put(self.parts(job), job.mark, dry_run=dry_run)
+        changes = host.put(self.parts(job), job.mark, dry_run=dry_run)
         timer = self._paths(job.name)[1].name
         commands: list[tuple[str, ...]] = [("daemon-reload",), ("enable", "--now", timer)]
         if any(change.step is Step.REPLACE for change in changes):
@@ -40,16 +39,16 @@ class Systemd:
     def remove(self, name: str, *, dry_run: bool = False) -> Done:
         """Has the timer stopped, and takes both away."""
         service, timer = self._paths(name)
-        ours = files.take((service, timer), mark(name), dry_run=True)
+        ours = host.take((service, timer), mark(name), dry_run=True)
         if dry_run or not ours:
             return Done(changes=ours)
         commands: list[tuple[str, ...]] = [("daemon-reload",)]
         if first_complaint(("systemctl", "--user", "disable", "--now", timer.name)) is not None:
             commands.insert(0, ("stop", timer.name))
-        files.take((service, timer), mark(name), dry_run=False)
+        host.take((service, timer), mark(name), dry_run=False)
         wanted = self._units / "timers.target.wants" / timer.name
         if wanted.is_symlink() and not wanted.exists():  # nobody answered who would have taken it away
-            files.unlink(wanted)
+            host.unlink(wanted)
         return _told(Done(changes=ours), *commands)
 
     def _paths(self, name: str) -> tuple[Path, Path]:

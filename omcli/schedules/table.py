@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omcli.schedules.cron import Cron
+from omcli.schedules.job import Scheduler
 from omcli.schedules.launchd import Launchd
-from omcli.schedules.schedule import Scheduler
 from omcli.schedules.systemd import Systemd
 
 NAMES = ("cron", "systemd", "launchd")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.record import record, replace
-from omcli.settings.resolve import FLAG, PREFIX, Files, default_store
-from omcli.settings.settings import Settings
+from omcli.settings.settings import FLAG, PREFIX, Files, Settings
 from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, Wrong, is_private, meaning
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
@@ -61,7 +60,7 @@ class Layers:
             self._said = {**_kept(self._said, under=layer), **layer}
         self._preset = _kept(self._of_preset(), under=self._said)
 
-    def settings(self) -> Settings:
+    def settings(self, *, default_store: Callable[[], Path]) -> Settings:
         """Everything settled. Raises BadUsage for a flag that makes no sense, or that there is no key for."""
         for key in self._said.keys() - KEYS.keys():
             raise BadUsage(f"there is no key `{key}`{_meant(key)}")

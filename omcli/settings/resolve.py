@@ -7,32 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from omcli.base.record import record
-from omcli.settings.settings import Settings
+from omcli.settings.settings import FLAG, PREFIX, Files, Settings, is_there
 
-PREFIX = "OM_"
 PROJECT_FILE = ".om.toml"
-FLAG = "flag"
-"""Who says what the command line says."""
 # What most runs are given, if anything: it needs no looking up.
 _PLAIN_FLAGS = {"db", "wait"}
 _PLAIN_VARIABLE = "OM_DB"
-
-
-@record
-class Files:
-    """Where a run looks for configuration."""
-
-    user: Path
-    is_named: bool
-    """The user's own is one that was asked for, and has to be there."""
-    project: Path | None
-    """The project's, if it has one."""
-
-    @property
-    def user_is_there(self) -> bool:
-        """Whether there is anything to read of the user's."""
-        return self.is_named or is_there(self.user)
 
 
 def files(environment: Mapping[str, str], config: Path | None = None) -> Files:
@@ -60,7 +40,7 @@ def resolve(flags: Mapping[str, object], environment: Mapping[str, str], *, conf
 
     from omcli.settings.layers import Layers  # noqa: PLC0415
 
-    return Layers(flags=asked, variables=variables, files=found).settings()
+    return Layers(flags=asked, variables=variables, files=found).settings(default_store=default_store)
 
 
 def _plain(asked: Mapping[str, object], store: str | None) -> Settings:
@@ -112,8 +92,3 @@ def _folders() -> Iterator[Path]:
         yield folder
         if os.path.lexists(folder / ".git"):
             return
-
-
-def is_there(path: Path) -> bool:
-    """Whether there is something by this name, be it readable or not."""
-    return os.path.lexists(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -10,6 +11,11 @@ from omcli.base.record import field, record
 
 if TYPE_CHECKING:
     from omcli.llm.model import Price
+
+PREFIX = "OM_"
+"""How the names of om's environment variables begin."""
+FLAG = "flag"
+"""The origin of a value given on the command line."""
 
 # An annotation is more than a type here: `values` reads by its words what a file or a variable may say.
 Tokens: TypeAlias = int
@@ -265,3 +271,24 @@ class Settings:
     def origin(self, key: str) -> str:
         """Who says what a key is: a flag, a variable, a file, a preset, or nobody."""
         return self.origins.get(key, "default")
+
+
+@record
+class Files:
+    """Where a run looks for configuration."""
+
+    user: Path
+    is_named: bool
+    """The user's own is one that was asked for, and has to be there."""
+    project: Path | None
+    """The project's, if it has one."""
+
+    @property
+    def user_is_there(self) -> bool:
+        """Whether there is anything to read of the user's."""
+        return self.is_named or is_there(self.user)
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is something by this name, be it readable or not."""
+    return os.path.lexists(path)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration, BadUsage
-from omcli.settings.resolve import FLAG
+from omcli.settings.settings import FLAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

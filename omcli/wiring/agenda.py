@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.base.record import replace
-from omcli.notes.folder import NotesFolder
+from omcli.notes import NotesFolder
 from omcli.operations.consolidate import Agenda, Source
 from omcli.operations.daily_notes import Archiving
 from omcli.operations.observe import Input

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
     """What a reply of an endpoint has cost, in US dollars, by your prices before those that are known; None where
     neither has the model."""
-    from omcli.providers import prices
+    from omcli.providers import endpoints
 
-    return prices.cost(
+    return endpoints.cost(
         reply.model,
         endpoint=endpoint,
         input_tokens=reply.input_tokens,

@@ -42,7 +42,7 @@ def transcript(
 
 def _rest(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
     """What follows the part of a file that need not be read again; None where there is none."""
-    from omcli.formats.growth import known_part
+    from omcli.formats.source import known_part
     from omcli.memory.transcript import Transcript
 
     with _readable():

@@ -15,8 +15,8 @@ from omcli.memory.roles import Reflector, SlicedObserver
 if TYPE_CHECKING:
     from omcli.llm.model import Call, Provider, Rung, Spent
     from omcli.operations.clock import Clock
-    from omcli.providers.choosing import Spec
-    from omcli.reflectors.asking import Ladder
+    from omcli.providers.resolve import Spec
+    from omcli.reflectors.prompt import Ladder
     from omcli.settings.settings import ModelSettings, Settings
     from omcli.sqlite.store import SqliteStore
 
@@ -42,7 +42,7 @@ class Surroundings:
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> Spec | None:
     """The model of a role; None for rules. Raises BadConfiguration for a model that nobody says the endpoint of."""
-    from omcli.providers.table import from_environment, split
+    from omcli.providers.endpoints import from_environment, split
 
     if role.provider == RULES:
         return None
@@ -56,7 +56,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
         )
     if of_name is None and role.provider is not None and model is not None:
         model = role.model  # `google/gemini-2.5-flash` of the provider that is named
-    from omcli.providers.choosing import Spec
+    from omcli.providers.resolve import Spec
 
     return Spec(
         endpoint=endpoint,
@@ -81,7 +81,7 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
 
     The model of a preset is a proposal: without a key for it nobody has asked for it, and it is as if none was named.
     """
-    from omcli.providers.table import ENDPOINTS
+    from omcli.providers.endpoints import ENDPOINTS
 
     role: ModelSettings = getattr(settings, name)
     proposed = ENDPOINTS.get(role.provider or "")
@@ -175,7 +175,7 @@ def _name(provider: Provider) -> str:
 
 def _name_of(role: ModelSettings, settings: Settings) -> str:
     """The same for a model that can't be had; without an endpoint there is none."""
-    from omcli.providers.table import endpoint
+    from omcli.providers.endpoints import endpoint
 
     try:
         spec = spec_of(role, settings, os.environ)
@@ -185,7 +185,7 @@ def _name_of(role: ModelSettings, settings: Settings) -> str:
 
 
 def _ladder(role: ModelSettings, settings: Settings) -> Ladder:
-    from omcli.reflectors.asking import Ladder
+    from omcli.reflectors.prompt import Ladder
 
     said = settings.reflect
     levels = said.levels[: said.attempts]
@@ -242,7 +242,7 @@ def _who_says(key: str, lane: Lane, around: Surroundings) -> str:
 
 def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
     from omcli.operations.model_calls import Metered
-    from omcli.providers.choosing import provider
+    from omcli.providers.resolve import provider
     from omcli.wiring.costs import cost, limits
 
     kept = _Kept(around.store)

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from omcli.base.record import record
-from omcli.formats.places import TRANSCRIPTS, kept_by_agents
-from omcli.formats.table import NAMES
+from omcli.formats.table import NAMES, TRANSCRIPTS, kept_by_agents
 from omcli.memory.bookmark import Origin, TakenIn
 from omcli.wiring.folders import Folders
 from omcli.wiring.readings import asked, stamp, terms

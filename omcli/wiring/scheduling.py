@@ -15,8 +15,7 @@ from omcli.schedules.job import Job, When, check
 from omcli.workers.log import state_folder
 
 if TYPE_CHECKING:
-    from omcli.settings.resolve import Files
-    from omcli.settings.settings import Settings
+    from omcli.settings.settings import Files, Settings
 
 _PASSED = ("db", "preset", "counter", "wait")
 """Settings that are passed on as flags of the same name."""

@@ -18,7 +18,7 @@ from itertools import cycle
 from typing import Any
 
 from omcli.llm.model import Prompt
-from omcli.providers.scripted_echo import echo
+from omcli.providers.scripted import echo
 
 _Rows = list[dict[str, Any]]
 _FIRST_WORDS = 8

@@ -16,7 +16,7 @@ import pytest
 from omcli.base.errors import Unreachable, Unusable
 from omcli.base.record import replace
 from omcli.llm.model import Picture, Prompt, Provider, Stop
-from omcli.providers.choosing import Spec, provider
+from omcli.providers.resolve import Spec, provider
 from tests.fake_provider import KEY, Act, FakeModel, KnownRungs
 
 SCHEMA = {
@@ -36,7 +36,7 @@ _PROGRAM = """
 import json, pathlib, sys, time
 sys.path.insert(0, ROOT)
 from omcli.llm.model import Prompt
-from omcli.providers.scripted_echo import echo
+from omcli.providers.scripted import echo
 folder = pathlib.Path(FOLDER)
 text = sys.stdin.read()
 acts = folder / "acts.jsonl"

@@ -32,10 +32,10 @@ from omcli.base.errors import (
 from omcli.base.record import replace
 from omcli.llm.model import Picture, Prompt, Reply, Rung, Stop
 from omcli.providers.anthropic_messages import AnthropicMessages
-from omcli.providers.attempt import Wire
-from omcli.providers.choosing import Spec, provider
 from omcli.providers.openai_chat import OpenAIChat
 from omcli.providers.remote import Access, RemoteModel
+from omcli.providers.resolve import Spec, provider
+from omcli.providers.wire import Wire
 from tests.fake_provider import KEY, PROSE, Act, FakeModel, KnownRungs
 
 SCHEMA = {
@@ -605,7 +605,7 @@ def test_tls_where_there_is_none_is_told(fake_model: FakeModel) -> None:
 _ASKS = """
 import signal
 from omcli.llm.model import Prompt
-from omcli.providers.choosing import Spec, provider
+from omcli.providers.resolve import Spec, provider
 from tests.fake_provider import KnownRungs
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 model = provider(

@@ -25,7 +25,7 @@ from omcli.text.dates.instants import minute
 if TYPE_CHECKING:
     from omcli.operations.reflected import Reflection
     from omcli.operations.studio import Studio
-    from omcli.reflectors.globally import GlobalPlan
+    from omcli.reflectors.cross_session import GlobalPlan
 
 _EXAMPLES = """\b
 om reflect --session ID

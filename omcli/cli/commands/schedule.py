@@ -13,8 +13,7 @@ from omcli.cli.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from omcli.schedules.job import Job
-    from omcli.schedules.schedule import Done, Part, Scheduler
+    from omcli.schedules.job import Done, Job, Part, Scheduler
 
 _EXAMPLES = """\b
 om schedule --cron
@@ -127,8 +126,7 @@ def _schedule(run: Run, chosen: Scheduler, job: Job, *, install: bool, dry_run: 
 
 
 def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
-    from omcli.schedules.job import FINE
-    from omcli.schedules.schedule import Done
+    from omcli.schedules.job import FINE, Done
 
     found = [chosen.remove(name, dry_run=dry_run) for name in FINE]
     done = Done(

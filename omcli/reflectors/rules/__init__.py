@@ -7,9 +7,9 @@ from omcli.memory.observation import Kind
 from omcli.memory.ports import TokenCounter
 from omcli.memory.recount import rows_tokens
 from omcli.memory.roles import Material, Reflected
-from omcli.reflectors.items import lasting
-from omcli.reflectors.rules import folds, joining, losses, repeats
-from omcli.reflectors.rules.sight import Sight
+from omcli.reflectors.drafts import lasting
+from omcli.reflectors.rules import drops, groups, working_set
+from omcli.reflectors.rules.working_set import Sight
 
 _JOINED = 0.75
 """The part of their tokens that rows are to have when they are joined into a few."""
@@ -32,23 +32,23 @@ class RuleReflector:
         """
         items = lasting(material.rows)
         sight = Sight.of(material, self._counter)
-        for outdated in repeats.superseded(list(sight.rows.values()), sight.mergeable()):
+        for outdated in drops.superseded(list(sight.rows.values()), sight.mergeable()):
             sight.drop(outdated)
-        for repeated in repeats.repeated(sight.mergeable()):
+        for repeated in drops.repeated(sight.mergeable()):
             sight.drop(repeated)
-        for find in (folds.runs, folds.failures):
+        for find in (groups.runs, groups.failures):
             for fold in find(sight.foldable()):
                 sight.fold(fold)
-        for fold in folds.detail(sight):
+        for fold in groups.detail(sight):
             if sight.fits:
                 break
             sight.fold(fold)
-        for loss in losses.in_order(sight, now=material.now):
+        for loss in drops.in_order(sight, now=material.now):
             if sight.fits or sight.is_last:
                 break
             sight.drop(loss)
         if material.most_rows:
-            drafts = joining.joined(material, sight)
+            drafts = working_set.joined(material, sight)
             fresh = (row for row in material.rows if row.kind is not Kind.REFLECTION)
             whole = rows_tokens(fresh, self._counter)
             if not drafts and whole >= _WORTH_JOINING and material.target > _JOINED * whole:

@@ -27,9 +27,9 @@ from omcli.operations.reflect import reflect_session
 from omcli.operations.studio import Meta, Policy, Studio
 from omcli.operations.tick import Due, Ticked, tick
 from omcli.operations.workshop import Workshop
-from omcli.providers.scripted_echo import echo
-from omcli.reflectors.asking import Ladder
+from omcli.providers.scripted import echo
 from omcli.reflectors.model import ModelReflector
+from omcli.reflectors.prompt import Ladder
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter

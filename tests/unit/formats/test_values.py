@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.values import INJECTED_TAGS, compact_json, objects, record, string, text, without_injected
+from omcli.formats.injected import INJECTED_TAGS, without_injected
+from omcli.formats.values import compact_json, objects, record, string, text
 
 ODD = [None, True, 3, 1.5, "", "a", [], ["a"], {}, {"a": 1}, [{"a": 1}, 2]]
 

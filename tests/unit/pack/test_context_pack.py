@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omcli.formats.values import without_injected
+from omcli.formats.injected import without_injected
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.notation import PREAMBLE
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type

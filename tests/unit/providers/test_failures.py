@@ -16,8 +16,8 @@ import pytest
 
 from omcli.base.errors import NotAllowed, NotAModel, OmError, PromptTooLong, ProviderFailed, UnknownModel, Unreachable
 from omcli.providers import anthropic_messages, openai_chat
-from omcli.providers.attempt import AttemptFailed
 from omcli.providers.failures import of_status, said_in
+from omcli.providers.wire import AttemptFailed
 
 _REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
 _NEVER_RAISED_HERE = {

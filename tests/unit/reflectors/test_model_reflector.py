@@ -24,8 +24,8 @@ from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import Reply, Stop
 from omcli.memory.observation import Kind, Source, Status, Type
 from omcli.memory.roles import Material, Reflected
-from omcli.reflectors.asking import Ladder
 from omcli.reflectors.model import ModelReflector
+from omcli.reflectors.prompt import Ladder
 from omcli.reflectors.rules import RuleReflector
 from tests.fakes import ScriptedModel, WordCounter
 from tests.unit.reflectors.folded_rows import DONE, HIGH, LOW, OPEN, left, material, row, stored, texts, tokens

@@ -19,8 +19,8 @@ from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.llm.model import Price
 from omcli.settings import settings as records
 from omcli.settings.layers import PRESETS, Layers, preset_file, variable
-from omcli.settings.resolve import Files, resolve, user_file
-from omcli.settings.settings import Settings
+from omcli.settings.resolve import default_store, resolve, user_file
+from omcli.settings.settings import Files, Settings
 from omcli.settings.values import DEFAULTS, KEYS, Wrong, is_private, meaning, shown, toml
 
 OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
@@ -42,7 +42,7 @@ def settled(
             if content is not None:
                 paths[name].write_text(content, encoding="utf-8")
         files = Files(user=paths["user"], is_named=False, project=None if project is None else paths["project"])
-        return Layers(flags=flags or {}, variables=variables or {}, files=files).settings()
+        return Layers(flags=flags or {}, variables=variables or {}, files=files).settings(default_store=default_store)
 
 
 def values_of(key: str) -> st.SearchStrategy[Any]:
@@ -289,7 +289,9 @@ def test_a_file_that_cannot_be_read_is_ignored_unless_it_was_asked_for(tmp_path:
     """T71, D11."""
     path = tmp_path / "config.toml"
     path.write_bytes(content)
-    made = Layers(flags={}, variables={}, files=Files(user=path, is_named=False, project=path)).settings()
+    made = Layers(flags={}, variables={}, files=Files(user=path, is_named=False, project=path)).settings(
+        default_store=default_store
+    )
     assert len(made.warnings) == 2
     assert all(warning.startswith(f"{path}: it ") for warning in made.warnings)
     with pytest.raises(BadConfiguration):
@@ -300,7 +302,11 @@ def test_a_pipe_by_the_name_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / ".om.toml"
     os.mkfifo(path)
     assert (
-        len(Layers(flags={}, variables={}, files=Files(user=path, is_named=False, project=path)).settings().warnings)
+        len(
+            Layers(flags={}, variables={}, files=Files(user=path, is_named=False, project=path))
+            .settings(default_store=default_store)
+            .warnings
+        )
         == 2
     )
 

@@ -1,0 +1,299 @@
+"""Claude Code: session files of the CLI and the VS Code extension, subagents' files, and headless `stream-json`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from typing import Self
+
+from omcli.base.patterns import lazily
+from omcli.formats.claude_code import user
+from omcli.formats.injected import without_injected
+from omcli.formats.source import Record
+from omcli.formats.values import compact_json, objects, record, string, text
+from omcli.memory.message import Aside, Message, Role
+from omcli.memory.transcript import Carried, Item, Reason, Skipped
+from omcli.text.dates.instants import instant
+from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
+
+_USER_BLOCKS = frozenset({"text", "image", "document", "tool_result"})
+_SILENT_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "fallback"})
+_EXIT_CODE = lazily(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+_MALFORMED = Skipped(Reason.MALFORMED)
+LONGEST_NAME = 40
+
+
+class Session:
+    """What was said of the current session so far, so that only what is new gets told."""
+
+    def __init__(self) -> None:
+        self.home: str | None = None
+        """The first working directory of the current session."""
+        self._homes: dict[str | None, str] = {}
+        self._told: dict[str, str] = {}
+        self._named_by_person: set[str | None] = set()
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        session = cls()
+        session.home, session._homes = carried["home"], dict(carried["homes"])
+        session._told, session._named_by_person = carried["told"], set(carried["named_by_person"])
+        return session
+
+    def carried(self) -> Carried:
+        """What it knows, as JSON."""
+        homes, named = list(self._homes.items()), list(self._named_by_person)
+        return {"home": self.home, "homes": homes, "told": dict(self._told), "named_by_person": named}
+
+    def learn(self, entry: Record, kind: str) -> dict[str, str]:
+        """What a record says of the session that the ones before it did not."""
+        session = string(entry.get("sessionId")) or string(entry.get("session_id")) or self._told.get("session")
+        if session != self._told.get("session"):
+            self._told = {}
+            self.home = self._homes.get(session)
+        if self.home is None and (cwd := string(entry.get("cwd"))):
+            self.home = self._homes[session] = cwd
+        now = {"session": session, "cwd": self.home, "title": self._title(entry, kind, session)}
+        # A subagent's model and worktree are not the session's.
+        if _agent(entry) is None:
+            model = entry.get("model") if kind == "system" else record(entry.get("message")).get("model")
+            now |= {"branch": string(entry.get("gitBranch")), "model": string(model)}
+            if model == "<synthetic>":
+                del now["model"]
+        changes = {name: value for name, value in now.items() if value and self._told.get(name) != value}
+        self._told |= changes
+        return changes
+
+    def _title(self, entry: Record, kind: str, session: str | None) -> str | None:
+        """The name a person gave, or else a model. `summary` records name other sessions."""
+        if kind == "custom-title":
+            self._named_by_person.add(session)
+            return string(entry.get("customTitle"))
+        if kind == "ai-title" and session not in self._named_by_person:
+            return string(entry.get("aiTitle"))
+        return None
+
+
+class Reading:
+    """One pass over a transcript. What was seen is kept as hashes of 8 bytes: memory is not to grow with the file."""
+
+    def __init__(self) -> None:
+        self._seen = Hashes()
+        self._open_calls: dict[str, str] = {}
+        """Names of the tools whose results are still to come, by call."""
+        self._answers: Counter[int] = Counter()
+        """How many texts an assistant message had so far, by the hash of its id."""
+        self._queue = user.Queue()
+        self._in_editor = False
+        self._readers: dict[str, Callable[[Record, partial[Message]], Iterator[Item]]] = {
+            "user": self._user,
+            "assistant": self._assistant,
+            "system": self._system,
+            "attachment": self._attachment,
+            "queue-operation": self._queue_operation,
+        }
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        reading = cls()
+        reading._seen = Hashes(unpacked(carried["seen"]))
+        reading._open_calls = carried["open_calls"]
+        reading._answers = unpacked_counts(carried["answers"])
+        reading._queue = user.Queue.going_on(carried["queue"])
+        reading._in_editor = carried["in_editor"]
+        return reading
+
+    def carried(self) -> Carried:
+        """What it knows, as JSON."""
+        return {
+            "seen": packed(self._seen),
+            "open_calls": dict(self._open_calls),
+            "answers": packed_counts(self._answers),
+            "queue": self._queue.carried(),
+            "in_editor": self._in_editor,
+        }
+
+    def items(self, entry: Record, kind: str, *, cwd: str | None) -> Iterator[Item]:
+        """What one record holds; at least one item."""
+        key = _key("record", string(entry.get("uuid")))
+        if key is not None and key in self._seen:
+            yield Skipped(Reason.REPEATED)
+            return
+        found: list[Item] = []
+        if reader := self._readers.get(kind):
+            message = partial(Message, at=instant(entry.get("timestamp")), agent=_agent(entry), cwd=cwd)
+            found.extend(reader(entry, message))
+        # A record that cannot be read does not keep out a whole one with its id.
+        if key is not None and found != [_MALFORMED]:
+            self._seen.add(key)
+        yield from found or [Skipped(Reason.NOISE)]
+
+    def _user(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+        content = _content(entry)
+        if content is None:
+            yield _MALFORMED
+            return
+        uuid = string(entry.get("uuid"))
+        if entry.get("isCompactSummary") is True:
+            summary = without_injected("\n\n".join(user.spread(content)[0]))
+            yield message(role=Role.EVENT, aside=Aside.SUMMARY, text=summary, id=uuid)
+            return
+        for block in objects(content):
+            if block.get("type") == "tool_result":
+                yield from self._result(entry, block, message)
+            elif (kind := text(block.get("type"))) not in _USER_BLOCKS:
+                yield Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
+        heard = user.heard(content)
+        self._in_editor |= heard.in_editor
+        if user.is_by_program(entry):
+            yield from [Skipped(Reason.INJECTED)] if heard.prompt or heard.is_injected else []
+            return
+        ids = _ids(uuid)
+        for event in heard.events:
+            yield message(role=Role.EVENT, aside=event.aside, text=event.text, id=next(ids))
+        if heard.prompt:
+            aside = Aside.DELEGATED if _agent(entry) else None
+            yield message(role=Role.USER, aside=aside, text=heard.prompt, id=next(ids), images=heard.images)
+        elif heard.is_injected and not heard.events:
+            yield Skipped(Reason.INJECTED)
+
+    def _result(self, entry: Record, block: Record, message: partial[Message]) -> Iterator[Item]:
+        call = string(block.get("tool_use_id"))
+        if call is None:
+            yield _MALFORMED
+            return
+        if self._is_repeated("result", call):
+            yield Skipped(Reason.REPEATED)
+            return
+        tool = self._open_calls.pop(call, None)
+        parts, images = user.spread(block.get("content"))
+        said = without_injected("\n".join(parts))
+        if said.startswith("<tool_use_error>"):
+            said = said.removeprefix("<tool_use_error>").rstrip().removesuffix("</tool_use_error>")
+        exit_code = _EXIT_CODE.match(said)
+        # Here, unlike elsewhere, a missing flag does mean success.
+        failed = block.get("is_error") is True
+        yield message(
+            role=Role.RESULT, text=said, id=f"{call}:result", call_id=call, tool=tool, failed=failed,
+            exit_code=int(exit_code[1]) if exit_code else None, images=images,
+        )  # fmt: skip
+        if failed and (remark := user.remark(entry, result=said, tool=tool, in_editor=self._in_editor)):
+            yield message(role=Role.USER, aside=Aside.REMARK, text=remark, id=f"{call}:remark", call_id=call)
+        if answers := user.answers(entry):
+            yield message(role=Role.USER, aside=Aside.ANSWER, text=answers, id=f"{call}:answer", call_id=call)
+
+    def _assistant(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+        content = _content(entry)
+        if content is None:
+            yield _MALFORMED
+            return
+        said = record(entry.get("message"))
+        if said.get("model") == "<synthetic>" or entry.get("isApiErrorMessage") is True:
+            return  # the client made it up
+        if answer := "\n\n".join(_texts(content)):
+            yield self._answer(answer, string(said.get("id")) or string(entry.get("uuid")), message)
+        for block in objects(content):
+            kind = text(block.get("type"))
+            if kind == "tool_use":
+                yield self._call(block, message)
+            elif kind not in _SILENT_BLOCKS:
+                yield Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
+
+    def _answer(self, answer: str, message_id: str | None, message: partial[Message]) -> Item:
+        """A visible text. Each block of an assistant message is a line of its own, so a message may have several.
+
+        No file was seen where it does: at most one block is visible. Where it happens, waiting for the message to end
+        would hold back the newest answer of a session that is going on, and joining what is there would give another
+        message on every run. So later texts become messages of their own, `<id>~2` and on, that don't count again.
+        """
+        key = _key("answer", message_id)
+        if key is None:
+            return message(role=Role.ASSISTANT, text=answer, id=message_id)
+        if self._is_repeated("text", f"{message_id} {answer}"):
+            return Skipped(Reason.REPEATED)
+        self._answers[key] += 1
+        nth = self._answers[key]
+        if nth == 1:
+            return message(role=Role.ASSISTANT, text=answer, id=message_id)
+        return message(role=Role.ASSISTANT, aside=Aside.CONTINUED, text=answer, id=f"{message_id}~{nth}")
+
+    def _call(self, block: Record, message: partial[Message]) -> Item:
+        call, tool, arguments = string(block.get("id")), string(block.get("name")), block.get("input")
+        if call is None or tool is None:
+            return _MALFORMED
+        if self._is_repeated("call", call):
+            return Skipped(Reason.REPEATED)
+        self._open_calls[call] = tool
+        if arguments is None:
+            return _MALFORMED
+        return message(role=Role.CALL, text=compact_json(arguments), id=call, call_id=call, tool=tool)
+
+    def _system(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+        said, uuid = text(entry.get("content")), string(entry.get("uuid"))
+        if entry.get("subtype") == "compact_boundary":
+            yield message(role=Role.EVENT, aside=Aside.COMPACTION, text=said or "Conversation compacted", id=uuid)
+        elif entry.get("subtype") == "local_command":
+            for event in user.heard(said).events:
+                yield message(role=Role.EVENT, aside=event.aside, text=event.text, id=uuid)
+
+    def _attachment(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+        for queued in self._queue.attached(entry):
+            yield from _queued(queued, string(entry.get("uuid")), message)
+
+    def _queue_operation(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+        for queued in self._queue.operation(entry):
+            typed = string(queued.timestamp) or string(entry.get("timestamp"))
+            message_id = f"queued:{typed}" if typed else None
+            yield from _queued(queued, message_id, partial(message, at=instant(typed)))
+
+    def _is_repeated(self, kind: str, producer_id: str) -> bool:
+        key = _key(kind, producer_id)
+        if key is not None and key in self._seen:
+            return True
+        if key is not None:
+            self._seen.add(key)
+        return False
+
+
+def _key(kind: str, producer_id: str | None) -> int | None:
+    """What an id is remembered by; None for one that tells nothing apart: some exports mask ids, and many are alike."""
+    return None if producer_id is None or "REDACTED" in producer_id else hashed(kind, producer_id)
+
+
+def _ids(uuid: str | None) -> Iterator[str | None]:
+    """Ids for the messages of one record; usually there is one."""
+    yield uuid
+    yield from (f"{uuid}~{nth}" if uuid else None for nth in count(2))
+
+
+def _agent(entry: Record) -> str | None:
+    """The subagent that a record is of; headless output names the call that started it."""
+    if entry.get("isSidechain") is True:
+        return string(entry.get("agentId")) or "sidechain"
+    return string(entry.get("parent_tool_use_id"))
+
+
+def _content(entry: Record) -> object:
+    """A message's text or its list of blocks; None where it has neither."""
+    said = entry.get("message")
+    content = said.get("content") if isinstance(said, dict) else said
+    return content if isinstance(content, str | list) else None
+
+
+def _texts(content: object) -> Iterator[str]:
+    """The visible texts of an assistant's content. Blank ones precede thoughts."""
+    blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
+    for block in blocks:
+        words = text(block.get("text")) if isinstance(block, dict) and block.get("type") == "text" else text(block)
+        if words.strip():
+            yield words
+
+
+def _queued(queued: user.Queued, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
+    heard = user.heard(queued.content)
+    if heard.prompt:
+        yield message(role=Role.USER, aside=Aside.QUEUED, text=heard.prompt, images=heard.images, id=message_id)

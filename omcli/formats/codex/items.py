@@ -1,0 +1,266 @@
+"""Codex CLI: what was said, called and answered (Responses items), one item at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from omcli.base.patterns import lazily
+from omcli.base.record import positional_record
+from omcli.formats.injected import without_injected
+from omcli.formats.source import Record
+from omcli.formats.values import compact_json, exit_code, image_of_url, objects, placeholder, record, string, text
+from omcli.memory.message import Aside, Image, Message, Role
+
+# The types of calls, with the key of their arguments. Those without a name are called by their type.
+CALLS = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "local_shell_call": "action",
+    "tool_search_call": "arguments",
+    "web_search_call": "action",
+}
+_NAMED = frozenset({"function_call", "custom_tool_call"})
+OUTPUTS = frozenset(
+    {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
+)
+
+# How texts begin that Codex writes in the user's place.
+_INJECTED = (
+    "# AGENTS.md instructions",
+    "<user_instructions>",
+    "<environment_context>",
+    "<skill>",
+    "<turn_aborted>",
+    "<permissions instructions>",
+    "<subagent_notification>",
+    "<goal_context>",
+    "<codex_internal_context",
+    "<hook_prompt",
+)
+_IDE_CONTEXT = "# Context from my IDE setup:"
+_IDE_REQUEST = "## My request for Codex:"
+_SHELL_COMMAND = "<user_shell_command>"
+
+# What stands before the output proper.
+_HEADER = lazily(
+    r"(?:(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code|Duration): [^\n]*\n"
+    r"|Wall time [\d.]+ seconds\n"
+    r"|Process (?:exited with code|running with session ID) [^\n]*\n"
+    r"|Script (?:completed|failed|terminated|running with cell ID [^\n]*)\n)+"
+    r"(?:Final output|Output):(?:\n|\Z)"
+)
+_EXIT_CODE = lazily(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_STILL_RUNNING = lazily(r"^(?:Process running with session|Script running with cell) ID [^\n]*\n", re.MULTILINE)
+_SANDBOX_EXIT_CODE = lazily(r"[^\n]*?\bexit code: (-?\d+)")
+_FAILURES = (
+    "failed in sandbox",
+    "error: ",
+    "apply_patch verification failed",
+    "patch rejected",
+    "write_stdin failed",
+    "exec_command failed",
+)
+_CONNECTOR_FAILURE = '{"error":'
+
+
+@positional_record
+class Content:
+    """The text of a message, images noted in it, and the images."""
+
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+@positional_record
+class Outcome:
+    """What a tool answered, and how it went as far as that is told."""
+
+    text: str
+    failed: bool | None = None
+    exit_code: int | None = None
+
+
+def content_of(parts: object) -> Content:
+    """The content of a message or an output: a text, or a list of texts and images, or one of these alone."""
+    if isinstance(parts, str):
+        return Content(parts)
+    if isinstance(parts, dict):
+        parts = [parts]
+    if not isinstance(parts, list):
+        return Content("")
+    texts: list[str] = []
+    images: list[Image] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            texts.append(_part(part, images))
+    return Content("\n".join(filter(None, texts)), tuple(images))
+
+
+def _part(part: Record, images: list[Image]) -> str:
+    """The text of one part of a content; an embedded image is added to `images`."""
+    kind = text(part.get("type"))
+    if kind in {"local_image", "localImage"}:
+        return f"[image {text(part.get('path'))}]"
+    if "image" not in kind:
+        return text(part.get("text")) or text(part.get("refusal"))
+    return image_note(text(part.get("image_url")) or text(part.get("url")), images)
+
+
+def image_note(url: str, images: list[Image]) -> str:
+    """What stands for an image given by its URL; one that the URL holds itself is added to `images`."""
+    if (image := image_of_url(url)) is None:
+        return f"[image {url}]" if url else "[image]"
+    images.append(image)
+    return placeholder(image)
+
+
+def prompt_text(said: str) -> str:
+    """A person's words without what programs put around them; empty where nothing of them is a person's."""
+    words = said.lstrip()
+    if words.startswith(_INJECTED):
+        return ""
+    if words.startswith(_IDE_CONTEXT) and (at := words.find(_IDE_REQUEST)) >= 0:
+        words = words[at + len(_IDE_REQUEST) :]
+    return without_injected(words).strip()
+
+
+def prompt_of(item: Record, *, aside: Aside | None, at: str | None, cwd: str | None) -> Message | None:
+    """The prompt in a user's item, without the parts that Codex wrote; None where nothing is left."""
+    parts = item.get("content")
+    if isinstance(parts, list):
+        parts = [part for part in parts if not _is_injected(part)]
+    content = content_of(parts)
+    said = prompt_text(content.text)
+    if not said:
+        return None
+    return Message(role=Role.USER, text=said, aside=aside, at=at, cwd=cwd, images=content.images)
+
+
+def _is_injected(part: object) -> bool:
+    said = text(record(part).get("text"))
+    return bool(said) and not prompt_text(said)
+
+
+def shell_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
+    """The command a person ran from the prompt with `!`, where the user's item is one: the command, then its output."""
+    said = content_of(item.get("content")).text
+    if not said.lstrip().startswith(_SHELL_COMMAND):
+        return None
+    command, _, after = said.partition("<command>\n")[2].partition("\n</command>")
+    outcome = outcome_of(after.partition("<result>\n")[2].rpartition("\n</result>")[0])
+    ran = f"{command}\n{outcome.text}" if outcome.text else command
+    return Message(
+        role=Role.EVENT, text=ran, aside=Aside.SHELL, at=at, cwd=cwd, failed=outcome.failed, exit_code=outcome.exit_code
+    )
+
+
+def answer_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
+    """The visible text of an assistant's item; None where there is none."""
+    content = content_of(item.get("content"))
+    if not content.text.strip():
+        return None
+    return Message(
+        role=Role.ASSISTANT, text=content.text, id=string(item.get("id")), at=at, cwd=cwd, images=content.images
+    )
+
+
+def call_of(item: Record, kind: str, *, at: str | None, cwd: str | None) -> Message | None:
+    """The call in an item of a `kind` in CALLS; None where it has no name."""
+    tool = string(item.get("name")) if kind in _NAMED else kind.removesuffix("_call")
+    if tool is None:
+        return None
+    call_id = string(item.get("call_id")) or string(item.get("id"))
+    arguments = item.get(CALLS[kind])
+    return Message(
+        role=Role.CALL,
+        text="" if arguments is None else compact_json(arguments),
+        id=call_id,
+        at=at,
+        cwd=cwd,
+        tool=_full_name(text(item.get("namespace")), tool),
+        call_id=call_id,
+    )
+
+
+def _full_name(namespace: str, name: str) -> str:
+    """`mcp__server__tool` for the tools of MCP servers; other namespaces only group Codex's own tools."""
+    return f"{namespace.rstrip('_')}__{name.lstrip('_')}" if namespace.startswith("mcp__") else name
+
+
+def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd: str | None) -> Message | None:
+    """The result in an item of a `kind` in OUTPUTS; None where it holds none."""
+    call_id = string(item.get("call_id"))
+    if kind == "tool_search_output" and "tools" in item:
+        content, outcome = Content(""), Outcome(_names(item["tools"]))
+    elif "output" in item:
+        content, outcome = _answered(item["output"])
+    else:
+        return None
+    return Message(
+        role=Role.RESULT,
+        text=without_injected(outcome.text),
+        id=call_id and f"{call_id}:result",
+        at=at,
+        cwd=cwd,
+        tool=tool,
+        call_id=call_id,
+        failed=outcome.failed,
+        exit_code=outcome.exit_code,
+        images=content.images,
+    )
+
+
+def _answered(output: object) -> tuple[Content, Outcome]:
+    if isinstance(output, dict) and "content" in output:  # {"content": …, "success": …}
+        content = content_of(output["content"])
+        success = output.get("success")
+        return content, Outcome(content.text, failed=not success if isinstance(success, bool) else None)
+    content = content_of(output)
+    return content, outcome_of(content.text)
+
+
+def outcome_of(output: str) -> Outcome:
+    """Takes an output apart into words and outcome: its header or wrapping goes, what the tool said stays."""
+    if header := _HEADER.match(output):
+        return _with_header(header[0], output[header.end() :])
+    if output.startswith('{"') and (unwrapped := _unwrapped(output)):
+        return unwrapped
+    if output.startswith(_FAILURES):
+        code = _SANDBOX_EXIT_CODE.match(output) if output.startswith("failed in sandbox") else None
+        return Outcome(output, failed=True, exit_code=exit_code(code[1]) if code else None)
+    return Outcome(output, failed=True if output.startswith(_CONNECTOR_FAILURE) else None)
+
+
+def _with_header(header: str, said: str) -> Outcome:
+    if exited := _EXIT_CODE.search(header):
+        code = exit_code(exited[1])
+        return Outcome(said, failed=code != 0, exit_code=code)
+    # That it goes on, and under which number, is part of the answer.
+    if running := _STILL_RUNNING.search(header):
+        return Outcome(running[0] + said)
+    return Outcome(said, failed=True if "Script failed\n" in header or said.startswith(_CONNECTOR_FAILURE) else None)
+
+
+def _unwrapped(output: str) -> Outcome | None:
+    """The output of the old `shell` tool: JSON of the output and its exit code."""
+    try:
+        value = record(json.loads(output))
+    except (ValueError, RecursionError):
+        return None
+    code = exit_code(record(value.get("metadata")).get("exit_code"))
+    if code is None or not isinstance(value.get("output"), str):
+        return None
+    return Outcome(text(value["output"]), failed=code != 0, exit_code=code)
+
+
+def _names(tools: object) -> str:
+    """The names of the tools that a search found, a line each; their schemas are the program's, not an answer."""
+    lines: list[str] = []
+    for tool in objects(tools):
+        name = text(tool.get("name"))
+        members = [text(member.get("name")) for member in objects(tool.get("tools"))]
+        lines.extend([_full_name(name, member) for member in members] or [name])
+    return "\n".join(lines)

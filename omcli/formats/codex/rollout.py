@@ -1,0 +1,421 @@
+"""Codex CLI: the records of a session (rollout)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Self
+
+from omcli.base.record import fields_of, replace
+from omcli.formats.codex.items import (
+    CALLS,
+    OUTPUTS,
+    Content,
+    answer_of,
+    call_of,
+    content_of,
+    image_note,
+    prompt_of,
+    prompt_text,
+    result_of,
+    shell_of,
+)
+from omcli.formats.source import Record
+from omcli.formats.values import record, string, text
+from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.text.dates.instants import instant
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+
+RECORDS = frozenset(
+    {
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+        "world_state",
+        "inter_agent_communication_metadata",
+    }
+)
+_NOISE_ITEMS = frozenset({"reasoning", "ghost_snapshot", "image_generation_call", "additional_tools"})
+# Events that say again what a response item says.
+_REPEATS = frozenset(
+    {
+        "agent_message",
+        "collab_agent_interaction_end",
+        "collab_agent_spawn_end",
+        "collab_close_end",
+        "collab_resume_end",
+        "collab_waiting_end",
+        "dynamic_tool_call_request",
+        "dynamic_tool_call_response",
+        "exec_command_begin",
+        "exec_command_end",
+        "image_generation_end",
+        "item_completed",
+        "mcp_tool_call_begin",
+        "mcp_tool_call_end",
+        "patch_apply_begin",
+        "patch_apply_end",
+        "view_image_tool_call",
+        "web_search_begin",
+        "web_search_end",
+    }
+)
+_NOISE_EVENTS = frozenset(
+    {
+        "account/rateLimits/updated",
+        "agent_reasoning",
+        "agent_reasoning_raw_content",
+        "agent_reasoning_section_break",
+        "background_event",
+        "entered_review_mode",
+        "error",
+        "exited_review_mode",
+        "guardian_assessment",
+        "injected_message",
+        "plan_update",
+        "session_configured",
+        "stream_error",
+        "sub_agent_activity",
+        "task_complete",
+        "task_started",
+        "thread_goal_updated",
+        "thread_rolled_back",
+        "thread_settings_applied",
+        "token_count",
+        "turn_complete",
+        "turn_diff",
+        "turn_started",
+        "undo_completed",
+        "warning",
+    }
+)
+
+
+# Calls that wait for their results at most; an aborted one waits for ever.
+_OPEN_CALLS = 1000
+_NOISE = Skipped(Reason.NOISE)
+_REPEATED = Skipped(Reason.REPEATED)
+
+
+class Rollout:
+    """Reads the records of a rollout; what is kept in mind is the session, the open calls and the undecided prompts."""
+
+    def __init__(self) -> None:
+        self._facts = Facts()
+        self._away: str | None = None
+        """The turn's working directory, where it is not the session's."""
+        self._zone: str | None = None
+        self._delegated: Aside | None = None
+        self._wrapped = False
+        self._compacted = False
+        self._tools: dict[str, str] = {}
+        self._prompts = Prompts()
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        rollout = cls()
+        rollout._facts = Facts(**carried["facts"])
+        rollout._away = carried["away"]
+        rollout._delegated = Aside.DELEGATED if carried["delegated"] else None
+        rollout._wrapped, rollout._compacted = carried["wrapped"], carried["compacted"]
+        rollout._tools = carried["tools"]
+        rollout._prompts = Prompts.going_on(carried["prompts"])
+        rollout._zone = carried["zone"]
+        return rollout
+
+    def carried(self) -> Carried | None:
+        """What it knows, as JSON; None while a prompt is undecided."""
+        prompts = self._prompts.carried()
+        return prompts and {
+            "facts": fields_of(self._facts),
+            "away": self._away,
+            "delegated": self._delegated is not None,
+            "wrapped": self._wrapped,
+            "compacted": self._compacted,
+            "tools": dict(self._tools),
+            "prompts": prompts,
+            "zone": self._zone,
+        }
+
+    def items(self, entry: Record) -> Iterator[Item]:
+        """What one record says, and in which zone."""
+        for item in self._items(entry):
+            offset = offset_at(self._zone, item.at) if self._zone and isinstance(item, Message) else None
+            yield replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
+
+    def _items(self, entry: Record) -> Iterator[Item]:
+        kind, payload = text(entry.get("type")), entry.get("payload")
+        if not isinstance(payload, dict):
+            yield from self._bare(entry, kind)
+            return
+        self._wrapped = True
+        if kind == "response_item":
+            yield from self._item(payload, entry.get("timestamp"))
+        elif kind == "event_msg":
+            yield from self._event(payload, entry.get("timestamp"))
+        elif kind == "turn_context":
+            yield from self._turn(payload)
+        elif kind == "session_meta":
+            yield from self._meta(payload)
+        elif kind == "compacted":
+            self._compacted = True
+            yield _compaction(text(payload.get("message")), instant(entry.get("timestamp")))
+        elif kind in RECORDS:
+            yield _NOISE
+        else:
+            yield Skipped(Reason.UNKNOWN_TYPE, kind[:40])
+
+    def end(self) -> Iterator[Item]:
+        """What was still undecided at the end of the file."""
+        return self._prompts.end(has_events=self._wrapped)
+
+    def _bare(self, entry: Record, kind: str) -> Iterator[Item]:
+        """A record of the oldest files, without a wrapping: the header, or an item as it is."""
+        if "record_type" in entry:
+            yield _NOISE
+        elif kind in RECORDS or not (kind or entry.keys() & {"role", "instructions", "git"}):
+            yield Skipped(Reason.MALFORMED, kind)
+        elif kind or "role" in entry:
+            yield from self._item(_modern(entry, kind), entry.get("timestamp"))
+        else:
+            yield from self._meta(entry)
+
+    def _meta(self, payload: Record) -> Iterator[Item]:
+        """A header. The first is the session's own; later ones come with copied history, or after a resume."""
+        session = string(payload.get("id")) or string(payload.get("session_id"))
+        if session is None:
+            yield Skipped(Reason.MALFORMED, "session_meta")
+            return
+        branch = string(record(payload.get("git")).get("branch"))
+        if self._facts.session is None:
+            origin = record(record(payload.get("source")).get("subagent"))
+            spawned_by = record(origin.get("thread_spawn")).get("parent_thread_id")
+            parents = (spawned_by, payload.get("parent_thread_id"), payload.get("forked_from_id"))
+            self._delegated = Aside.DELEGATED if "subagent" in record(payload.get("source")) else None
+            self._facts = Facts(
+                session=session,
+                cwd=string(payload.get("cwd")),
+                branch=branch,
+                parent=next(filter(None, map(string, parents)), None),
+            )
+            yield self._facts
+        elif session == self._facts.session and branch:
+            yield Facts(branch=branch)
+        else:
+            yield _NOISE
+
+    def _turn(self, payload: Record) -> Iterator[Item]:
+        """The settings of a turn: where it works, and with which model."""
+        known = self._facts
+        cwd, model = string(payload.get("cwd")), string(payload.get("model"))
+        self._facts = replace(known, cwd=known.cwd or cwd, model=model or known.model)
+        self._away = cwd if cwd != self._facts.cwd else None
+        self._zone = string(payload.get("timezone")) or self._zone
+        if self._facts != known:
+            yield Facts(cwd=None if known.cwd else cwd, model=model)
+        else:
+            yield _NOISE
+
+    def _item(self, item: Record, timestamp: object) -> Iterator[Item]:
+        """A response item."""
+        kind = text(item.get("type"))
+        if kind == "message" and item.get("role") != "assistant":
+            yield from self._said(item, instant(timestamp))
+            return
+        yield from self._prompts.answered()
+        if kind in _NOISE_ITEMS or "compaction" in kind:
+            yield _NOISE
+        elif kind == "message":
+            yield answer_of(item, at=instant(timestamp), cwd=self._away) or _NOISE
+        elif kind in CALLS:
+            call = call_of(item, kind, at=instant(timestamp), cwd=self._away)
+            if call and call.call_id and call.tool and kind != "web_search_call":
+                self._tools[call.call_id] = call.tool
+                if len(self._tools) > _OPEN_CALLS:
+                    del self._tools[next(iter(self._tools))]
+            yield call or Skipped(Reason.MALFORMED, kind)
+        elif kind in OUTPUTS:
+            tool = self._tools.pop(text(item.get("call_id")), None) or string(item.get("name"))
+            result = result_of(item, kind, tool, at=instant(timestamp), cwd=self._away)
+            yield result or Skipped(Reason.MALFORMED, kind)
+        elif kind == "agent_message":
+            yield self._delivered(item, instant(timestamp))
+        else:
+            yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "response_item")
+
+    def _said(self, item: Record, at: str | None) -> Iterator[Item]:
+        """An item of a role other than the assistant's: a person's words, or what Codex tells the model."""
+        if item.get("role") != "user":
+            yield Skipped(Reason.INJECTED)
+        elif shell := shell_of(item, at=at, cwd=self._away):
+            yield shell
+        elif prompt := prompt_of(item, aside=self._delegated, at=at, cwd=self._away):
+            yield from self._prompts.item(prompt)
+        else:
+            yield Skipped(Reason.INJECTED)
+
+    def _delivered(self, item: Record, at: str | None) -> Item:
+        """A message from one agent to another; it may be readable only to the model."""
+        said = content_of(item.get("content")).text
+        if not said.strip():
+            return _NOISE
+        author = string(item.get("author"))
+        return Message(role=Role.USER, text=said, aside=Aside.DELEGATED, at=at, cwd=self._away, name=author)
+
+    def _event(self, event: Record, timestamp: object) -> Iterator[Item]:
+        """An event. Most repeat an item."""
+        kind = text(event.get("type"))
+        if kind in _NOISE_EVENTS:
+            yield _NOISE
+        elif kind == "user_message":
+            yield from self._prompted(kind, text(event.get("message")), _attached(event), instant(timestamp))
+        elif kind == "item_completed" and record(event.get("item")).get("type") == "UserMessage":
+            content = content_of(record(event.get("item")).get("content"))
+            yield from self._prompted(kind, content.text, Content("", content.images), instant(timestamp))
+        elif kind in _REPEATS:
+            yield _REPEATED
+        elif kind == "turn_aborted":
+            yield self._aborted(text(event.get("reason")), instant(timestamp))
+        elif kind == "context_compacted":
+            yield _REPEATED if self._compacted else _compaction("", instant(timestamp))
+            self._compacted = False
+        elif kind == "thread_name_updated":
+            yield Facts(title=string(event.get("thread_name")))
+        else:
+            yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "event_msg")
+
+    def _aborted(self, reason: str, at: str | None) -> Item:
+        """The end of a turn before its time; a person's doing only where it says so, or says nothing."""
+        if reason not in {"", "interrupted"}:
+            return _NOISE
+        return Message(role=Role.EVENT, text="interrupted", aside=Aside.INTERRUPT, at=at)
+
+    def _prompted(self, stream: str, said: str, attached: Content, at: str | None) -> Iterator[Item]:
+        """A prompt told by an event, with what was attached to it."""
+        words = "\n".join(filter(None, (prompt_text(said), attached.text)))
+        if not words:
+            yield Skipped(Reason.INJECTED if said else Reason.MALFORMED, "" if said else stream)
+            return
+        prompt = Message(
+            role=Role.USER, text=words, aside=self._delegated, at=at, cwd=self._away, images=attached.images
+        )
+        yield from self._prompts.event(stream, prompt)
+
+
+def _attached(event: Record) -> Content:
+    """The images of a prompt's event: URLs, and paths of files."""
+    images: list[Image] = []
+    notes = [image_note(url, images) for url in _strings(event.get("images"))]
+    notes += [f"[image {path}]" for path in _strings(event.get("local_images"))]
+    return Content("\n".join(notes), tuple(images))
+
+
+def _strings(value: object) -> list[str]:
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+
+
+def _compaction(summary: str, at: str | None) -> Message:
+    return Message(role=Role.EVENT, text=summary, aside=Aside.COMPACTION, at=at)
+
+
+def _modern(entry: Record, kind: str) -> Record:
+    """A bare record as a response item, where it has another shape."""
+    if kind == "tool_call":
+        return {**entry, "type": "function_call", "name": record(entry.get("function")).get("name")}
+    if kind == "tool_result":
+        return {**entry, "type": "function_call_output", "output": entry.get("result")}
+    return entry if kind else {**entry, "type": "message"}
+
+
+_LONGEST_WAIT = 16
+"""User items that are held back at most: a file of nothing else is not collected in memory."""
+
+
+class Prompts:
+    """Tells prompts from their repetitions while a file streams by.
+
+    A prompt is written as an event and as an item; only the event is sure to be a person's. So events are prompts and
+    items repeat them - except in files without events (old ones, some of `codex exec`), where the items are all there
+    is. An item and its event stand side by side: an item waits until Codex answers, and counts if no event came.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Message] = []
+        self._stream: str | None = None
+        self._items_count = False
+
+    @classmethod
+    def going_on(cls, carried: Carried) -> Self:
+        """One that goes on where another one carried this from."""
+        prompts = cls()
+        prompts._stream, prompts._items_count = carried["stream"], carried["items_count"]
+        return prompts
+
+    def carried(self) -> Carried | None:
+        """What it knows, as JSON; None while an item waits for its event."""
+        return None if self._held else {"stream": self._stream, "items_count": self._items_count}
+
+    def event(self, stream: str, prompt: Message) -> Iterator[Item]:
+        """A prompt told by an event of a `stream`. Newer files have two such streams; the first one seen counts."""
+        yield from (Skipped(Reason.REPEATED) for _ in self._held)
+        self._held.clear()
+        if self._stream is None:
+            self._stream = stream
+        yield prompt if stream == self._stream else Skipped(Reason.REPEATED)
+
+    def item(self, prompt: Message) -> Iterator[Item]:
+        """A prompt told by an item."""
+        if self._stream is not None:
+            yield Skipped(Reason.REPEATED)
+            return
+        self._held.append(prompt)
+        if len(self._held) > _LONGEST_WAIT:
+            yield from self.answered()
+
+    def answered(self) -> Iterator[Item]:
+        """Codex went on: no event is to be expected for the items before."""
+        if self._held:
+            yield from self._held
+            self._held.clear()
+            self._items_count = True
+
+    def end(self, *, has_events: bool) -> Iterator[Item]:
+        """The end of the file. Where its event may be about to be written, the last item is left for the next run."""
+        if has_events and not self._items_count:
+            yield from (Skipped(Reason.TRUNCATED) for _ in self._held)
+        else:
+            yield from self._held
+        self._held.clear()
+
+
+def offset_at(zone: str | None, at: str | None) -> int | None:
+    """Minutes east of UTC in a zone (`Europe/Berlin`) at an instant in UTC; None where either is unknown.
+
+    Which zones are known is up to the system's database.
+    """
+    place = _place(zone) if zone and at and at.endswith("Z") else None
+    if place is None or at is None:
+        return None
+    try:
+        offset = datetime.fromisoformat(at).astimezone(UTC).astimezone(place).utcoffset()
+    except OverflowError:  # the last hours of the calendar
+        return None
+    return int(offset.total_seconds() // 60) if offset is not None else None
+
+
+@cache
+def _place(zone: str) -> ZoneInfo | None:
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few transcripts name a zone
+
+    try:
+        return ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):  # unknown, no name of a zone, a folder of zones
+        return None

@@ -1,0 +1,133 @@
+"""Text inside a message that programs wrote: reminders, editor selections, and what om itself printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from omcli.base.patterns import lazily
+from omcli.memory.notation import NOTATIONS, TAG
+from omcli.pack.headings import HEADINGS, TITLE
+
+INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")
+_TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
+
+
+def without_injected(said: str) -> str:
+    """What was said without the blocks that programs put into it: reminders, editor selections, memory, our own output.
+
+    Blocks may be nested. One that is never closed (it was cut off) ends with the text, but only where its tag begins a
+    line: elsewhere somebody is talking about the tag.
+    """
+    blocks = _injected_blocks(said)
+    if not blocks:
+        return said
+    ends = [0, *(end for _, end in blocks)]
+    starts = [*(start for start, _ in blocks), len(said)]
+    kept = "".join(said[end:start] for end, start in zip(ends, starts, strict=True)).rstrip()
+    return kept.lstrip() if not said[: blocks[0][0]].strip() else kept
+
+
+def _injected_blocks(said: str) -> list[tuple[int, int]]:
+    """Start and end of each outermost injected block."""
+    blocks: list[tuple[int, int]] = []
+    after = 0
+    for start, end in sorted([*printed(said), *_tagged(said)]):
+        if start >= after:
+            blocks.append((start, end))
+            after = end
+    return blocks
+
+
+def _tagged(said: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each block between tags."""
+    tags = list(_TAG.finditer(said)) if "<" in said else []
+    ends = _ends(tags)
+    for tag in tags:
+        start = tag.start()
+        if not tag[1] and (start in ends or begins_line(said, start)):
+            yield start, ends.get(start, len(said))
+
+
+def _ends(tags: list[re.Match[str]]) -> dict[int, int]:
+    """Where the block of each opening tag ends, by where the tag starts; unclosed ones are left out."""
+    ends: dict[int, int] = {}
+    opened: dict[str, list[int]] = {name: [] for name in INJECTED_TAGS}
+    for tag in tags:
+        if not tag[1]:
+            opened[tag[2]].append(tag.start())
+        elif opened[tag[2]]:
+            ends[opened[tag[2]].pop()] = tag.end()
+    return ends
+
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_SESSION = rf'(?:"session":\s*{_STRING},\s*)?'
+_ROW = (
+    rf'\{{\s*"id":\s*"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}",\s*{_SESSION}"kind":\s*"[a-z]+",\s*"type":'
+)
+_INSIDE = (
+    rf'{_SESSION}"counter":\s*{_STRING},\s*"budget":\s*-?\d+,\s*"tokens":\s*(?:\{{|\d+,\s*"sections":)'  # om context
+    rf'|"observations?":\s*(?:\[\s*)?{_ROW}'  # om log, om show, om note
+    rf'|"files":\s*\[\s*\{{\s*"path":\s*{_STRING},\s*"format":'  # om observe
+)
+_CHAT = rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'
+_JSON = lazily(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
+# Other programs lay out the list of messages that an agent went on from otherwise; in theirs there is more than a pack.
+_PRINTED_CHAT = lazily(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
+_MARKS = "|".join(re.escape(mark) for notation in NOTATIONS for mark in notation.marks)
+_LOG_LINE = lazily(
+    r"^(?:\x1b\[\d+m)?[0-9a-f]{8} \[\d{4}-\d\d-\d\d \d\d:\d\d\] "
+    rf"(?:(?:high  |medium|low   ) [a-z_]+(?: done| resolved)?: |(?:{_MARKS}) )"
+    r".*(?:\n|\Z)",
+    re.MULTILINE,
+)
+_HAS_LINE = lazily(rf"\] (?:high|medium|low|{_MARKS}) ")
+# The title, then nothing but sections that om has, in them list items and a count of more.
+_HEADING = rf"\n### (?:{'|'.join(HEADINGS)})\n"
+_END = r"(?:\n|\Z)"
+_BLOCK = lazily(rf"^{TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE)
+# What is left of a document that was cut off: its line, and those after it that go on in JSON.
+_CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
+_DEEPEST_INDENT = 80
+_BROKEN = 64
+"""Documents of one text that may be broken; each costs as much as all before it."""
+_DECODER = json.JSONDecoder()
+
+
+def is_pack(beginning: str) -> bool:
+    """Whether this is the beginning of a pack that was printed as a list of messages."""
+    return _PRINTED_CHAT.match(beginning) is not None
+
+
+def printed(said: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each stretch of a text that om printed, in no order. Packs as text are known by their tag."""
+    if "] " in said and _HAS_LINE.search(said):
+        yield from (found.span() for found in _LOG_LINE.finditer(said))
+    if TITLE in said:
+        yield from (found.span() for found in _BLOCK.finditer(said))
+    if '"schema"' in said or '"kind"' in said or f"<{TAG}" in said:
+        yield from _json(said)
+
+
+def begins_line(said: str, at: int) -> bool:
+    """Whether nothing but an indent stands before a place on its line."""
+    before = said[max(0, at - _DEEPEST_INDENT) : at]
+    indent = before.rpartition("\n")[2]
+    return not indent.strip() and (len(indent) < len(before) or at <= _DEEPEST_INDENT)
+
+
+def _json(said: str) -> Iterator[tuple[int, int]]:
+    at = broken = 0
+    while broken < _BROKEN and (found := _JSON.search(said, at)):
+        start, at = found.span()
+        try:
+            _, at = _DECODER.raw_decode(said, start)
+        except (ValueError, RecursionError):
+            broken += 1
+            if not begins_line(said, start):
+                continue  # somebody is talking about it
+            cut_off = _CUT_OFF.match(said, at)
+            at = cut_off.end() if cut_off else len(said)
+        yield start, at

@@ -1,1 +1,0 @@
-"""Daily notes on disk: the one place that reads, moves and writes them."""

@@ -1,0 +1,138 @@
+"""A provider as it was asked for, checked before anything is sent: its name, model, address and key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from omcli.base.errors import BadConfiguration, NotAllowed
+from omcli.base.record import record
+from omcli.llm.model import Provider, Rungs
+from omcli.providers.endpoints import Endpoint, Protocol, checked_url, endpoint, is_loopback
+from omcli.providers.wire import Wire
+
+_NO_KEY = "none"
+"""Sent to servers that want none: OpenAI's SDK does not go without."""
+
+
+@record
+class Spec:
+    """A model as settings name it."""
+
+    endpoint: str
+    """One of `table.ENDPOINTS`."""
+    model: str | None = None
+    """None: the endpoint's own choice. Of `command` it is the command line, of `scripted` the file of replies."""
+    model_from: str = ""
+    """Who names it, in words."""
+    base_url: str | None = None
+    key: str | None = None
+    """None: from the environment."""
+    timeout: float = 60.0
+    """Seconds an ask may take, all attempts included."""
+    images: bool | None = None
+    """Whether the model takes pictures. None: as the table has it."""
+    effort: str | None = None
+    """How hard the model should think; None leaves it to the endpoint."""
+    role: str = "observer"
+    """Who it is for, `observer` or `reflector`: the flag that keeps to rules is called so."""
+
+
+def provider(spec: Spec, *, environment: Mapping[str, str], rungs: Rungs) -> Provider:
+    """The provider, ready to be asked; nothing was sent to anyone.
+
+    Raises BadConfiguration for an endpoint or base URL that cannot be, a model that has to be named, a program or file
+    that is not there; NotAllowed where a key is needed and none is found.
+    """
+    place = endpoint(spec.endpoint)
+    if spec.timeout <= 0:
+        raise BadConfiguration(f"a model cannot answer within {spec.timeout:g} s", hint="set `provider.timeout`")
+    model = spec.model or place.model
+    if model is None:
+        raise BadConfiguration(f"{place.name} needs a model", hint=f"name it: `--model {place.name}/NAME`")
+    takes_images = place.takes_images if spec.images is None else spec.images
+    if place.protocol is Protocol.COMMAND:
+        from omcli.providers.command import command
+
+        return command(model, seconds=spec.timeout)
+    if place.protocol is Protocol.SCRIPTED:
+        from omcli.providers.scripted import Scripted
+
+        return Scripted(Path(model), seconds=spec.timeout, takes_images=takes_images)
+    return _remote(spec, place, model, takes_images=takes_images, environment=environment, rungs=rungs)
+
+
+def _remote(
+    spec: Spec, place: Endpoint, model: str, *, takes_images: bool, environment: Mapping[str, str], rungs: Rungs
+) -> Provider:
+    from omcli.providers.remote import Access, RemoteModel
+
+    given_url = spec.base_url or environment.get(place.url_variable)
+    address = checked_url(given_url or place.base_url)
+    variable = next((name for name in place.key_variables if environment.get(name)), None)
+    key_from = "the settings" if spec.key else variable or ""
+    key = _checked_key(spec.key or (environment[variable] if variable else ""), key_from)
+    has_profile = place.protocol is Protocol.ANTHROPIC and _has_profile(environment)
+    if not (key or has_profile or place.is_local or is_loopback(address)):
+        raise NotAllowed(
+            f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
+            hint=f"set {place.key_variables[0]}, or keep to rules with `--{spec.role} rules`"
+            f" or OM_{spec.role.upper()}_PROVIDER=rules",
+        )
+    needs_key = not has_profile or bool(key)
+    return RemoteModel(
+        access=Access(
+            endpoint=place.name,
+            address=address,
+            key_from=key_from or ("a profile of Anthropic's SDK" if has_profile else ""),
+            model_from=spec.model_from,
+            secrets=(key,) if key else (),
+        ),
+        model=model,
+        wire=_wire(
+            place,
+            address=address if given_url or needs_key else None,
+            key=(key or _NO_KEY) if needs_key else None,
+            effort=spec.effort,
+        ),
+        rungs=rungs,
+        seconds=spec.timeout,
+        takes_images=takes_images,
+    )
+
+
+def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str | None) -> Wire:
+    if place.protocol is Protocol.ANTHROPIC:
+        from omcli.providers.anthropic_messages import AnthropicMessages
+
+        root = address and address.removesuffix("/v1")  # which the SDK adds
+        return AnthropicMessages(base_url=root, key=key, effort=effort)
+    from omcli.providers.openai_chat import OpenAIChat
+
+    # Elsewhere the newer name is passed over in silence, and with it the limit.
+    is_original = place.name == "openai" and address == place.base_url
+    limits = ("max_completion_tokens", "max_tokens") if is_original else ("max_tokens", "max_completion_tokens")
+    return OpenAIChat(
+        base_url=address or place.base_url,
+        key=key or _NO_KEY,
+        limits=limits,
+        names_account=place.name == "openai",
+        effort=effort,
+    )
+
+
+def _checked_key(key: str, key_from: str) -> str | None:
+    """The key without spaces around it. Raises NotAllowed for one that cannot be sent."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise NotAllowed(f"what {key_from} holds is no key", hint="a key is one word; was more copied with it?")
+    return key or None
+
+
+def _has_profile(environment: Mapping[str, str]) -> bool:
+    """Whether Anthropic's SDK would look for credentials of its own: a profile, or the identity of a workload."""
+    if environment.get("ANTHROPIC_PROFILE") or environment.get("ANTHROPIC_FEDERATION_RULE_ID"):
+        return True
+    home = environment.get("HOME")
+    folder = environment.get("ANTHROPIC_CONFIG_DIR") or (f"{home}/.config/anthropic" if home else "")
+    return bool(folder) and ((Path(folder) / "active_config").is_file() or any(Path(folder).glob("configs/*.json")))

@@ -1,0 +1,146 @@
+"""What a model is asked when it is to fold rows: the rules, the rows with labels, how much detail is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from omcli.base.record import record
+from omcli.llm import prompts
+from omcli.llm.model import Prompt
+from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
+from omcli.memory.observation import Observation
+from omcli.memory.roles import Material
+from omcli.reflectors.reply import answer_of
+from omcli.text.clean import one_line
+from omcli.text.dates.instants import minute
+from omcli.text.hashes import hashed
+
+GUIDANCE = (
+    "",
+    "Keep about eight tenths of the detail. Merge repeated outcomes of tools; keep names, places, people and events.",
+    "Keep about six tenths of the detail. Fold the older half strongly, by file or by subject; leave no redundancy.",
+    (
+        "Keep about four tenths of the detail. Of the oldest half and more make short summaries, one or two rows of "
+        "ten that belong together. Drop what is superseded and how things were done; keep names, dates, decisions, "
+        "errors and preferences."
+    ),
+    "Keep about two tenths of the detail: outcomes and final states only, one or two rows for each old subject.",
+)
+"""What is asked for at each level of compression, beginning with all detail."""
+
+
+@record
+class Ladder:
+    """How a model is asked, attempt by attempt."""
+
+    levels: tuple[int, ...] = (1, 3)
+    """Places in `GUIDANCE`, one for every attempt; what is beyond the last is the last."""
+    temperature: float | None = None
+    """Of the first attempt; None: not sent."""
+    step: float = 0.0
+    """Added to the temperature with every attempt."""
+    max_output: int | None = None
+    """Tokens a reply may have."""
+    quotes_size: bool = False
+    """Whether an attempt tells how large the one before came out."""
+    trims: bool = False
+    """Whether the last rows of the last reply are given up where it is still larger than asked for."""
+    headed: bool = False
+    """Whether rows are shown under headings, with their range."""
+    guidance: str = ""
+    """What the user wants besides; part of the rules."""
+
+
+def labelled(material: Material) -> Mapping[str, Observation]:
+    """The rows by their labels: `o1`, `o2`, …"""
+    return MappingProxyType({f"o{number}": row for number, row in enumerate(material.rows, start=1)})
+
+
+def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | None, fault: str = "") -> Prompt:
+    """What is asked at an attempt, the first being 0.
+
+    `size` is what the attempt before came to, in tokens; `fault` what was wrong with a reply that could not be read.
+    """
+    rules = prompts.prompt("reflector")
+    level = min(max(0, ladder.levels[attempt]), len(GUIDANCE) - 1)
+    return Prompt(
+        system="\n\n".join(filter(None, (rules.strip(), ladder.guidance.strip()))),
+        content=(
+            _about(material),
+            _fenced(_shown(material, headed=ladder.headed), material),
+            "\n".join(filter(None, (GUIDANCE[level], _limits(material, ladder, size), fault, _CLOSING))),
+        ),
+        schema=SCHEMA,
+        name="reflection",
+        max_output=ladder.max_output,
+        temperature=None if ladder.temperature is None else round(ladder.temperature + ladder.step * attempt, 4),
+        session=_session(material),
+        reads=answer_of,
+    )
+
+
+def _session(material: Material) -> str | None:
+    """The session that all rows are of; None where they are of several."""
+    sessions = {row.session for row in material.rows}
+    return sessions.pop() if len(sessions) == 1 else None
+
+
+_CLOSING = "Reply with the JSON object and nothing else."
+
+
+def _about(material: Material) -> str:
+    project = f" The project is {one_line(material.project)}." if material.project else ""
+    return f"Today is {material.now[:10]}.{project} These are the rows, oldest first:"
+
+
+def _limits(material: Material, ladder: Ladder, size: int | None) -> str:
+    limits = f"What is left has to fit into {material.target} tokens."
+    if material.most_rows:
+        limits += (
+            f" Write {'one reflection' if material.most_rows == 1 else f'{material.most_rows} reflections'} at most."
+        )
+    if ladder.quotes_size and size is not None:
+        limits += f" Your last reply came to {size} tokens; it has to be shorter."
+    return limits
+
+
+def _shown(material: Material, *, headed: bool) -> str:
+    rows = labelled(material)
+    show = _headed if headed else _line
+    return "\n".join(show(label, row, row.id in material.protected) for label, row in rows.items())
+
+
+def _line(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
+    verbatim = " (verbatim)" if is_protected else ""
+    return f"{label} {minute(row.dated)} {_kind(row)}{verbatim}: {one_line(row.text)}"
+
+
+def _headed(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
+    verbatim = " (verbatim)" if is_protected else ""
+    ends = (minute(row.event_at or row.observed_at), row.refers_to)
+    return (
+        f"## Group `{label}`\n_range: {':'.join(filter(None, ends))}_\n- {_kind(row)}{verbatim}: {one_line(row.text)}"
+    )
+
+
+def _kind(row: Observation) -> str:
+    return " ".join(filter(None, (row.priority.value, row.type.value, row.status and row.status.value)))
+
+
+def _fenced(rows: str, material: Material) -> str:
+    """The rows between two lines that no row holds: they are a hash over all of them."""
+    fence = f"rows-{hashed(material.now, rows):016x}"
+    return f"{fence}\n{rows}\n{fence}"
+
+
+SCHEMA = object_of({
+    "reflections": list_of(object_of({**STATED, "from": TEXTS, "first": maybe(TEXT), "last": maybe(TEXT)})),
+    "keep": TEXTS,
+    "drop": list_of(object_of({"row": TEXT, "reason": TEXT, "by": maybe(TEXT)})),
+    "items": list_of(
+        object_of({
+            "text": TEXT, "type": one_of("knowledge", "behavior", "event", "skill"), "tags": TEXTS, "from": TEXTS,
+        })
+    ),
+})  # fmt: skip

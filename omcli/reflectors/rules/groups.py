@@ -1,0 +1,225 @@
+"""Several rows of one story as one: runs of a command, failures that were mended, edits of a file, what was done.
+
+Every fold is a proposal: `Sight.fold` takes it where it is shorter than what it replaces.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from omcli.base.patterns import lazily
+from omcli.base.record import replace
+from omcli.memory.observation import (
+    FAILURES,
+    FILE_CHANGES,
+    SETTLED,
+    Draft,
+    Observation,
+    Priority,
+    Status,
+    Type,
+)
+from omcli.reflectors.drafts import folded
+from omcli.reflectors.rules.working_set import Sight
+from omcli.text.phrases import counted, first_of, without_times
+from omcli.text.speakers import AGENT, speaker
+
+_NAMES_SHOWN = 16
+_LINES_SHOWN = 6
+_WHY_CHARACTERS = 100
+_STORY_CHARACTERS = 2000
+"""About 600 tokens: no row says more than one story."""
+_MORE = lazily(r"\+\d{1,9}\+? more\Z")
+_FILE = lazily(r"(?P<head>(?:Created|Modified|Deleted) .+?)(?: \(\d{1,9}\+? edits?(?: since)?\))?(?:: (?P<what>.*))?\Z")
+_LISTS = lazily(r"(?:; )?(adds|removes) ([^·;]*)")
+_LOOKS = frozenset({Type.FILE_READ, Type.SEARCH_PERFORMED})
+_ASKED = frozenset({Type.REQUEST, Type.QUESTION})
+
+Groups = dict[object, list[Observation]]
+
+
+def runs(rows: Sequence[Observation]) -> Iterator[Draft]:
+    """Runs of one command, failed ones that work now included: how often, and what came of the last."""
+    told = FAILURES | {Type.COMMAND_RUN}
+    by_command: Groups = defaultdict(list)
+    for row in rows:
+        if row.type in told and (command := row.metadata.get("command")) and _is_over(row):
+            by_command[command, row.metadata.get("directory")].append(row)
+    for same in by_command.values():
+        last = max(same, key=lambda row: (row.dated, row.sources))
+        if len(same) > 1 and last.type is Type.COMMAND_RUN:
+            yield _counted(same, last)
+
+
+def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
+    """Failures of one thing that were mended: how often, what the last was, and what was changed meanwhile."""
+    changes = [row for row in rows if row.type in FILE_CHANGES and row.sources]
+    by_target: Groups = defaultdict(list)
+    for row in rows:
+        if row.type in FAILURES and row.status is Status.RESOLVED:
+            what = row.metadata.get("command") or row.metadata.get("target") or row.text
+            by_target[row.type, what, row.metadata.get("directory")].append(row)
+    for same in by_target.values():
+        if len(same) > 1:
+            draft = _counted(same, same[-1], status=Status.RESOLVED)
+            between = [row for row in changes if same[-1].sources[:1] < row.sources[-1:] < same[-1].sources[-1:]]
+            yield _with_cure(draft, same, between)
+
+
+def detail(sight: Sight) -> Iterator[Draft]:
+    """What is folded only where the target asks for it: what loses least first, of each kind what is oldest."""
+    for find in (_looks, _files, _done):
+        yield from sorted(find(sight), key=lambda draft: draft.event_at or "")
+
+
+def _looks(sight: Sight) -> Iterator[Draft]:
+    """What was read, searched and looked at between two things that somebody asked, in one row."""
+    for stretch in _stretches(sight):
+        if len(stretch) > 1:
+            kinds = (
+                ("Read ", ", ", [row for row in stretch if row.type is Type.FILE_READ]),
+                ("Searched ", "; ", [row for row in stretch if row.type is Type.SEARCH_PERFORMED]),
+                ("Ran: ", "; ", [row for row in stretch if row.type is Type.COMMAND_RUN]),
+            )
+            parts = [f"{verb}{first_of(_names(same, verb, joint), joint)}" for verb, joint, same in kinds if same]
+            yield folded(stretch, " · ".join(parts), reason="folded")
+
+
+def _stretches(sight: Sight) -> Iterator[list[Observation]]:
+    free = {row.id for row in sight.foldable() if _only_looks(row)}
+    stretch: list[Observation] = []
+    for row in sight.rows.values():
+        if row.id in free:
+            stretch.append(row)
+        elif row.type in _ASKED and speaker(row.text) != "Agent":
+            yield stretch
+            stretch = []
+    yield stretch
+
+
+def _only_looks(row: Observation) -> bool:
+    return row.type in _LOOKS or (row.type is Type.COMMAND_RUN and row.priority is Priority.LOW and _is_over(row))
+
+
+def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
+    """The names that rows list, each once, without what was found and how many more there were."""
+    names: list[str] = []
+    for row in rows:
+        searches = row.metadata.get("searches")
+        if row.type is Type.SEARCH_PERFORMED and isinstance(searches, list | tuple):
+            names += [f'"{each.get("pattern")}"' for each in searches if f'"{each.get("pattern")}"' in row.text]
+        else:
+            listed = without_times(row.text).removeprefix(verb).partition(" → ")[0]
+            names += [name for name in listed.split(joint) if not _MORE.match(name)]
+    return list(dict.fromkeys(names))
+
+
+def _files(sight: Sight) -> Iterator[Draft]:
+    """Changes of one file: what it is now, and by how many edits."""
+    by_path: Groups = defaultdict(list)
+    for row in sight.foldable():
+        if row.type in FILE_CHANGES and isinstance(path := row.metadata.get("path"), str):
+            by_path[path].append(row)
+    for same in by_path.values():
+        read = [_FILE.match(row.text) for row in same]
+        if len(same) > 1 and (last := read[-1]) is not None:
+            yield _file(same, last["head"], [found["what"] or "" for found in read if found])
+
+
+def _file(same: Sequence[Observation], head: str, told: Sequence[str]) -> Draft:
+    verb, _, what = head.partition(" ")
+    created = any(row.type is Type.FILE_CREATED for row in same)
+    verb = verb if verb == "Deleted" else "Created" if created else "Modified"
+    changed = "" if verb == "Deleted" else _what_changed(told)
+    edits = sum(_edits(row) for row in same)
+    times = (
+        f" ({counted(edits)} edit{'s' if edits > 1 else ''}{' since' if created else ''})"
+        if edits and verb != "Deleted"
+        else ""
+    )
+    draft = folded(same, f"{verb} {what}{times}{f': {changed}' if changed else ''}", reason="folded")
+    about = {"path": same[-1].metadata["path"], "change": verb.lower(), "edits": edits}
+    kind = Type.FILE_CREATED if created else Type.FILE_MODIFIED
+    return replace(draft, type=kind, metadata={**draft.metadata, **about})
+
+
+def _what_changed(told: Sequence[str]) -> str:
+    """All names that were added or removed, by what became of each last; the first line of the newest edits without
+    one, and what the last says."""
+    became: dict[str, str] = {}
+    lines: dict[str, None] = {}
+    for each in told:
+        first = each.partition(" · ")[0]
+        lists = _LISTS.findall(first)
+        for verb, listed in lists:
+            became |= dict.fromkeys((name.strip() for name in listed.partition(" (+")[0].split(", ")), verb)
+        if first and not lists:
+            lines[first] = None
+    names = {verb: [name for name, last in became.items() if last == verb] for verb in ("adds", "removes")}
+    lists = [f"{verb} {first_of(each, ', ', shown=_NAMES_SHOWN)}" for verb, each in names.items() if each]
+    rest = told[-1].split(" · ")[1:]
+    return " · ".join(dict.fromkeys(filter(None, ("; ".join(lists), *list(lines)[-_LINES_SHOWN:], *rest))))
+
+
+def _done(sight: Sight) -> Iterator[Draft]:
+    """What was asked and is done, with its results: the sources of what asks say up to where those go."""
+    rows = sight.foldable()
+    results = [row for row in rows if row.type is Type.OUTCOME and row.sources and row.status is not Status.OPEN]
+    taken: set[str] = set()
+    for asked in rows:
+        if asked.type is not Type.REQUEST or asked.status is not Status.DONE or len(asked.sources) < 2:
+            continue
+        first, last = asked.sources[0], asked.sources[-1]
+        text, told = asked.text, [asked]
+        for row in results:
+            more = f"{' → ' if told == [asked] else ' · '}{row.text.removeprefix(AGENT)}"
+            fits = len(text) + len(more) <= _STORY_CHARACTERS
+            if first < row.sources[-1] <= last and row.id not in taken and fits:
+                text += more
+                told.append(row)
+        if len(told) > 1:
+            taken |= {row.id for row in told}
+            yield folded(told, text, reason="done", status=Status.DONE)
+
+
+def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
+    """The last of several rows, with how often it happened in all."""
+    times = sum(_number(row, "times") for row in same)
+    failed = [row for row in same if row.type in FAILURES and row is not last]
+    what, arrow, outcome = without_times(last.text).partition(" → ")
+    why = f"; failed: {_cut(without_times(failed[-1].text).partition(' → ')[2])}" if failed and arrow else ""
+    text = f"{what} (× {counted(times)}{why}){f', last{arrow}{outcome}' if arrow else ''}"
+    draft = replace(folded(same, text, reason="counted"), status=status or last.status)
+    about = {name: last.metadata[name] for name in ("command", "target", "tool", "exit_code") if name in last.metadata}
+    return replace(draft, type=last.type, metadata={**draft.metadata, **about, "times": times})
+
+
+def _with_cure(draft: Draft, same: Sequence[Observation], changes: Sequence[Observation]) -> Draft:
+    """The row of failures with the files that were changed before it worked, where those are few."""
+    paths = list(dict.fromkeys(found["head"].partition(" ")[2] for row in changes if (found := _FILE.match(row.text))))
+    if not 0 < len(paths) <= 3:
+        return draft
+    cured = folded(same, f"{draft.text} → works after changes to {', '.join(paths)}", reason="mended", told=changes)
+    return replace(draft, text=cured.text, sources=cured.sources, supports=cured.supports)
+
+
+def _is_over(row: Observation) -> bool:
+    return row.status in SETTLED or (row.status is None and row.type is Type.COMMAND_RUN)
+
+
+def _edits(row: Observation) -> int:
+    """How often a row says that a file was edited; that it came or went is no edit."""
+    edits = row.metadata.get("edits")
+    return edits if isinstance(edits, int) else int(row.type is Type.FILE_MODIFIED)
+
+
+def _number(row: Observation, name: str) -> int:
+    """A count in a row's metadata: at least one."""
+    number = row.metadata.get(name)
+    return max(1, number) if isinstance(number, int) else 1
+
+
+def _cut(why: str) -> str:
+    """The beginning of what went wrong, cut between words."""
+    return why if len(why) <= _WHY_CHARACTERS else f"{why[: why.rfind(' ', 0, _WHY_CHARACTERS)]} …"

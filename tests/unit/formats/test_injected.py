@@ -1,0 +1,128 @@
+"""What om printed, recognised when it comes back in a text."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from omcli.formats.injected import is_pack, without_injected
+
+ROW = (
+    '{"id":"01a1f806-d7d7-75d0-8e0a-5884fdf07ba9","session":"s \\"1\\"","kind":"observation","type":"decision",'
+    '"priority":"high","importance":8,"text":"SECRET {","observed_at":"2026-02-20T08:16:00.471Z"}'
+)
+DOCUMENT = (
+    '{"schema":1,"session":"s \\"1\\"","counter":"o200k-approx","budget":20000,"tokens":{"total":344},"pending":0,\n'
+    f'"cross":[],\n"observations":[\n{ROW},\n{ROW}\n],\n"messages":[\n{{"id":"m1","role":"user","text":"SECRET"}}\n]}}'
+)
+MESSAGES = (
+    '[\n{"role":"system","content":"<om-memory session=\\"s\\">\\nSECRET\\n</om-memory>\\n"},\n'
+    '{"role":"user","content":"SECRET <system-reminder>"},\n{"role":"assistant","content":"SECRET"}\n]'
+)
+LOG = (
+    "fdf07ba9 [2026-02-20 08:16] high   decision: SECRET\n"
+    "9cd2abda [2026-02-20 08:16] medium task done: SECRET (superseded)\n"
+    "\x1b[2m9cd2abda [2026-02-20 08:16] low    file_modified: SECRET\x1b[0m"
+)
+NOTATED = "\n".join(
+    f"fdf07ba9 [2026-02-20 08:16] {mark} SECRET" for mark in ("CRITICAL", "\u2705", "\U0001f7e1", "[?]", "MED", "7/10")
+)
+BLOCK = (
+    "## Working Memory\n\n### Current Task\n- SECRET\n\n### Modified Files\n- a.py (modified): SECRET\n"
+    '… (+3 more)\n\n### Searches\n- "SECRET" → 3 matches\n\n… (+12 more)\n'
+)
+BLOCK_DOCUMENT = (
+    '{"schema":1,"session":"s","counter":"o200k-approx","budget":800,"tokens":12,"sections":[{"heading":'
+    '"Current Task","lines":[{"text":"SECRET","rows":[]}],"more":0}],"more":0}'
+)
+PRINTED = [
+    BLOCK,
+    BLOCK.rstrip(),
+    BLOCK_DOCUMENT,
+    ROW,
+    f"{ROW}\n{ROW}",
+    DOCUMENT,
+    MESSAGES,
+    LOG,
+    NOTATED,
+    f'{{"schema":1,"observations":[{ROW}]}}',
+    f'{{"schema":1,"observation":{ROW},"messages":[]}}',
+    f'{{"schema":1,"files":[{{"path":"-","format":"pi","rows":[{ROW}]}}]}}',
+]
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_what_om_printed_is_taken_out_and_the_words_around_it_stay(printed: str) -> None:
+    """F45"""
+    assert without_injected(printed) == ""
+    assert without_injected(f"Look:\n{printed}\nGo on.").split() == ["Look:", "Go", "on."]
+    assert without_injected(f"<om-memory>\n{printed}\n</om-memory>\nGo on.") == "Go on."
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["## Working Memory\n\n### Ideas\n- one\n", "## Working Memory\n\nis what I want.\n"],
+    ids=["ideas", "prose"],
+)
+def test_somebody_s_own_heading_of_that_name_stays(said: str) -> None:
+    assert without_injected(said) == said
+
+
+def test_a_list_after_a_block_stays() -> None:
+    assert without_injected(f"{BLOCK}\n- fix this\n").strip() == "- fix this"
+
+
+@pytest.mark.parametrize("printed", [DOCUMENT, MESSAGES])
+def test_what_was_cut_off_is_taken_out_to_its_end(printed: str) -> None:
+    """F45"""
+    for end in range(printed.index("SECRET") + 6, len(printed), 7):
+        kept = without_injected(f"Look:\n{printed[:end]}\n\nGo on.")
+        assert kept.split() == ["Look:", "Go", "on."], f"cut off at {end}"
+
+
+def test_a_document_on_a_line_of_words_is_taken_out() -> None:
+    assert without_injected(f"Look at {DOCUMENT} please.").split() == ["Look", "at", "please."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Why does {"schema":1,"counter":"words","budget":100,"tokens":{ stop there?',
+        '{"schema":1,"files":["a","b"]}',
+        '{"schema":1,"observations":[{"id":7,"kind":"bird"}]}',
+        '[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]',
+        "fdf07ba9 [2026-02-20 08:16] high time: to go\n    fdf07ba9 [2026-02-20 08:16] low    tide: indented",
+        "2026-02-20 08:16 high   decision: no handle",
+        "[2026-02-20 08:16] CRITICAL no handle",
+        "fdf07ba9 [2026-02-20 08:16] Fix the tide (a commit)",
+    ],
+)
+def test_what_only_looks_like_it_is_left_alone(said: str) -> None:
+    assert without_injected(said) == said
+
+
+def test_only_a_list_of_messages_as_om_prints_it_is_a_pack() -> None:
+    """An agent that went on from a pack writes its own transcript, with more in it."""
+    assert is_pack(MESSAGES)
+    assert is_pack(MESSAGES.replace("\n", "\r\n"))
+    assert not is_pack(MESSAGES.replace("\n", ""))
+    assert not is_pack("")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        'x {"schema":1,"counter":"x","budget":1,"tokens":{"a":' * 20_000,
+        '{"schema":1,"session":"' * 40_000,
+        'x [{"role":"system","content":"<om-memory"},' * 20_000,
+        "\n[" * 400_000 + '\n{"schema":1,"counter":"x","budget":1,"tokens":{' * 10_000,
+        '{"schema":1,"observation":' + " " * 1_000_000,
+        "] high " * 140_000,
+        "] CRITICAL " * 90_000,
+    ],
+)
+def test_a_megabyte_of_beginnings_takes_no_time(hostile: str) -> None:
+    began = time.process_time()
+    without_injected(hostile)
+    assert time.process_time() - began < 2, "looking for the ends of documents must not be quadratic"

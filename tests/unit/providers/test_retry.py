@@ -1,0 +1,121 @@
+"""One deadline and three attempts, on a clock that is told the time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from omcli.base.errors import Unreachable
+from omcli.providers.retry import NoSign, Patience, TimeUp, wait_for
+from omcli.providers.wire import AttemptFailed
+
+
+class Clock:
+    """A clock that goes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waits: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+def patience(clock: Clock, seconds: float = 60) -> Patience:
+    return Patience(seconds=seconds, clock=lambda: clock.now, sleep=clock.sleep)
+
+
+def passing(**fields: float) -> AttemptFailed:
+    return AttemptFailed(Unreachable, "busy", **{"tries": 3, **fields})  # type: ignore[arg-type]
+
+
+def test_waits_double_and_end_at_eight_seconds() -> None:
+    """F73."""
+    clock = Clock()
+    asked = patience(clock)
+    assert all(asked.wait_after(passing(tries=6)) for _ in range(5))
+    assert clock.waits == [1, 2, 4, 8, 8]
+
+
+def test_the_third_failure_is_the_last() -> None:
+    """F73."""
+    asked = patience(Clock())
+    assert [asked.wait_after(passing()) for _ in range(3)] == [True, True, False]
+
+
+def test_a_lasting_failure_is_not_waited_for() -> None:
+    """F76."""
+    clock = Clock()
+    assert not patience(clock).wait_after(AttemptFailed(Unreachable, "no"))
+    assert not clock.waits
+
+
+@pytest.mark.parametrize(("retry_after", "waits"), [(7.0, True), (9.9, True), (10.0, False), (3600.0, False)])
+def test_what_an_endpoint_asks_for_is_given_within_the_deadline(retry_after: float, *, waits: bool) -> None:
+    """F78."""
+    clock = Clock()
+    assert patience(clock, 10).wait_after(passing(retry_after=retry_after)) is waits
+    assert clock.waits == ([retry_after] if waits else [])
+
+
+def test_the_deadline_is_over_all_attempts() -> None:
+    """F74."""
+    clock = Clock()
+    asked = patience(clock, 10)
+    clock.now += 9.5
+    assert asked.remaining == 0.5
+    assert not asked.wait_after(passing())
+    clock.now += 5
+    assert asked.remaining == 0
+
+
+def test_what_met_nobody_is_not_looked_for_long() -> None:
+    """F73: an endpoint that is down is told of in less than five seconds."""
+    clock = Clock()
+    asked = patience(clock)
+    clock.now += 3.8
+    assert not asked.wait_after(passing(delay=0.5, within=4))
+
+
+def test_work_gives_what_it_gives() -> None:
+    def work(alive: Callable[[], None]) -> int:
+        alive()
+        return 7
+
+    assert wait_for(work, seconds=5, first_sign=5) == 7
+
+
+def test_work_raises_what_it_raises() -> None:
+    def fails(_alive: object) -> int:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        wait_for(fails, seconds=5, first_sign=5)
+
+
+@pytest.mark.parametrize(("gives_sign", "outcome"), [(True, TimeUp), (False, NoSign)])
+def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exception]) -> None:
+    """F74."""
+    over = threading.Event()
+
+    def work(alive: Callable[[], None]) -> None:
+        if gives_sign:
+            alive()
+        over.wait(120)
+
+    began = time.monotonic()
+    with pytest.raises(outcome):
+        wait_for(work, seconds=2, first_sign=1.5)
+    assert time.monotonic() - began < 60
+    over.set()
+
+
+def test_a_deadline_before_the_first_sign_is_a_deadline() -> None:
+    over = threading.Event()
+    with pytest.raises(TimeUp):
+        wait_for(lambda _alive: over.wait(20), seconds=0.1, first_sign=4)
+    over.set()

@@ -1,0 +1,159 @@
+"""Folding over all sessions: what is left alone, what is folded together, and what may come of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
+from omcli.memory.ports import TokenCounter
+from omcli.memory.roles import Reflected
+from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, planned, within
+from omcli.tokenizers.table import counter
+from tests import strategies
+from tests.fakes import WordCounter
+from tests.unit.reflectors.folded_rows import OPEN, row, texts
+
+NOW = "2026-06-01T12:00:00.000Z"
+DUET = counter("chars-3.2")
+DATES = {1: "2026-05-31", 5: "2026-05-27", 7: "2026-05-25", 30: "2026-05-02", 365: "2025-06-01"}
+
+
+def aged(number: int, days: int, text: str = "", **columns: object) -> Observation:
+    """A row that is so many days old."""
+    told = replace(row(number, text or f"row {number}"), event_at=f"{DATES[days]}T12:00:00.000Z", **columns)  # type: ignore[arg-type]
+    return replace(told, tokens=DUET.text(told.text), counter=DUET.name)
+
+
+def plan(*rows: Observation, batch: int = 1000, min_age: float = 3.0) -> GlobalPlan:
+    """What would be done with rows."""
+    return planned(rows, now=NOW, min_age=min_age, batch_tokens=batch, counter=DUET)
+
+
+def batches(found: GlobalPlan) -> list[list[str]]:
+    """What is folded together."""
+    return [texts(batch.rows) for batch in found.batches]
+
+
+def test_what_is_younger_than_three_days_is_left_alone() -> None:
+    """T45, S2.25, S2.26: rows of 1, 5 and 7 days."""
+    found = plan(aged(1, 1, "new"), aged(2, 5, "older"), aged(3, 7, "oldest"))
+    assert (texts(found.kept), batches(found)) == (["new"], [["oldest", "older"]])
+
+
+def test_what_is_folded_over_all_sessions_pinned_or_open_is_left_alone() -> None:
+    """T46, S2.25: a reflection of one session, a plain row and an old note are not."""
+    rows = (
+        aged(1, 30, "global", kind=Kind.REFLECTION, session=None, tags=(GLOBAL,)),
+        aged(2, 30, "local", kind=Kind.REFLECTION),
+        aged(3, 30, "raw"),
+        aged(4, 365, "pinned", tags=(PINNED,)),
+        aged(5, 30, "old note", kind=Kind.NOTE, session=None),
+        aged(6, 1, "new note", kind=Kind.NOTE, session=None),
+        aged(7, 30, "item", kind=Kind.ITEM),
+        aged(8, 30, "open", status=OPEN),
+        aged(9, 30, "hidden", superseded_by=row(1, "").id),
+    )
+    found = plan(*rows)
+    assert texts(found.kept) == ["global", "pinned", "new note", "item", "open"]
+    assert batches(found) == [["local", "raw", "old note"]]
+
+
+def test_batches_hold_as_much_as_fits() -> None:
+    """T47, S2.27: six rows of 40 characters, 13 tokens each, 30 to a batch."""
+    found = plan(*(aged(number, 30, f"{number}" * 40) for number in range(1, 7)), batch=30)
+    assert [(len(batch.rows), batch.tokens) for batch in found.batches] == [(2, 26)] * 3
+
+
+def test_a_row_larger_than_a_batch_is_one_of_its_own() -> None:
+    """T47: a row of 1,000 characters and one of 20."""
+    small, giant = "s" * 20, "g" * 1000
+    assert batches(plan(aged(1, 5, giant), aged(2, 7, small), batch=50)) == [[small], [giant]]
+    assert batches(plan(aged(1, 7, giant), aged(2, 5, small), batch=50)) == [[giant], [small]]
+
+
+def test_sessions_of_one_project_are_folded_together_and_projects_are_not() -> None:
+    """T47: three sessions."""
+    of_three = [aged(number, 30, session=f"s{number}") for number in (1, 2, 3)]
+    assert len(plan(*of_three).batches) == 1
+    found = plan(*of_three, aged(4, 365, project="/other"), aged(5, 7, project=None))
+    assert [(batch.project, len(batch.rows)) for batch in found.batches] == [("/other", 1), ("/src/app", 3), (None, 1)]
+
+
+def test_where_nothing_is_old_nothing_is_folded() -> None:
+    """T47, T48: no rows, or only new ones."""
+    assert plan() == GlobalPlan(kept=(), batches=())
+    assert plan(aged(1, 1), aged(2, 1)).batches == ()
+
+
+@given(st.lists(strategies.observations(), unique_by=lambda each: each.id, max_size=12), st.integers(1, 90))
+def test_every_visible_row_is_left_alone_or_in_one_batch(rows: list[Observation], batch: int) -> None:
+    """S2.27: oldest first, and no batch of several is too large."""
+    found = plan(*rows, batch=batch, min_age=365.0)
+    folded = [row.id for part in found.batches for row in part.rows]
+    assert sorted([*folded, *(row.id for row in found.kept)]) == sorted(row.id for row in rows if row.is_visible)
+    for part in found.batches:
+        assert len(part.rows) == 1 or part.tokens <= batch
+        assert {row.project for row in part.rows} == {part.project}
+        assert [row.dated for row in part.rows] == sorted(row.dated for row in part.rows)
+
+
+# ---- what may come of a batch
+
+
+def drafts(*lengths: int) -> Reflected:
+    """Reflections of so many words, each on one row."""
+    told = [
+        Draft(
+            text=" ".join(["tide"] * length),
+            type=Type.FACT,
+            importance=5,
+            sources=(number,),
+            replaces=(f"r{number}",),
+            supports=(f"r{number}",),
+        )
+        for number, length in enumerate(lengths)
+    ]
+    return Reflected(reflections=tuple(told))
+
+
+def capped(reflected: Reflected, target: int, by: TokenCounter | None = None) -> Reflected:
+    """What is left of reflections."""
+    return within(reflected, target=target, counter=by or WordCounter())
+
+
+def test_reflections_that_fit_are_tagged_and_left_as_they_are() -> None:
+    """S2.28."""
+    given_drafts = drafts(40, 50)
+    found = capped(given_drafts, 90)
+    assert texts(found.reflections) == texts(given_drafts.reflections)
+    assert [draft.tags for draft in found.reflections] == [(GLOBAL,)] * 2
+    assert found.dropped == ()
+
+
+def test_reflections_that_do_not_fit_are_cut_to_their_share() -> None:
+    """S2.28: only those that are longer."""
+    found = capped(drafts(20, 200), 120)
+    short, long = texts(found.reflections)
+    assert short == " ".join(["tide"] * 20)
+    assert long == f"{' '.join(['tide'] * 57)}… [truncated {143 * 5} chars]"
+
+
+def test_the_last_reflections_go_where_there_is_no_room_but_the_first_stays() -> None:
+    """S2.28: with the rows that they told."""
+    found = capped(drafts(30, 30, 30), 45)
+    assert len(found.reflections) == 2
+    assert [(gone.row, gone.reason) for gone in found.dropped] == [("r2", "trimmed")]
+    assert len(capped(drafts(30, 30), 1).reflections) == 1
+
+
+@given(st.lists(st.integers(0, 90), min_size=1, max_size=6), st.integers(0, 200))
+def test_what_comes_of_a_batch_fits_or_is_one_row(lengths: list[int], target: int) -> None:
+    """S2.28: and no row of the batch is forgotten."""
+    given_drafts = drafts(*lengths)
+    found = capped(given_drafts, target)
+    assert len(found.reflections) == 1 or sum(WordCounter().text(draft.text) for draft in found.reflections) <= target
+    told = [row for draft in found.reflections for row in draft.replaces] + [gone.row for gone in found.dropped]
+    assert sorted(told) == [f"r{number}" for number in range(len(lengths))]
