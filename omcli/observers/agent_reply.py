@@ -31,16 +31,16 @@ from omcli.memory.observation import ITEM_TYPES, TOOL_EVENTS, Source
 from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed, Observer
 from omcli.observers.model.evidence import Evidence
-from omcli.observers.model.merge import merged
-from omcli.observers.model.reply import FIELDS, Answer, Row
-from omcli.observers.model.validation import believed
+from omcli.observers.model.merge import merge_rows
+from omcli.observers.model.reply import FIELDS, ObserverReply, ReplyRow
+from omcli.observers.model.validation import validate
 
 _MARK = "om1."
 _COPY_HINT = "copy the `token` that `om pending` printed, as it is"
 
 
 @record
-class Ticket:
+class PendingToken:
     """What an agent was shown."""
 
     session: str
@@ -53,13 +53,13 @@ class Ticket:
     shown: str
     """`digest_of` the messages and rows."""
 
-    def written(self) -> str:
+    def encode(self) -> str:
         """The ticket as a token: letters, digits, `-`, `_` and a dot."""
         content = json.dumps([self.session, self.after, self.through, self.counter, self.shown], separators=(",", ":"))
         return f"{_MARK}{base64.urlsafe_b64encode(content.encode()).decode().rstrip('=')}"
 
 
-def ticket(token: str) -> Ticket:
+def parse_token(token: str) -> PendingToken:
     """The ticket that a token is. Raises BadInput."""
     mark, _, code = token.strip().partition(".")
     try:
@@ -70,10 +70,10 @@ def ticket(token: str) -> Ticket:
     are_numbers = all(type(number) is int and 0 <= number < 1 << 63 for number in (after, through))
     if f"{mark}." != _MARK or not are_numbers or not all(isinstance(text, str) for text in (session, counter, shown)):
         raise BadInput("token: it is none that `om pending` gave", hint=_COPY_HINT)
-    return Ticket(session=session, after=after, through=through, counter=counter, shown=shown)
+    return PendingToken(session=session, after=after, through=through, counter=counter, shown=shown)
 
 
-def digest_of(session: str, messages: Iterable[int], rows: Iterable[str]) -> str:
+def shown_digest(session: str, messages: Iterable[int], rows: Iterable[str]) -> str:
     """A digest of what is shown: messages by `seq`, and rows by id, in the order of their labels."""
     return digest(session, " ".join(map(str, messages)), *rows)
 
@@ -90,7 +90,7 @@ _CERTAINTIES = ("exact", "estimated")
 
 
 @record
-class Reflection:
+class ReplyReflection:
     """A row that takes the place of others."""
 
     text: str
@@ -102,7 +102,7 @@ class Reflection:
 
 
 @record
-class Item:
+class ReplyItem:
     """A lasting fact."""
 
     text: str
@@ -112,7 +112,7 @@ class Item:
 
 
 @record
-class Retirement:
+class RowRetirement:
     """A row that is to go out of sight."""
 
     row: str
@@ -122,20 +122,20 @@ class Retirement:
 
 
 @record
-class Handed:
+class AgentReply:
     """All of it, as it was given: nothing has been looked up yet."""
 
     token: str
-    answer: Answer
+    answer: ObserverReply
     """Observations, and what goes with them."""
-    is_silent: bool
+    lacks_observations: bool
     """Whether there are no `observations` in it, not even none."""
-    reflections: tuple[Reflection, ...]
-    items: tuple[Item, ...]
-    retired: tuple[Retirement, ...]
+    reflections: tuple[ReplyReflection, ...]
+    items: tuple[ReplyItem, ...]
+    retired: tuple[RowRetirement, ...]
 
     @property
-    def is_of_messages(self) -> bool:
+    def concerns_messages(self) -> bool:
         """Whether any of it is about messages, and not about rows alone."""
         said = self.answer
         return bool(said.rows or said.used or said.current_task or said.next_step or said.title)
@@ -159,9 +159,9 @@ class Handed:
                 yield f"retire[{number}].by", retired.by
 
 
-def handed(document: object) -> Handed:
+def parse_agent_reply(document: object) -> AgentReply:
     """The document that a JSON value is. Raises BadInput, which names the place that is not as it should be."""
-    all_ = _Fields.of(document, "")
+    all_ = _JsonObject.of(document, "")
     all_.check(
         "schema",
         "token",
@@ -178,27 +178,27 @@ def handed(document: object) -> Handed:
     for number, row in enumerate(rows):
         if row.under is not None and not 0 <= row.under < number:
             raise _fault(f"observations[{number}].under", "has to be the position of an earlier row, from 0")
-    return Handed(
+    return AgentReply(
         token=all_.text("token", required=True),
-        answer=Answer(
+        answer=ObserverReply(
             rows=rows,
             used=all_.references("used"),
             current_task=all_.text("current_task"),
             next_step=all_.text("next_step"),
             title=all_.text("title"),
         ),
-        is_silent=all_.content.get("observations") is None,
+        lacks_observations=all_.content.get("observations") is None,
         reflections=tuple(_reflection(entry) for entry in all_.entries("reflections")),
         items=tuple(_item(entry) for entry in all_.entries("items")),
         retired=tuple(_retirement(entry) for entry in all_.entries("retire")),
     )
 
 
-def _row(entry: _Fields) -> Row:
+def _row(entry: _JsonObject) -> ReplyRow:
     entry.check(
         "text", "priority", "kind", "status", "at", "refers_to", "refers_to_kind", "sources", "replaces", "under"
     )
-    return Row(
+    return ReplyRow(
         text=entry.text("text", required=True),
         priority=entry.word("priority", PRIORITIES),
         kind=entry.word("kind"),
@@ -212,10 +212,10 @@ def _row(entry: _Fields) -> Row:
     )
 
 
-def _reflection(entry: _Fields) -> Reflection:
+def _reflection(entry: _JsonObject) -> ReplyReflection:
     # Days are those of the rows; replies of models have them, and are let through.
     entry.check("text", "priority", "kind", "status", "from", "first", "last")
-    return Reflection(
+    return ReplyReflection(
         text=entry.text("text", required=True),
         priority=entry.word("priority", PRIORITIES),
         kind=entry.word("kind"),
@@ -224,12 +224,12 @@ def _reflection(entry: _Fields) -> Reflection:
     )
 
 
-def _item(entry: _Fields) -> Item:
+def _item(entry: _JsonObject) -> ReplyItem:
     entry.check("text", "type", "tags", "from")
     tags = tuple(dict.fromkeys(tag.strip() for tag in entry.texts("tags") if tag.strip()))
     if len(tags) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in tags):
         raise _fault(f"{entry.place}.tags", f"at most {MOST_TAGS} tags of {LONGEST_TAG} characters are allowed")
-    return Item(
+    return ReplyItem(
         text=entry.text("text", required=True),
         type=entry.word("type"),
         tags=tags,
@@ -237,9 +237,9 @@ def _item(entry: _Fields) -> Item:
     )
 
 
-def _retirement(entry: _Fields) -> Retirement:
+def _retirement(entry: _JsonObject) -> RowRetirement:
     entry.check("row", "reason", "by")
-    return Retirement(
+    return RowRetirement(
         row=label_in(entry.text("row", required=True)),
         reason=entry.text("reason", required=True),
         by=label_in(entry.text("by")),
@@ -247,14 +247,14 @@ def _retirement(entry: _Fields) -> Retirement:
 
 
 @positional_record
-class _Fields:
+class _JsonObject:
     """An object of the document, and where it stands."""
 
     content: Mapping[str, object]
     place: str
 
     @classmethod
-    def of(cls, value: object, place: str) -> _Fields:
+    def of(cls, value: object, place: str) -> _JsonObject:
         if not isinstance(value, Mapping):
             raise _fault(place or "the document", "has to be an object")
         return cls(value, place)
@@ -302,12 +302,12 @@ class _Fields:
             raise _fault(self._at(key), f"{len(found)} are given, at most {most} are allowed")
         return found
 
-    def entries(self, key: str) -> tuple[_Fields, ...]:
+    def entries(self, key: str) -> tuple[_JsonObject, ...]:
         found = self._list(key)
         if len(found) > MOST_ROWS:
             hint = "`om pending --limit` shows less at once"
             raise _fault(self._at(key), f"{len(found)} are given, at most {MOST_ROWS} are allowed", hint=hint)
-        return tuple(_Fields.of(value, f"{self._at(key)}[{number}]") for number, value in enumerate(found))
+        return tuple(_JsonObject.of(value, f"{self._at(key)}[{number}]") for number, value in enumerate(found))
 
     def _list(self, key: str) -> list[object]:
         value = self.content.get(key)
@@ -325,7 +325,7 @@ def _fault(place: str, what: str, *, hint: str = "") -> BadInput:
     return BadInput(f"{place}: {what}", hint=hint or "`om pending --json` has the schema, under `reply_schema`")
 
 
-def check_messages(handed: Handed, evidence: Evidence) -> None:
+def check_messages(handed: AgentReply, evidence: Evidence) -> None:
     """Raises BadInput for a message that was not shown, and for a row that is about none of the waiting ones."""
     for place, label in handed.messages():
         if label not in evidence.shown.labels:
@@ -335,18 +335,18 @@ def check_messages(handed: Handed, evidence: Evidence) -> None:
             raise BadInput(f"observations[{number}].sources: all of them were observed before")
 
 
-def observed(answer: Answer, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
+def observe_reply(answer: ObserverReply, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
     """What a batch gives: of what was said the agent's rows, of what tools did those of the rules.
 
     Raises BadInput where most of the rows have no text once secrets are out.
     """
     try:
-        told = believed(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)
+        told = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)
     except Unusable as error:
         raise BadInput(f"observations: {error.message}") from None
     by_rules = [draft for draft in rules.observe(batch).drafts if draft.type in TOOL_EVENTS]
     roles = {kept.seq: kept.message.role for kept in evidence.shown.labels.values()}
-    rows = merged(told.drafts, by_rules, roles)
+    rows = merge_rows(told.drafts, by_rules, roles)
     drafts = (*rows.drafts, *([told.task] if told.task else []))
     return Observed(
         drafts=tuple(

@@ -12,7 +12,14 @@ from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import Outcome, Replacement, Store, TokenCounter
 from omcli.memory.reflection import Folding, Scope, fingerprint
 from omcli.memory.roles import Observed, Reflected
-from omcli.observers.agent_reply import Handed, Ticket, check_messages, handed, observed, ticket
+from omcli.observers.agent_reply import (
+    AgentReply,
+    PendingToken,
+    check_messages,
+    observe_reply,
+    parse_agent_reply,
+    parse_token,
+)
 from omcli.observers.model.evidence import Evidence
 from omcli.operations.apply_rows import read_by, reflected
 from omcli.operations.drafts import remembered, replacements, rows_of
@@ -56,9 +63,9 @@ def apply(
     Raises BadInput for what is not as it should be, and StaleBatch where what was shown is no longer what waits and
     stands; nothing was written then.
     """
-    given = handed(document)
+    given = parse_agent_reply(document)
     store = workshop.store
-    shown = _shown_again(ticket(given.token), store, counters)
+    shown = _shown_again(parse_token(given.token), store, counters)
     rows = _rows(given, shown, store)
     check_messages(given, shown.evidence)
     seen = _seen(given, shown, rows, workshop)
@@ -74,7 +81,7 @@ def apply(
     return written.told()
 
 
-def _shown_again(wanted: Ticket, store: Store, counters: Callable[[str], TokenCounter]) -> Showing:
+def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> Showing:
     """What was shown, read again. Raises StaleBatch where it has changed since."""
     session = store.session(wanted.session)
     if session is None:
@@ -92,7 +99,7 @@ def _shown_again(wanted: Ticket, store: Store, counters: Callable[[str], TokenCo
     return shown
 
 
-def _rows(given: Handed, shown: Showing, store: Store) -> dict[str, Observation]:
+def _rows(given: AgentReply, shown: Showing, store: Store) -> dict[str, Observation]:
     """Every row that is referred to, by reference. Raises BadInput for one that is not there, or elsewhere."""
     rows = dict(shown.evidence.recorded.labels)
     rows |= {name: row for row in rows.values() for name in (row.id, handle(row.id))}
@@ -114,14 +121,14 @@ def _rows(given: Handed, shown: Showing, store: Store) -> dict[str, Observation]
     return rows
 
 
-def _seen(given: Handed, shown: Showing, rows: Mapping[str, Observation], workshop: Workshop) -> Observed:
+def _seen(given: AgentReply, shown: Showing, rows: Mapping[str, Observation], workshop: Workshop) -> Observed:
     """What the messages that were shown give. Raises BadInput where none were, and something is said of them."""
     if shown.batch is not None:
-        if given.is_silent:
+        if given.lacks_observations:
             raise BadInput("observations: is missing", hint="[] says that nothing is worth keeping")
         assert workshop.observer is not None, "the rules say what tools did"
-        return observed(given.answer, _evidence(shown, rows), shown.batch, rules=workshop.observer)
-    if given.is_of_messages:
+        return observe_reply(given.answer, _evidence(shown, rows), shown.batch, rules=workshop.observer)
+    if given.concerns_messages:
         raise BadInput("observations: nothing was waiting; what is given now can only be about rows", hint=_AGAIN)
     return Observed(drafts=())
 
@@ -133,7 +140,7 @@ def _evidence(shown: Showing, rows: Mapping[str, Observation]) -> Evidence:
 
 
 def _folding(
-    session: str, given: Handed, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop
+    session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop
 ) -> Folding | None:
     """What becomes of rows, as the store writes it down; None where nothing does."""
     read = read_by(given, rows)

@@ -10,7 +10,7 @@ from omcli.llm.json_reply import row_text
 from omcli.memory.observation import PINNED, Observation, Source
 from omcli.memory.ports import TokenCounter
 from omcli.memory.roles import Material, Reflected
-from omcli.observers.agent_reply import Handed
+from omcli.observers.agent_reply import AgentReply
 from omcli.reflectors.prompt import labelled
 from omcli.reflectors.reply import Answer, Gone, Lasting, Merged
 from omcli.reflectors.validation import candidate
@@ -19,7 +19,7 @@ _LEFT_OUT = frozenset({"unaccounted"})
 """What is no fault of an agent: of rows that it does not mention nothing is asked."""
 
 
-def read_by(given: Handed, rows: Mapping[str, Observation]) -> tuple[Observation, ...]:
+def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observation, ...]:
     """The rows that reflections, items and retirements are about, oldest first."""
     cited = [reference for reflection in given.reflections for reference in reflection.made_of]
     cited += [reference for item in given.items for reference in item.made_of]
@@ -28,7 +28,7 @@ def read_by(given: Handed, rows: Mapping[str, Observation]) -> tuple[Observation
     return tuple(sorted(found.values(), key=lambda row: (row.dated, row.id)))
 
 
-def reflected(given: Handed, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
+def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
     """What becomes of rows. `rows` has every one that is referred to.
 
     A row that a person wrote or pinned stays in sight, whatever is made of it. Raises BadInput where one is retired,
@@ -53,7 +53,7 @@ def reflected(given: Handed, rows: Mapping[str, Observation], *, counter: TokenC
     )
 
 
-def _answer(given: Handed, rows: Mapping[str, Observation], labels: Mapping[str, str]) -> Answer:
+def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[str, str]) -> Answer:
     """The same as a model would have answered."""
 
     def labels_of(references: Sequence[str]) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def _check_texts(answer: Answer, material: Material, counter: TokenCounter) -> N
             )
 
 
-def _check_retired(given: Handed, rows: Mapping[str, Observation]) -> None:
+def _check_retired(given: AgentReply, rows: Mapping[str, Observation]) -> None:
     for number, one in enumerate(given.retired):
         if _is_protected(rows[one.row]):
             raise BadInput(f"retire[{number}].row: a person wrote or pinned it, and only a person takes it back")
@@ -106,7 +106,7 @@ def _check_retired(given: Handed, rows: Mapping[str, Observation]) -> None:
             raise BadInput(f"retire[{number}].by: a row does not take its own place")
 
 
-def _check_size(given: Handed, rows: Mapping[str, Observation], after: int, counter: TokenCounter) -> None:
+def _check_size(given: AgentReply, rows: Mapping[str, Observation], after: int, counter: TokenCounter) -> None:
     made_of = {rows[reference].id: rows[reference].text for one in given.reflections for reference in one.made_of}
     before = sum(map(counter.text, made_of.values()))
     if given.reflections and after >= before:

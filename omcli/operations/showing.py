@@ -7,9 +7,9 @@ from omcli.memory.message import Image, KeptMessage, Role
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Batch, LogQuery, Store, TokenCounter
 from omcli.memory.session import Session
-from omcli.observers.agent_reply import Ticket, digest_of
-from omcli.observers.model.evidence import Evidence, standing
-from omcli.observers.model.transcript import Limits, Shown, show
+from omcli.observers.agent_reply import PendingToken, shown_digest
+from omcli.observers.model.evidence import Evidence, select_context_rows
+from omcli.observers.model.transcript import ObserverLimits, TranscriptView, view_transcript
 from omcli.pack.budget import UNLIMITED
 from omcli.pack.tail import TOOL_CHARS, excerpt
 
@@ -30,7 +30,7 @@ class Showing:
     batch: Batch | None
     """None where no message waits."""
     evidence: Evidence
-    ticket: Ticket
+    ticket: PendingToken
 
 
 def showing(
@@ -41,25 +41,25 @@ def showing(
     The labels depend on nothing but what the store holds, and on the counter: it says how many rows find room.
     """
     rows = [logged.observation for logged in store.log(LogQuery(session=session.id, last=_ROWS))]
-    recorded = standing(rows, room=_ROOM, counter=counter)
+    recorded = select_context_rows(rows, room=_ROOM, counter=counter)
     shown = _shown(batch, counter, tokens)
     ids = [row.id for row in recorded.labels.values()]
-    ticket = Ticket(
+    ticket = PendingToken(
         session=session.id,
         after=batch.after if batch else 0,
         through=batch.through if batch else 0,
         counter=counter.name,
-        shown=digest_of(session.id, [kept.seq for kept in shown.labels.values()], ids),
+        shown=shown_digest(session.id, [kept.seq for kept in shown.labels.values()], ids),
     )
     evidence = Evidence(shown=shown, recorded=recorded, cwd=session.cwd)
     return Showing(session=session, batch=batch, evidence=evidence, ticket=ticket)
 
 
-def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> Shown:
+def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> TranscriptView:
     if batch is None:
-        return Shown(content=(), labels={}, new=frozenset(), utc_offset=None, tokens=0, minutes={})
+        return TranscriptView(content=(), labels={}, new=frozenset(), utc_offset=None, tokens=0, minutes={})
     room = UNLIMITED if tokens is None else tokens + _BESIDE * (len(batch.messages) + 2)
-    return show(batch, limits=Limits(transcript=room), counter=counter, pictures=_unseen)
+    return view_transcript(batch, limits=ObserverLimits(transcript=room), counter=counter, pictures=_unseen)
 
 
 def _unseen(_image: Image) -> bytes | None:

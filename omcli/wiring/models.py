@@ -115,12 +115,12 @@ def observer(around: Surroundings) -> ChosenObserver | None:
     if provider is None:
         return None
     from omcli.observers.model import ModelObserver
-    from omcli.observers.model.transcript import Limits
+    from omcli.observers.model.transcript import ObserverLimits
     from omcli.observers.rules import RuleObserver
 
     observe, tools = around.settings.observe, around.settings.tools
-    usual = Limits()
-    limits = Limits(
+    usual = ObserverLimits()
+    limits = ObserverLimits(
         transcript=observe.max_transcript or usual.transcript,
         newest_only=observe.newest_only,
         previous=observe.previous_tokens,

@@ -9,7 +9,7 @@ import pytest
 from omcli.base.errors import BadInput
 from omcli.memory.observation import Priority, Source
 from omcli.memory.roles import Reflected
-from omcli.observers.agent_reply import handed
+from omcli.observers.agent_reply import parse_agent_reply
 from omcli.operations.apply_rows import reflected
 from omcli.tokenizers.table import counter
 from tests.material import NOW, row, row_id
@@ -21,7 +21,7 @@ ROWS = {"o1": OLD, "o2": NEW, "o3": PINNED, row_id(1): OLD}
 
 
 def made(**document: Any) -> Any:
-    return reflected(handed({"token": "t", **document}), ROWS, counter=counter("chars-4"), now=NOW)
+    return reflected(parse_agent_reply({"token": "t", **document}), ROWS, counter=counter("chars-4"), now=NOW)
 
 
 def test_reflections_stand_for_the_rows_they_cite_each_once() -> None:

@@ -68,16 +68,16 @@ def _left(waiting: Waiting) -> int:
 def _as_text(shown: Showing, *, left: int) -> str:
     """All of it, as it can be pasted into a chat."""
     from omcli.llm.prompts import prompt
-    from omcli.observers.model.prompt import without
+    from omcli.observers.model.prompt import strip_token
 
     fence = shown.ticket.shown[:12]
     said = "".join(part for part in shown.evidence.shown.content if isinstance(part, str))
     recorded = "".join(f"{line}\n" for line in shown.evidence.recorded.lines)
     more = f"\n{left} more messages wait behind these.\n" if left else ""
     return (
-        f"{prompt('given')}\n\nToken: {shown.ticket.written()}\n"
+        f"{prompt('given')}\n\nToken: {shown.ticket.encode()}\n"
         + (f"\nAlready recorded:\n{recorded}" if recorded else "")
-        + f"\n<<< transcript {fence}\n{without(fence, said)}>>> transcript {fence}\n{more}"
+        + f"\n<<< transcript {fence}\n{strip_token(fence, said)}>>> transcript {fence}\n{more}"
     ).rstrip("\n")
 
 
@@ -92,7 +92,7 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
     return {
         "session": shown.session.id,
         **project,
-        "token": shown.ticket.written(),
+        "token": shown.ticket.encode(),
         "pending": waiting.messages,
         "left": _left(waiting),
         "messages": _messages(shown.evidence, tokens),

@@ -12,18 +12,18 @@ from omcli.memory.message import LARGEST_IMAGE, Image
 from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch, TokenCounter
 from omcli.memory.roles import Observed, Observer
-from omcli.observers.model.evidence import Evidence, standing
-from omcli.observers.model.prompt import Situation, prompt
-from omcli.observers.model.reply import read
-from omcli.observers.model.slices import Reading
-from omcli.observers.model.transcript import Limits, show
-from omcli.observers.model.validation import Believed, believed
+from omcli.observers.model.evidence import Evidence, select_context_rows
+from omcli.observers.model.prompt import PromptContext, observer_prompt
+from omcli.observers.model.reply import parse_reply
+from omcli.observers.model.slices import SliceReader
+from omcli.observers.model.transcript import ObserverLimits, view_transcript
+from omcli.observers.model.validation import ValidatedReply, validate
 from omcli.pack.budget import largest
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
 """Tokens of rows that stand which are shown beside a small transcript, and their share beside a larger one."""
-_WARMER = 0.1
+_WARMER_BY = 0.1
 
 
 @positional_record
@@ -37,7 +37,7 @@ class ModelObserver:
     """Makes what nobody can guess, for the fence around a transcript."""
     now: Callable[[], str]
     """The present instant."""
-    limits: Limits = Limits()
+    limits: ObserverLimits = ObserverLimits()
     guidance: str | None = None
     """What the user's own configuration adds to the rules."""
     temperature: float | None = None
@@ -46,17 +46,17 @@ class ModelObserver:
     verify: bool = False
     """Whether rows that name what their sources don't are rejected, and not kept as unverified."""
 
-    def warmer(self) -> ModelObserver:
+    def with_higher_temperature(self) -> ModelObserver:
         """The same observer, a little less sure of itself: for another try after a reply that ran into a loop."""
-        return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER)
+        return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER_BY)
 
-    def begin(self, batch: Batch) -> Reading:
+    def begin(self, batch: Batch) -> SliceReader:
         """Begins to read a batch, slice by slice. Rules read it at once."""
-        return Reading(
+        return SliceReader(
             batch=batch,
             rules=self.rules,
-            ask=self.asked,
-            ask_warmer=self.warmer().asked,
+            ask=self.ask_slice,
+            ask_warmer=self.with_higher_temperature().ask_slice,
             by_rules=self.rules.observe(batch).drafts,
             through=batch.after,
         )
@@ -67,34 +67,38 @@ class ModelObserver:
         reading.read(batch)
         return reading.observed()
 
-    def asked(self, part: Batch) -> Believed | None:
+    def ask_slice(self, part: Batch) -> ValidatedReply | None:
         """What is believed of the model's reply about a slice; None where nothing in it is for a model to read.
 
         Raises ProviderFailed, NotAllowed, BadConfiguration.
         """
-        shown = show(part, limits=self.limits, counter=self.counter, pictures=self._picture)
+        shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:
             return None
-        recorded = standing(part.standing, room=self._room(shown.tokens), counter=self.counter)
-        return self._reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
+        recorded = select_context_rows(part.standing, room=self._context_room(shown.tokens), counter=self.counter)
+        return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
 
-    def _reply(self, batch: Batch, evidence: Evidence) -> Believed:
+    def _validated_reply(self, batch: Batch, evidence: Evidence) -> ValidatedReply:
         """What is believed of a reply. The model may correct one that cannot be used, and shorten one that is too long,
         once each; what it doesn't shorten is trimmed."""
         token = self.new_token()
 
         def ask(correction: str = "") -> str:
-            situation = Situation(
+            situation = PromptContext(
                 now=self.now(), cwd=batch.cwd, guidance=self.guidance, correction=correction, session=batch.session
             )
             return whole(
                 self.provider.ask(
-                    prompt(evidence, situation, token=token, max_output=self.limits.reply, temperature=self.temperature)
+                    observer_prompt(
+                        evidence, situation, token=token, max_output=self.limits.reply, temperature=self.temperature
+                    )
                 )
             )
 
-        def weigh(text: str) -> Believed:
-            return believed(read(text), evidence, batch, token=token, most_rows=self.limits.rows, verify=self.verify)
+        def weigh(text: str) -> ValidatedReply:
+            return validate(
+                parse_reply(text), evidence, batch, token=token, most_rows=self.limits.rows, verify=self.verify
+            )
 
         text = ask()
         try:
@@ -103,18 +107,18 @@ class ModelObserver:
             reply = weigh(ask(f"Your last reply could not be used: {error.message}."))
             reply.findings["repaired"] += 1
         most = self.limits.output
-        if (size := size_of(reply.drafts, self.counter)) <= most:
+        if (size := text_tokens(reply.drafts, self.counter)) <= most:
             return reply
         said = f"Your last reply had {size} tokens of text; at most {most} are allowed. Keep what matters most."
         try:
             shorter = weigh(ask(said))
             shorter.findings["shortened"] += 1
-            reply = min(shorter, reply, key=lambda one: size_of(one.drafts, self.counter))
+            reply = min(shorter, reply, key=lambda one: text_tokens(one.drafts, self.counter))
         except ProviderFailed:
             reply.findings["not_shortened"] += 1
-        return trimmed(reply, most, self.counter)
+        return trim(reply, most, self.counter)
 
-    def _room(self, transcript: int) -> int | None:
+    def _context_room(self, transcript: int) -> int | None:
         """Tokens for rows that stand. In proportion to the transcript, so that all prompts together are as well."""
         if self.limits.previous is None:
             return None
@@ -125,29 +129,29 @@ class ModelObserver:
         return self.images(image.sha256) if self.images and self.provider.takes_images and may_be_sent else None
 
 
-def size_of(drafts: Sequence[Draft], counter: TokenCounter) -> int:
+def text_tokens(drafts: Sequence[Draft], counter: TokenCounter) -> int:
     """Tokens of the texts of rows, as one text."""
     return counter.text("\n".join(draft.text for draft in drafts))
 
 
-def trimmed(reply: Believed, most: int, counter: TokenCounter) -> Believed:
+def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedReply:
     """A reply without its last rows, as many as `most` tokens demand; at least one is left, cut where it must be."""
     kept = len(reply.drafts)
-    while kept > 1 and size_of(reply.drafts[:kept], counter) > most:
+    while kept > 1 and text_tokens(reply.drafts[:kept], counter) > most:
         kept -= 1
     drafts = reply.drafts[:kept]
-    if size_of(drafts, counter) > most:
-        drafts = (replace(drafts[0], text=_beginning(drafts[0].text, most, counter)),)
+    if text_tokens(drafts, counter) > most:
+        drafts = (replace(drafts[0], text=_prefix(drafts[0].text, most, counter)),)
     reply.findings["trimmed"] += len(reply.drafts) - kept
     reply.findings["cut"] += drafts != reply.drafts[:kept]
     return replace(reply, drafts=drafts)
 
 
-def _beginning(text: str, most: int, counter: TokenCounter) -> str:
+def _prefix(text: str, most: int, counter: TokenCounter) -> str:
     """The longest beginning of a text that fits, at least a character."""
-    fitting = largest(lambda chars: counter.text(_marked(text, chars)) <= most, 1, len(text))
-    return _marked(text, max(1, fitting))
+    fitting = largest(lambda chars: counter.text(_with_ellipsis(text, chars)) <= most, 1, len(text))
+    return _with_ellipsis(text, max(1, fitting))
 
 
-def _marked(text: str, chars: int) -> str:
+def _with_ellipsis(text: str, chars: int) -> str:
     return f"{text[:chars].rstrip()}…"

@@ -9,7 +9,7 @@ from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
 from omcli.memory.ports import TokenCounter
-from omcli.observers.model.transcript import Shown
+from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
 from omcli.text.anchors import searchable, unsupported
 from omcli.text.clean import below, one_line
@@ -26,14 +26,14 @@ _ROW_CHARS = 400
 
 
 @record
-class Standing:
+class ContextRows:
     """Rows by their labels, oldest first, and how they are printed, a line each."""
 
     labels: Mapping[str, Observation]
     lines: tuple[str, ...]
 
 
-def standing(rows: Sequence[Observation], *, room: int | None, counter: TokenCounter) -> Standing:
+def select_context_rows(rows: Sequence[Observation], *, room: int | None, counter: TokenCounter) -> ContextRows:
     """The rows that tell most about what goes on, as far as they fit into `room` tokens; all where that is None.
 
     What tools did is recorded by rules, and shown only while it is an open problem.
@@ -41,17 +41,17 @@ def standing(rows: Sequence[Observation], *, room: int | None, counter: TokenCou
     told = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     left = room
     chosen: set[int] = set()
-    for place in _by_use(told):
+    for place in _by_usefulness(told):
         cost = counter.text(f"o99 {_line(told[place])}\n")
         if left is None or cost <= left:
             chosen.add(place)
             left = None if left is None else left - cost
     kept = [told[place] for place in sorted(chosen)]
     labels = {f"o{number}": row for number, row in enumerate(kept, start=1)}
-    return Standing(labels=labels, lines=tuple(f"{label} {_line(row)}" for label, row in labels.items()))
+    return ContextRows(labels=labels, lines=tuple(f"{label} {_line(row)}" for label, row in labels.items()))
 
 
-def _by_use(rows: Sequence[Observation]) -> Iterator[int]:
+def _by_usefulness(rows: Sequence[Observation]) -> Iterator[int]:
     """Places of rows, the most useful first: recent ones, then open ones, high ones, and the rest, newest first."""
     newest = range(len(rows) - 1, -1, -1)
     tests: tuple[Callable[[int], bool], ...] = (
@@ -79,8 +79,8 @@ _SAID = frozenset({Role.USER, Role.ASSISTANT})
 class Evidence:
     """What was shown, searched once."""
 
-    shown: Shown
-    recorded: Standing
+    shown: TranscriptView
+    recorded: ContextRows
     cwd: str | None
     searched: dict[str, str] = field(default_factory=dict)
 
@@ -93,7 +93,7 @@ class Evidence:
         wanted = set(labels)
         return tuple(label for label in self.shown.labels if label in wanted)
 
-    def borne_by(
+    def supporting(
         self, text: str, labels: Sequence[str], also: Sequence[str]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The messages that bear what a row names, and the names that stand in none of them.
@@ -104,7 +104,7 @@ class Evidence:
         missing = self._missing(text, labels, also)
         bearing = list(labels)
         for label in self._near(labels) if missing else ():
-            left = tuple(name for name in missing if not self._names(label, name))
+            left = tuple(name for name in missing if not self._mentions(label, name))
             if len(left) < len(missing):
                 bearing.append(label)
                 missing = left
@@ -118,7 +118,7 @@ class Evidence:
         near = {at for place in cited for at in range(place - _NEAR, place + _NEAR + 1) if 0 <= at < len(order)}
         return [order[at] for at in sorted(near.difference(cited))]
 
-    def like(self, text: str, at: str) -> tuple[str, ...]:
+    def closest_message(self, text: str, at: str) -> tuple[str, ...]:
         """The message of the batch that a row without sources is about: the one said then, or with most of its words.
 
         None where no message has any of them. `at` is a time as it was shown, or a part of one.
@@ -139,14 +139,14 @@ class Evidence:
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
         """The names in a text that stand neither in these messages nor in `also`."""
         labels = tuple(labels)
-        names = unsupported(text, [*(self._search(label) for label in labels), *map(searchable, also)])
-        return tuple(name for name in names if not any(self._names(label, name) for label in labels))
+        names = unsupported(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
+        return tuple(name for name in names if not any(self._mentions(label, name) for label in labels))
 
-    def _names(self, label: str, name: str) -> bool:
+    def _mentions(self, label: str, name: str) -> bool:
         """Whether a message has a name, or a path without the working directory."""
-        return " ".join(below(self.cwd, name).split()) in self._search(label)
+        return " ".join(below(self.cwd, name).split()) in self._searchable(label)
 
-    def _search(self, label: str) -> str:
+    def _searchable(self, label: str) -> str:
         if label not in self.searched:
             said = self.shown.labels[label].message
             when = self.shown.minutes.get(label, "")

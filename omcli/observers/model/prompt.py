@@ -8,15 +8,15 @@ from omcli.base.record import record
 from omcli.llm import prompts
 from omcli.llm.json_reply import whole
 from omcli.llm.model import Picture, Prompt
-from omcli.observers.model.evidence import Evidence, Standing
-from omcli.observers.model.reply import NAME, SCHEMA, read
-from omcli.observers.model.transcript import Shown, in_zone
+from omcli.observers.model.evidence import ContextRows, Evidence
+from omcli.observers.model.reply import NAME, SCHEMA, parse_reply
+from omcli.observers.model.transcript import TranscriptView, local_minute
 
 _CLOSING = "Answer with the JSON object that your rules describe, about the transcript above, and nothing else."
 
 
 @record
-class Situation:
+class PromptContext:
     """What a model is told besides the transcript."""
 
     now: str
@@ -30,9 +30,9 @@ class Situation:
     """Whose messages they are: for the ledger, the model is not told."""
 
 
-def prompt(
+def observer_prompt(
     evidence: Evidence,
-    situation: Situation,
+    situation: PromptContext,
     *,
     token: str,
     max_output: int | None,
@@ -41,56 +41,56 @@ def prompt(
     """The prompt. `token` makes the fence unguessable."""
     shown = evidence.shown
     parts = (
-        *_before(evidence.recorded, situation, shown.utc_offset),
+        *_preamble(evidence.recorded, situation, shown.utc_offset),
         *_fenced(shown, token),
         f"\n{_CLOSING}",
         f"\n{situation.correction}",
     )
     return Prompt(
         system=prompts.prompt("observer"),
-        content=tuple(_joined(parts)),
+        content=tuple(_join_texts(parts)),
         schema=SCHEMA,
         name=NAME,
         max_output=max_output,
         temperature=temperature,
         session=situation.session,
-        reads=lambda reply: read(whole(reply)),
+        reads=lambda reply: parse_reply(whole(reply)),
     )
 
 
-def without(token: str, text: str) -> str:
+def strip_token(token: str, text: str) -> str:
     """The text without a fence's token."""
     while token and token in text:
         text = text.replace(token, "")
     return text
 
 
-def _before(recorded: Standing, situation: Situation, utc_offset: int | None) -> Iterator[str]:
+def _preamble(recorded: ContextRows, situation: PromptContext, utc_offset: int | None) -> Iterator[str]:
     if recorded.lines:
         yield "Already recorded, do not repeat:\n"
         yield from (f"{line}\n" for line in recorded.lines)
         yield "\n"
-    yield f"Today: {in_zone(situation.now, utc_offset)[:10]}. Times below: {_zone(utc_offset)}.\n"
+    yield f"Today: {local_minute(situation.now, utc_offset)[:10]}. Times below: {_offset_name(utc_offset)}.\n"
     if situation.cwd:
         yield f"Project: {situation.cwd.rstrip('/').rpartition('/')[2]}, in {situation.cwd}\n"
     if situation.guidance:
         yield f"Guidance from the user: {situation.guidance.strip()}\n"
 
 
-def _fenced(shown: Shown, token: str) -> Iterator[str | Picture]:
+def _fenced(shown: TranscriptView, token: str) -> Iterator[str | Picture]:
     yield f"\n<<< transcript {token}\n"
-    yield from (without(token, part) if isinstance(part, str) else part for part in shown.content)
+    yield from (strip_token(token, part) if isinstance(part, str) else part for part in shown.content)
     yield f">>> transcript {token}\n"
 
 
-def _zone(utc_offset: int | None) -> str:
+def _offset_name(utc_offset: int | None) -> str:
     if not utc_offset:
         return "UTC"
     hours, minutes = divmod(abs(utc_offset), 60)
     return f"UTC{'-' if utc_offset < 0 else '+'}{hours:02}:{minutes:02}"
 
 
-def _joined(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
+def _join_texts(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
     """The parts with texts that follow one another as one."""
     text = ""
     for part in parts:

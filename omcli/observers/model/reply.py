@@ -37,7 +37,7 @@ SCHEMA = object_of(FIELDS)
 
 
 @record
-class Row:
+class ReplyRow:
     """A row of a reply, as it was given."""
 
     text: str
@@ -54,10 +54,10 @@ class Row:
 
 
 @record
-class Answer:
+class ObserverReply:
     """A reply."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ReplyRow, ...]
     used: tuple[str, ...] = ()
     current_task: str = ""
     next_step: str = ""
@@ -69,7 +69,7 @@ class Answer:
 _IS_JSON = lazily(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[\s*(?:[{\"\]]|\Z))")
 
 
-def read(text: str) -> Answer:
+def parse_reply(text: str) -> ObserverReply:
     """The reply in a text. Raises CutOff for JSON that ends early, and Unusable for what is no reply."""
     is_json = '"observations"' in text or _IS_JSON.match(text) is not None
     if is_json and ends_early(text):
@@ -78,17 +78,17 @@ def read(text: str) -> Answer:
     if isinstance(found, list) and (not found or all(text_of(each, "text") for each in found)):
         found = {"observations": found}
     if isinstance(found, Mapping) and isinstance(found.get("observations"), list):
-        return _answer(found)
+        return _from_json(found)
     if is_json:
         raise Unusable("the reply is no JSON object with a list of `observations`")
-    answer = read_text(text)
+    answer = parse_text(text)
     if answer is None:
         raise Unusable("the reply holds neither a JSON object nor a list of observations")
     return answer
 
 
-def _answer(found: Mapping[str, Any]) -> Answer:
-    return Answer(
+def _from_json(found: Mapping[str, Any]) -> ObserverReply:
+    return ObserverReply(
         rows=tuple(map(_row, found["observations"])),
         used=_labels(found, "used"),
         current_task=text_of(found, "current_task"),
@@ -97,12 +97,12 @@ def _answer(found: Mapping[str, Any]) -> Answer:
     )
 
 
-def _row(found: object) -> Row:
+def _row(found: object) -> ReplyRow:
     """A row; of what is none an empty one, which nobody believes."""
     if not isinstance(found, Mapping):
-        return Row(text="")
+        return ReplyRow(text="")
     under = found.get("under")
-    return Row(
+    return ReplyRow(
         text=text_of(found, "text"),
         priority=_word(found, "priority"),
         kind=_word(found, "kind"),
@@ -149,7 +149,7 @@ _CITED = lazily(r"[ \t]*[\[(](?P<labels>m[0-9]{1,6}(?:[,; ]{1,3}m[0-9]{1,6}){0,1
 _LABEL = lazily("m[0-9]+")
 
 
-def read_text(text: str) -> Answer | None:
+def parse_text(text: str) -> ObserverReply | None:
     """The reply in a text; None where it has no row."""
     sections = dict.fromkeys(_SECTIONS, "")
     for name, body in _sections(text):
@@ -158,7 +158,7 @@ def read_text(text: str) -> Answer | None:
     rows = tuple(_text_rows(body))
     if not rows:
         return None
-    return Answer(
+    return ObserverReply(
         rows=rows,
         current_task=sections["current-task"].strip(),
         next_step=sections["suggested-response"].strip(),
@@ -177,14 +177,14 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
         yield name, _CLOSED.sub("", text[start:])
 
 
-def _text_rows(text: str) -> Iterator[Row]:
+def _text_rows(text: str) -> Iterator[ReplyRow]:
     """The list items of a text. One that is indented details the last that is not."""
     day, number = "", -1
     top: tuple[int, int] | None = None
     for line in text.splitlines():
         if header := _DATE.match(line):
             day = spoken_date(header["date"], at=None) or ""
-        elif row := _item(line, day):
+        elif row := _list_item(line, day):
             number += 1
             indent = len(line) - len(line.lstrip())
             if top is None or indent <= top[0]:
@@ -194,7 +194,7 @@ def _text_rows(text: str) -> Iterator[Row]:
                 yield replace(row, under=top[1])
 
 
-def _item(line: str, day: str) -> Row | None:
+def _list_item(line: str, day: str) -> ReplyRow | None:
     """A list item, or a line that begins with a priority or a date; None for prose."""
     bullet = _BULLET.match(line)
     text = (line[bullet.end() :] if bullet else line).strip()
@@ -212,7 +212,7 @@ def _item(line: str, day: str) -> Row | None:
     if not text or not (bullet or is_marked):
         return None
     cited = _CITED.search(text)
-    return Row(
+    return ReplyRow(
         text=text[: cited.start()] if cited else text,
         priority=priority,
         status=status,

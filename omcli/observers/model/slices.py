@@ -10,15 +10,15 @@ from omcli.memory.observation import Draft, Kind, Observation, Priority
 from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed, Observer
 from omcli.memory.slicing import between
-from omcli.observers.model.merge import merged, weighed
-from omcli.observers.model.validation import Believed
+from omcli.observers.model.merge import limit_priorities, merge_rows
+from omcli.observers.model.validation import ValidatedReply
 
-Ask = Callable[[Batch], Believed | None]
+Ask = Callable[[Batch], ValidatedReply | None]
 """Asks a model about a slice; nothing comes back where nothing in it is for a model to read."""
 
 
 @mutable_record
-class Reading:
+class SliceReader:
     """A batch on its way through a model. Rules read all of it at once: what becomes of a thing is often said later."""
 
     batch: Batch
@@ -49,16 +49,16 @@ class Reading:
 
         Raises ProviderFailed, NotAllowed, BadConfiguration: the slice counts as not read then.
         """
-        shown = dict(self._rows_so_far())
+        shown = dict(self._rows_before())
         replaced = {row for draft in shown.values() for row in draft.replaces}
         standing = [row for row in self.batch.standing if row.id not in replaced]
-        own = [_as_standing(label, draft, part.session) for label, draft in shown.items()]
+        own = [_as_context_row(label, draft, part.session) for label, draft in shown.items()]
         ask = self.ask_warmer if warmer else self.ask
         reply = ask(replace(part, standing=(*standing, *own)))
         if reply is None:
             self.skip(part)
         else:
-            self._take(part, reply, shown)
+            self._add_reply(part, reply, shown)
 
     def skip(self, part: Batch) -> None:
         """Leaves the next slice to the rules."""
@@ -83,7 +83,7 @@ class Reading:
             findings=dict(+(self.findings + findings)),
         )
 
-    def _rows_so_far(self) -> Iterator[tuple[str, Draft]]:
+    def _rows_before(self) -> Iterator[tuple[str, Draft]]:
         """The rows that the slices read so far would give, by names of their own."""
         if self.through > self.batch.after:
             drafts, _ = self._merged([draft for draft in self.by_rules if draft.sources[-1] <= self.through])
@@ -93,14 +93,14 @@ class Reading:
         before = (*self.batch.earlier_calls, *([self.batch.last_said] if self.batch.last_said else []))
         roles = {kept.seq: kept.message.role for kept in (*before, *self.batch.messages)}
         ruled = [draft for draft in by_rules if not any(_continues(draft, gone) for gone in self.gone)]
-        rows = merged(weighed(self.said, roles), ruled, roles, unread=self.unread)
+        rows = merge_rows(limit_priorities(self.said, roles), ruled, roles, unread=self.unread)
         counts = {"added_back": rows.added_back, "recorded_by_rules": rows.recorded_by_rules}
         return rows.drafts, Counter(counts)
 
-    def _take(self, part: Batch, reply: Believed, shown: dict[str, Draft]) -> None:
-        drafts = [self._over(draft, shown) for draft in reply.drafts]
+    def _add_reply(self, part: Batch, reply: ValidatedReply, shown: dict[str, Draft]) -> None:
+        drafts = [self._replacing(draft, shown) for draft in reply.drafts]
         if reply.task is not None:
-            self.tasks = (self._over(reply.task, shown),)
+            self.tasks = (self._replacing(reply.task, shown),)
         self.said += drafts
         self.used += [row for row in reply.used if row not in shown]
         self.title = self.title or reply.title
@@ -108,7 +108,7 @@ class Reading:
         self.waits_after = part.after if reply.is_empty else None
         self.through = part.through
 
-    def _over(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
+    def _replacing(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
         """A draft in the place of rows of earlier slices, which are not written any more."""
         own = [shown[row] for row in draft.replaces if row in shown]
         if not own:
@@ -126,7 +126,7 @@ def _continues(draft: Draft, earlier: Draft) -> bool:
     return draft.text == earlier.text and set(earlier.sources) <= set(draft.sources)
 
 
-def _as_standing(label: str, draft: Draft, session: str) -> Observation:
+def _as_context_row(label: str, draft: Draft, session: str) -> Observation:
     """A draft as a row that stands, for who looks at those."""
     return Observation(
         id=label,

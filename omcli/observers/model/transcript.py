@@ -20,7 +20,7 @@ from omcli.text.dates.instants import minute, spell
 
 
 @record
-class Limits:
+class ObserverLimits:
     """Sizes in tokens of the observer's counter, unless it says otherwise."""
 
     transcript: int = 35_000
@@ -55,7 +55,7 @@ _LAST_SAID_CHARS = 600
 
 
 @record
-class Shown:
+class TranscriptView:
     """What a model is shown of a batch."""
 
     content: tuple[str | Picture, ...]
@@ -71,35 +71,41 @@ class Shown:
     """When the messages were said, as it is shown: `YYYY-MM-DD HH:MM`. Nothing of a message without a time."""
 
 
-def show(batch: Batch, *, limits: Limits, counter: TokenCounter, pictures: Pictures) -> Shown:
+def view_transcript(
+    batch: Batch, *, limits: ObserverLimits, counter: TokenCounter, pictures: Pictures
+) -> TranscriptView:
     """A batch as a model is shown it. Without labels where nothing in it is for a model to read.
 
     Raises PromptTooLong where not even excerpts fit into `limits.transcript`.
     """
     before = [*batch.earlier_calls, *([batch.last_said] if batch.last_said else [])]
-    earlier = sorted((kept for kept in before if _says(kept.message)), key=lambda kept: kept.seq)
-    new = [kept for kept in batch.messages if _says(kept.message)]
+    earlier = sorted((kept for kept in before if _has_content(kept.message)), key=lambda kept: kept.seq)
+    new = [kept for kept in batch.messages if _has_content(kept.message)]
     if limits.newest_only:
-        line = _Writing({}, 0, None, limits, pictures)
-        new = list(newest(new, room=limits.transcript, cost=lambda kept: counter.text(line.alone(kept.message))))
+        line = _LineWriter({}, 0, None, limits, pictures)
+        new = list(
+            newest_fitting(new, room=limits.transcript, cost=lambda kept: counter.text(line.single_line(kept.message)))
+        )
     labels = {f"m{number}": kept for number, kept in enumerate((*earlier, *new), start=1)}
     zones = (kept.message.utc_offset for kept in reversed(new))
     zone = next((offset for offset in zones if offset is not None), None)
     longest = None
-    written = _Writing(labels, len(earlier), zone, limits, pictures)
+    written = _LineWriter(labels, len(earlier), zone, limits, pictures)
     if counter.text(written.text(None)) > limits.transcript:
-        longest = _fitting(lambda chars: counter.text(written.text(chars)) <= limits.transcript, limits.transcript)
-    return Shown(
+        longest = _longest_fitting(
+            lambda chars: counter.text(written.text(chars)) <= limits.transcript, limits.transcript
+        )
+    return TranscriptView(
         content=tuple(written.content(longest)),
         labels=labels,
         new=frozenset(list(labels)[len(earlier) :]),
         utc_offset=zone,
         tokens=counter.text(written.text(longest)),
-        minutes={label: in_zone(kept.message.at, zone) for label, kept in labels.items() if kept.message.at},
+        minutes={label: local_minute(kept.message.at, zone) for label, kept in labels.items() if kept.message.at},
     )
 
 
-def _fitting(fits: Callable[[int], bool], room: int) -> int:
+def _longest_fitting(fits: Callable[[int], bool], room: int) -> int:
     """The most characters per message with which a transcript fits."""
     best = largest(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
     if best < _LEAST_CHARS:
@@ -109,14 +115,19 @@ def _fitting(fits: Callable[[int], bool], room: int) -> int:
     return best
 
 
-class _Writing:
+class _LineWriter:
     """Lines of messages, of any length asked for."""
 
     def __init__(
-        self, labels: Mapping[str, KeptMessage], earlier: int, zone: int | None, limits: Limits, pictures: Pictures
+        self,
+        labels: Mapping[str, KeptMessage],
+        earlier: int,
+        zone: int | None,
+        limits: ObserverLimits,
+        pictures: Pictures,
     ) -> None:
         self._lines = list(labels.items())
-        self._order = [*range(earlier), *(earlier + at for at in _calls_with_results(_messages(self._lines[earlier:])))]
+        self._order = [*range(earlier), *(earlier + at for at in _display_order(_messages(self._lines[earlier:])))]
         self._earlier = earlier
         self._zone = zone
         self._limits = limits
@@ -126,35 +137,35 @@ class _Writing:
         """All lines, messages up to so many characters."""
         return "".join(part for part in self.content(longest) if isinstance(part, str))
 
-    def alone(self, message: Message) -> str:
+    def single_line(self, message: Message) -> str:
         """A message on lines of its own, with a label and a time of the usual length."""
-        return f"m100 2026-01-01 00:00 {self._said(message, None, is_before=False)}\n"
+        return f"m100 2026-01-01 00:00 {self._body(message, None, is_before=False)}\n"
 
     def content(self, longest: int | None) -> Iterator[str | Picture]:
         """All lines, with pictures in between; the date where it changes."""
         day = ""
         for place in self._order:
             label, kept = self._lines[place]
-            at = in_zone(kept.message.at, self._zone) if kept.message.at else ""
+            at = local_minute(kept.message.at, self._zone) if kept.message.at else ""
             stamp = f" {at[11:] if at[:10] == day else at}" if at else ""
             day = at[:10] if at else day
             before = " (before)" if place < self._earlier else ""
-            yield f"{label}{stamp}{before} {self._said(kept.message, longest, is_before=bool(before))}\n"
+            yield f"{label}{stamp}{before} {self._body(kept.message, longest, is_before=bool(before))}\n"
             for image in kept.message.images:
                 yield f"  {attachment('image', image.media_type, image.size)}\n"
                 if (seen := self._pictures(image)) is not None:
                     yield Picture(media_type=image.media_type, data=seen)
 
-    def _said(self, message: Message, longest: int | None, *, is_before: bool) -> str:
+    def _body(self, message: Message, longest: int | None, *, is_before: bool) -> str:
         limit = {Role.CALL: self._limits.args_chars, Role.RESULT: self._limits.result_chars}.get(message.role)
         if is_before and message.role is Role.ASSISTANT:
             limit = _LAST_SAID_CHARS
         chars = min((most for most in (limit, longest) if most is not None), default=None)
         text = message.text if chars is None else excerpt(message.text, chars)
-        return printable(_phrased(message, text.strip("\n"))).rstrip().replace("\n", "\n  ")
+        return printable(_with_speaker(message, text.strip("\n"))).rstrip().replace("\n", "\n  ")
 
 
-def _phrased(message: Message, text: str) -> str:
+def _with_speaker(message: Message, text: str) -> str:
     """A message with who says it; lines after the first are indented, so that none passes for a message."""
     name = f" {message.name}" if message.name else ""
     if message.role is Role.CALL:
@@ -171,7 +182,7 @@ def _phrased(message: Message, text: str) -> str:
     return f"{who}{name}: {text}"
 
 
-def _says(message: Message) -> bool:
+def _has_content(message: Message) -> bool:
     """Whether there is anything in a message for a model to read."""
     return message.aside not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
 
@@ -180,7 +191,7 @@ def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
     return [kept.message for _, kept in lines]
 
 
-def _calls_with_results(messages: Sequence[Message]) -> Iterator[int]:
+def _display_order(messages: Sequence[Message]) -> Iterator[int]:
     """Places of messages in the order in which they are shown: results behind their calls, unless words stand between
     the two."""
     answered = answers(messages)
@@ -193,7 +204,7 @@ def _calls_with_results(messages: Sequence[Message]) -> Iterator[int]:
                 yield each
 
 
-def in_zone(at: str, utc_offset: int | None) -> str:
+def local_minute(at: str, utc_offset: int | None) -> str:
     """An instant as it is shown: `YYYY-MM-DD HH:MM` by the clocks of a zone."""
     if utc_offset and at.endswith("Z"):
         with suppress(OverflowError):
@@ -206,7 +217,7 @@ _LEAST_END_CHARS = 200
 _MARKER = "[… {} characters before]\n"
 
 
-def newest(
+def newest_fitting(
     messages: Sequence[KeptMessage], *, room: int, cost: Callable[[KeptMessage], int]
 ) -> tuple[KeptMessage, ...]:
     """The last messages that come to at most `room` tokens together, oldest first.
@@ -218,14 +229,14 @@ def newest(
     left = room
     for kept in reversed(messages):
         if (size := cost(kept)) > left:
-            end = _end(kept, left, cost)
+            end = _end_of(kept, left, cost)
             return (*([end] if end else []), *reversed(chosen))
         chosen.append(kept)
         left -= size
     return tuple(reversed(chosen))
 
 
-def _end(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) -> KeptMessage | None:
+def _end_of(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) -> KeptMessage | None:
     """The end of a message that fits; None where that is too little."""
     text = kept.message.text
 

@@ -26,8 +26,8 @@ from omcli.memory.observation import (
 )
 from omcli.memory.ports import Batch
 from omcli.observers.model.evidence import CURRENT, UNVERIFIED, Evidence
-from omcli.observers.model.prompt import without
-from omcli.observers.model.reply import Answer, Row
+from omcli.observers.model.prompt import strip_token
+from omcli.observers.model.reply import ObserverReply, ReplyRow
 from omcli.pack.tail import excerpt
 from omcli.text.clean import clean, one_line
 from omcli.text.dates import calendar
@@ -46,7 +46,7 @@ _MINUTE = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
 
 
 @record
-class Believed:
+class ValidatedReply:
     """What is left of a reply."""
 
     drafts: tuple[Draft, ...]
@@ -62,21 +62,23 @@ class Believed:
     """What had to be put right."""
 
 
-def believed(answer: Answer, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool) -> Believed:
+def validate(
+    answer: ObserverReply, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool
+) -> ValidatedReply:
     """The rows of a reply as drafts. `verify` rejects what would be kept as unverified.
 
     Raises Unusable where more than half of the rows cite what was not shown, or have no text.
     """
-    trial = _Trial(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
+    trial = _Validator(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
     if trial.rejected * 2 > len(drafts):
         raise Unusable(f"{trial.rejected} of {len(drafts)} rows have no text, or cite labels that do not exist")
-    named = [_under(place, answer.rows[place].under, drafts) for place, draft in enumerate(drafts) if draft]
-    once = each_once(named)
-    kept, used = trial.unknown(once)
+    named = [_with_parent(place, answer.rows[place].under, drafts) for place, draft in enumerate(drafts) if draft]
+    once = merge_duplicates(named)
+    kept, used = trial.without_known(once)
     trial.findings["duplicates"] += len(named) - len(once)
     trial.findings["rows_left_out"] = len(kept[most_rows:])
-    return Believed(
+    return ValidatedReply(
         drafts=kept[:most_rows],
         used=tuple(dict.fromkeys((*trial.used(answer.used), *used))),
         task=trial.task(answer),
@@ -87,7 +89,7 @@ def believed(answer: Answer, evidence: Evidence, batch: Batch, *, token: str, mo
 
 
 @mutable_record
-class _Trial:
+class _Validator:
     """A reply being checked, and what was found wrong with it."""
 
     evidence: Evidence
@@ -98,26 +100,26 @@ class _Trial:
     rejected: int = 0
     findings: Counter[str] = field(default_factory=Counter)
 
-    def draft(self, row: Row) -> Draft | None:
+    def draft(self, row: ReplyRow) -> Draft | None:
         """The row as a draft; None where it is rejected."""
         text = self.text(row.text)
-        sources = row.sources or (() if self.cites else self.evidence.like(text, row.at))
+        sources = row.sources or (() if self.cites else self.evidence.closest_message(text, row.at))
         fault = self._fault(row, text, sources)
         if fault:
             self.findings[fault] += 1
             self.rejected += 1
             return None
-        return self._weighed(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
+        return self._valid_draft(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
 
-    def _weighed(self, row: Row, text: str, sources: Sequence[str]) -> Draft | None:
+    def _valid_draft(self, row: ReplyRow, text: str, sources: Sequence[str]) -> Draft | None:
         """The draft of a row whose labels exist."""
         kind = self._type(row, sources)
         status = self._status(row, kind)
         refers_to, is_estimate = self._refers_to(row, text, sources)
         cited = self.evidence.rows(row.replaces)
-        bearing, missing = self.evidence.borne_by(text, sources, (*_telling(cited), refers_to or ""))
+        bearing, missing = self.evidence.supporting(text, sources, (*_verified_texts(cited), refers_to or ""))
         self.findings["sources_added"] += len(bearing) > len(sources)
-        replaced = [] if missing else replaceable(cited, text, status)[:MOST_REPLACED]
+        replaced = [] if missing else replaceable_rows(cited, text, status)[:MOST_REPLACED]
         self.findings["not_replaced"] += len(cited) - len(replaced)
         draft = Draft(
             text=with_earlier(text, replaced),
@@ -137,7 +139,7 @@ class _Trial:
 
     def text(self, given: str) -> str:
         """A text as a row may have it: one line, without secrets."""
-        line = one_line(clean(without(self.token, given)))
+        line = one_line(clean(strip_token(self.token, given)))
         redacted = redact(line)
         once = unrepeated(redacted.text)
         self.findings["cleaned"] += line != given.strip()
@@ -146,7 +148,7 @@ class _Trial:
         self.findings["cut"] += len(once) > LONGEST_ROW
         return row_text(once)
 
-    def unknown(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
+    def without_known(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
         """The drafts that no row in sight says already, and the ids of the rows that do."""
         standing = {row.text: row.id for row in self.batch.standing}
         known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
@@ -158,7 +160,7 @@ class _Trial:
         known = [label for label in labels if label in self.evidence.recorded.labels]
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
-    def task(self, answer: Answer) -> Draft | None:
+    def task(self, answer: ObserverReply) -> Draft | None:
         """What is being done now, in place of what was; None where it is the same, or names what nobody did."""
         said = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in said)
@@ -166,7 +168,7 @@ class _Trial:
         if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in before):
             return None
         everything = tuple(self.evidence.shown.labels)
-        _, missing = self.evidence.borne_by(f"{text}\n{step}", everything, _telling(self.batch.standing))
+        _, missing = self.evidence.supporting(f"{text}\n{step}", everything, _verified_texts(self.batch.standing))
         if missing:
             self.findings[UNVERIFIED] += 1
             return None
@@ -191,7 +193,7 @@ class _Trial:
         text = self.text(given)
         return text if _TITLE[0] <= len(text) <= _TITLE[1] else None
 
-    def _fault(self, row: Row, text: str, sources: Sequence[str]) -> str | None:
+    def _fault(self, row: ReplyRow, text: str, sources: Sequence[str]) -> str | None:
         """What makes a row impossible to believe."""
         if not text:
             return "without_text"
@@ -204,14 +206,14 @@ class _Trial:
             return "unknown_labels"
         return None if any(label in self.evidence.shown.new for label in sources) else "said_before"
 
-    def _type(self, row: Row, sources: Sequence[str]) -> Type:
+    def _type(self, row: ReplyRow, sources: Sequence[str]) -> Type:
         if row.kind == "" and row.status == "done":
             return Type.OUTCOME
         kind = KINDS.get(row.kind, Type.FACT)
         is_asked = any(kept.message.role is Role.USER for kept in self.evidence.messages(sources))
         return Type.PLAN if kind is Type.REQUEST and not is_asked else kind
 
-    def _status(self, row: Row, kind: Type) -> Status | None:
+    def _status(self, row: ReplyRow, kind: Type) -> Status | None:
         status = STATUSES.get(row.status)
         if status is Status.RESOLVED and not (row.replaces or kind is Type.BLOCKER):
             self.findings["status"] += 1
@@ -232,10 +234,10 @@ class _Trial:
         labels = same or [label for label in sources if label in minutes][-1:]
         return shown.labels[labels[0]].message.at if labels else None
 
-    def _refers_to(self, row: Row, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
+    def _refers_to(self, row: ReplyRow, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
         """The date that a row speaks of, and whether it is an estimate."""
         messages = [kept.message for kept in self.evidence.messages(sources)]
-        spoken = spoken_of(text, row.refers_to, messages)
+        spoken = referred_date(text, row.refers_to, messages)
         self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
@@ -253,12 +255,12 @@ class _Trial:
         )
 
 
-def _telling(rows: Iterable[Observation]) -> list[str]:
+def _verified_texts(rows: Iterable[Observation]) -> list[str]:
     """What rows say that others may say as well: not what is unverified."""
     return [row.text for row in rows if UNVERIFIED not in row.tags]
 
 
-def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
+def _with_parent(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
     """A draft with the beginning of the row that it details, where that is one before it."""
     draft = drafts[place]
     assert draft is not None
@@ -266,34 +268,34 @@ def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Dra
     return replace(draft, under=parent.text[:_LONGEST_PARENT]) if parent else draft
 
 
-_Group = list[Draft]
+_Drafts = list[Draft]
 
 
-def each_once(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+def merge_duplicates(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """Rows that say the same as one, with the sources of all.
 
     In a reply that repeats itself, rows of the same sources that differ in nothing but numbers are one as well, and the
     row tells how many there were: what was said forty times is not forty facts.
     """
     loops = is_repetitive([draft.text for draft in drafts])
-    groups = _together([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
+    groups = _regroup([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
     if loops:
-        groups = _together(groups, lambda group: (normalised(group[0].text), group[0].type, _sources(group)))
+        groups = _regroup(groups, lambda group: (normalised(group[0].text), group[0].type, _sources(group)))
     return tuple(_as_one(group, is_counted=loops) for group in groups)
 
 
-def _together(groups: Sequence[_Group], key: Callable[[_Group], object]) -> list[_Group]:
-    found: dict[object, _Group] = {}
+def _regroup(groups: Sequence[_Drafts], key: Callable[[_Drafts], object]) -> list[_Drafts]:
+    found: dict[object, _Drafts] = {}
     for group in groups:
         found.setdefault(key(group), []).extend(group)
     return list(found.values())
 
 
-def _sources(group: _Group) -> tuple[int, ...]:
+def _sources(group: _Drafts) -> tuple[int, ...]:
     return tuple(sorted({seq for draft in group for seq in draft.sources}))
 
 
-def _as_one(group: _Group, *, is_counted: bool) -> Draft:
+def _as_one(group: _Drafts, *, is_counted: bool) -> Draft:
     first = group[0]
     if len(group) == 1:
         return first
@@ -313,14 +315,14 @@ _PROBLEMS = FAILURES | {Type.BLOCKER}
 _EARLIER_CHARS = 400
 
 
-def replaceable(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
+def replaceable_rows(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
     """Those of some rows that a new one of this text and status may take the place of.
 
     A row has to be open, or to hold until somebody says otherwise, and to share a word with the new one; a problem goes
     only where it is settled. What a person wrote down or pinned stays.
     """
     new, *old = terms_of([text, *(row.text for row in rows)])
-    return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_go(row, status)]
+    return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_be_replaced(row, status)]
 
 
 def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
@@ -329,7 +331,7 @@ def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
     return f"{text} (earlier: {excerpt('; '.join(held), _EARLIER_CHARS)})" if held else text
 
 
-def _may_go(row: Observation, status: Status | None) -> bool:
+def _may_be_replaced(row: Observation, status: Status | None) -> bool:
     if not row.may_change or row.source is Source.USER or PINNED in row.tags:
         return False
     return status in SETTLED if row.type in _PROBLEMS else row.type in _SAID
@@ -343,7 +345,7 @@ _REMEMBERED_DATES = 512
 
 
 @record
-class Spoken:
+class ReferredDate:
     """What a row speaks of."""
 
     date: str | None
@@ -354,25 +356,27 @@ class Spoken:
     """Whether the grammar reads another one in the row or in what was said."""
 
 
-def spoken_of(text: str, given: str, messages: Sequence[Message]) -> Spoken:
+def referred_date(text: str, given: str, messages: Sequence[Message]) -> ReferredDate:
     """The date a row speaks of. The model's counts where it gave one, else what the grammar reads in the row itself."""
-    date = _real(given)
+    date = _valid_date(given)
     # Of one day the reading is one.
     days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}
     of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
     if date is None:
-        return Spoken(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
+        return ReferredDate(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
     said = (message for message in messages if message.role in _SAID_ROLES)
-    readings = (of_row | {_of_message(message) for message in said}) - {None}
-    return Spoken(date=date, is_other=bool(readings) and not any(_agree(date, reading or "") for reading in readings))
+    readings = (of_row | {_date_in(message) for message in said}) - {None}
+    return ReferredDate(
+        date=date, is_other=bool(readings) and not any(_overlap(date, reading or "") for reading in readings)
+    )
 
 
 @lru_cache(maxsize=_REMEMBERED_DATES)
-def _of_message(message: Message) -> str | None:
+def _date_in(message: Message) -> str | None:
     return spoken_date(message.text, at=message.at, utc_offset=message.utc_offset)
 
 
-def _real(given: str) -> str | None:
+def _valid_date(given: str) -> str | None:
     if found := _DAY.fullmatch(given):
         return calendar.day(*map(int, found.groups()))
     if found := _MONTH.fullmatch(given):
@@ -380,7 +384,7 @@ def _real(given: str) -> str | None:
     return None
 
 
-def _agree(date: str, reading: str) -> bool:
+def _overlap(date: str, reading: str) -> bool:
     """Whether two dates may be the same: one lies within the other."""
     first, _, last = reading.partition("/")
     last = last or first

@@ -9,19 +9,19 @@ from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
 from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed
-from omcli.observers.rules.speech.agents import said_last, said_on_the_way
-from omcli.observers.rules.speech.people import asides_of_person, leading_work, said_among_people, said_by_person
-from omcli.observers.rules.status import opened, settled
-from omcli.observers.rules.status.turn_events import Moment, begins_turn, moments_of
-from omcli.observers.rules.tools import drafts_of
-from omcli.observers.rules.tools.commands import passes
-from omcli.observers.rules.tools.events import ToolEvent, polled, still_running, tool_event
-from omcli.observers.rules.tools.files import Interest
+from omcli.observers.rules.speech.agents import progress_drafts, report_drafts
+from omcli.observers.rules.speech.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
+from omcli.observers.rules.status import open_if_asked, track_statuses
+from omcli.observers.rules.status.turn_events import StatusEvent, starts_turn, turn_events
+from omcli.observers.rules.tools import tool_drafts
+from omcli.observers.rules.tools.commands import successes
+from omcli.observers.rules.tools.events import ToolEvent, finished_process, running_call, tool_event
+from omcli.observers.rules.tools.files import IdentifierCounts
 from omcli.text.anchors import searchable, unsupported
 
 Calls = Mapping[str | None, KeptMessage]
 """Calls by their ids."""
-_MOST_EVENTS = 40
+_MAX_EVENTS = 40
 """Tool events folded together at most: a turn of an agent left alone may run for hours."""
 
 
@@ -44,24 +44,26 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
     }
     speakers = {kept.message.name for kept in batch.messages if kept.message.role is Role.USER}
     with_agent = len(speakers) < 2 or any(kept.message.role is not Role.USER for kept in batch.messages)
-    interest = Interest.of(batch.messages)
-    running = dict(filter(None, map(still_running, batch.standing)))
+    interest = IdentifierCounts.of(batch.messages)
+    running = dict(filter(None, map(running_call, batch.standing)))
     drafts: list[Draft] = []
-    moments: list[Moment] = []
+    moments: list[StatusEvent] = []
     for thread in _threads(batch.messages):
         last_said = batch.last_said if thread[0].message.agent is None else None
         turns = list(_turns(thread))
         if thread[0].message.agent is None and with_agent:
-            moments += moments_of(turns, last_said)
-        done = _events(turns, calls, running)
+            moments += turn_events(turns, last_said)
+        done = _tool_events(turns, calls, running)
         for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
-            moments += passes(events)
-            drafts += drafts_of(events, cwd=batch.cwd, interest=interest)
-            drafts += _said(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
+            moments += successes(events)
+            drafts += tool_drafts(events, cwd=batch.cwd, interest=interest)
+            drafts += _speech_drafts(
+                turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events)
+            )
             speaks = Role.ASSISTANT if with_agent else Role.USER
             last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
-    ground = _ground(batch, calls)
-    return settled(batch.standing, filter(ground.bears, drafts), moments)
+    ground = _source_text(batch, calls)
+    return track_statuses(batch.standing, filter(ground.supports, drafts), moments)
 
 
 def _threads(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
@@ -77,8 +79,8 @@ def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
     turn: list[KeptMessage] = []
     events = 0
     for kept in thread:
-        prompted = begins_turn(kept) or (kept.message.role is Role.USER and kept.message.aside is Aside.QUEUED)
-        if turn and (prompted or (events >= _MOST_EVENTS and kept.message.role is Role.CALL)):
+        prompted = starts_turn(kept) or (kept.message.role is Role.USER and kept.message.aside is Aside.QUEUED)
+        if turn and (prompted or (events >= _MAX_EVENTS and kept.message.role is Role.CALL)):
             yield turn
             turn, events = [], 0
         turn.append(kept)
@@ -87,7 +89,7 @@ def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
         yield turn
 
 
-def _said(
+def _speech_drafts(
     turn: Sequence[KeptMessage],
     calls: Calls,
     last_said: KeptMessage | None,
@@ -101,22 +103,22 @@ def _said(
     for kept in turn:
         if kept.message.role is Role.USER and kept.message.aside is None:
             if with_agent:
-                said = said_by_person(kept, last_said)
-                yield from map(opened, map(leading_work, said) if calls else said)
+                said = prompt_drafts(kept, last_said)
+                yield from map(open_if_asked, map(with_work_importance, said) if calls else said)
             else:
-                yield from said_among_people(kept, last_said)
+                yield from chat_drafts(kept, last_said)
         elif kept.message.role in (Role.USER, Role.EVENT):
             refused = calls.get(kept.message.call_id) if kept.message.call_id else None
-            yield from map(opened, asides_of_person(kept, refused))
-    ended = after is None or after[0].message.role is Role.USER or begins_turn(after[0])
+            yield from map(open_if_asked, other_drafts(kept, refused))
+    ended = after is None or after[0].message.role is Role.USER or starts_turn(after[0])
     if texts and ended:
-        yield from said_on_the_way(texts[:-1])
-        yield from said_last(texts[-1], worked=with_tools, in_chat=not calls)
+        yield from progress_drafts(texts[:-1])
+        yield from report_drafts(texts[-1], worked=with_tools, in_chat=not calls)
     else:
-        yield from said_on_the_way(texts)  # the turn goes on
+        yield from progress_drafts(texts)  # the turn goes on
 
 
-def _events(
+def _tool_events(
     turns: Sequence[Sequence[KeptMessage]], calls: Calls, running: Mapping[str, KeptMessage]
 ) -> list[list[ToolEvent]]:
     """For each turn the calls that were answered in it, with their answers, in the order of the answers.
@@ -134,7 +136,7 @@ def _events(
             call = calls.get(kept.message.call_id) if kept.message.role is Role.RESULT else None
             if call is None or kept.message.call_id in refused:
                 continue
-            if (process := polled(call, kept)) and process in started:
+            if (process := finished_process(call, kept)) and process in started:
                 call = started.pop(process)
                 finished.add(call.seq)
             if (event := tool_event(call, kept)) is not None:
@@ -145,35 +147,35 @@ def _events(
     return [[event for event in events if not (event.process and event.call.seq in finished)] for events in by_turn]
 
 
-def _ground(batch: Batch, calls: Calls) -> _Ground:
+def _source_text(batch: Batch, calls: Calls) -> _SourceText:
     """What the messages of a batch say, and, of earlier ones, what rows that stand say of them."""
     told = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
     before: dict[int, str] = {}
     for row in batch.standing:
         for seq in row.sources:
             before[seq] = f"{before.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
-    return _Ground(told={kept.seq: kept for kept in told}, before=before)
+    return _SourceText(messages={kept.seq: kept for kept in told}, earlier=before)
 
 
 @mutable_record
-class _Ground:
+class _SourceText:
     """What rows may name: everything that their messages say. Each message is made searchable once."""
 
-    told: Mapping[int, KeptMessage]
-    before: Mapping[int, str]
-    searched: dict[int, str] = field(default_factory=dict)
+    messages: Mapping[int, KeptMessage]
+    earlier: Mapping[int, str]
+    searchable: dict[int, str] = field(default_factory=dict)
 
-    def bears(self, draft: Draft) -> bool:
+    def supports(self, draft: Draft) -> bool:
         """Whether every anchor of a row stands in one of its sources."""
         sources = [self._text(seq) for seq in draft.sources]
         return _is_quoted(draft.text, sources) or not unsupported(draft.text, sources)
 
     def _text(self, seq: int) -> str:
-        if seq not in self.searched:
-            said = self.told[seq].message if seq in self.told else None
-            words = f"{said.tool or ''} {said.exit_code or ''} {said.text}" if said else self.before[seq]
-            self.searched[seq] = searchable(words)
-        return self.searched[seq]
+        if seq not in self.searchable:
+            said = self.messages[seq].message if seq in self.messages else None
+            words = f"{said.tool or ''} {said.exit_code or ''} {said.text}" if said else self.earlier[seq]
+            self.searchable[seq] = searchable(words)
+        return self.searchable[seq]
 
 
 def _is_quoted(text: str, sources: Iterable[str]) -> bool:

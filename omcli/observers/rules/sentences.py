@@ -17,27 +17,27 @@ _BULLET = lazily(r"^\s*(?:[-*+•·]|\d{1,3}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?"
 _HEADING = lazily(r"^\s*#{1,6}\s+")
 _TABLE = lazily(r"^\s*\|.*\|\s*$")
 _TABLE_RULE = lazily(r"^[\s|:+\-=]+$")
-_GOES_ON = lazily(r"^ {0,8}[a-zß-ÿа-я]")
+_CONTINUES = lazily(r"^ {0,8}[a-zß-ÿа-я]")
 _HEADING_CHARACTERS = 60
 _STRONG = lazily(r"(?<![\w*])\*\*(?=[^\s*])([^`]+?)(?<=[^\s*])\*\*(?![\w*])")
 _STRONG_CODE = lazily(r"(?<![\w*`])\*\*([^`*\n]{0,100}`[^`*\n]{1,200}`[^`*\n]{0,100})\*\*(?![\w*])")
 _INLINE_CODE = lazily(r"(`[^`]*`)")
 # A sentence ends at . ! ? (or their wide forms) before a space and something that can begin one; not after "e.g.",
 # an initial, or a number ("v1. 2"): names and versions are never cut.
-_BEGINS = r"A-Z0-9À-ÞЀ-Я/@#"
+_STARTS = r"A-Z0-9À-ÞЀ-Я/@#"
 _END_BY_SPACE = r"(?:(?<=[.!?…])|(?<=[.!?…][\"')\]”’»]))\s+(?=[\"'(\[“‘`*¿¡«]*[{begins}])|(?<=\w[!?])\s+(?=[a-zß-ÿа-я])"
-_END = lazily(_END_BY_SPACE.format(begins=_BEGINS))
+_END = lazily(_END_BY_SPACE.format(begins=_STARTS))
 _END_UNSPACED = lazily(
-    _END_BY_SPACE.format(begins=_BEGINS + r"\u3040-\u9fff\uac00-\ud7af") + r"|(?<=[。！？])(?![”’」』）)])"
+    _END_BY_SPACE.format(begins=_STARTS + r"\u3040-\u9fff\uac00-\ud7af") + r"|(?<=[。！？])(?![”’」』）)])"
 )
-_LONG = 320
+_MAX_SENTENCE = 320
 """Characters beyond which a sentence is taken apart: a row shows a few hundred."""
 _CLAUSE_END = lazily(r"(?<=[,;:] )|(?= (?:and|but|so|or|because|und|aber|et|mais|y|pero) )|(?<=[，；：、])")
-_UNSPACED = lazily(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CJK = lazily(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ABBREVIATION = lazily(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
-_REMEMBERED = 64
+_CACHE_SIZE = 64
 """Texts whose segments are remembered: a last one is read for what it says, and for whether it ends the turn."""
 
 
@@ -50,21 +50,21 @@ class Segment:
     is_heading: bool = False
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def segments(text: str) -> tuple[Segment, ...]:
     """The segments of a text in order. Fenced code is left out; inline code stays as it is written."""
     return tuple(_segments(text))
 
 
 def _segments(text: str) -> Iterator[Segment]:
-    lines = _unwrapped(_prose_lines(text, as_written=False))
+    lines = _unwrap(_prose_lines(text, as_written=False))
     for line, following in pairwise([*lines, ""]):
         if _TABLE.match(line):
-            yield Segment(_without_markup(" | ".join(filter(None, _cells(line)))), is_item=True)
+            yield Segment(_strip_markup(" | ".join(filter(None, _cells(line)))), is_item=True)
             continue
         heading, bullet = _HEADING.match(line), _BULLET.match(line)
         mark = heading or bullet
-        body = _without_markup(line[mark.end() :] if mark else line)
+        body = _strip_markup(line[mark.end() :] if mark else line)
         if not body:
             continue
         if heading or _is_heading(line, body, following):
@@ -88,12 +88,12 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _unwrapped(lines: Iterable[str]) -> list[str]:
+def _unwrap(lines: Iterable[str]) -> list[str]:
     """Lines without empty ones; where one goes on in lower case on the next, the two are one."""
     whole: list[str] = []
     open_line = False
     for line in lines:
-        if open_line and _GOES_ON.match(line):
+        if open_line and _CONTINUES.match(line):
             whole[-1] += f" {line.strip()}"
         elif line.strip():
             whole.append(line)
@@ -105,7 +105,7 @@ def sentences(line: str) -> list[str]:
     """The sentences of one line of prose, long ones in clauses; abbreviations and versions don't end one."""
     found: list[str] = []
     for piece in (_END if is_spaced(line) else _END_UNSPACED).split(line):
-        if found and len(found[-1]) < _LONG and _ABBREVIATION.search(found[-1][-12:]):
+        if found and len(found[-1]) < _MAX_SENTENCE and _ABBREVIATION.search(found[-1][-12:]):
             found[-1] += f" {piece}"
         elif piece.strip():
             found.append(piece.strip())
@@ -114,12 +114,12 @@ def sentences(line: str) -> list[str]:
 
 def _clauses(sentence: str) -> Iterator[str]:
     """A sentence as it is, or, where it goes on and on, in stretches that end with a comma or its like."""
-    if len(sentence) <= _LONG:
+    if len(sentence) <= _MAX_SENTENCE:
         yield sentence
         return
     stretch = ""
     for clause in _CLAUSE_END.split(sentence):
-        if len(stretch) > _LONG // 4 and len(stretch) + len(clause) > _LONG:
+        if len(stretch) > _MAX_SENTENCE // 4 and len(stretch) + len(clause) > _MAX_SENTENCE:
             yield stretch.strip()
             stretch = ""
         stretch += clause
@@ -127,22 +127,22 @@ def _clauses(sentence: str) -> Iterator[str]:
         yield stretch.strip()
 
 
-def counted_words(text: str) -> int:
+def word_count(text: str) -> int:
     """How many words a text has; in scripts that don't part them, every second character counts as one."""
-    return len(text.split()) + _unspaced(text) // 2
+    return len(text.split()) + _cjk_count(text) // 2
 
 
-def spoken_length(text: str) -> int:
+def weighted_length(text: str) -> int:
     """How long a text is in characters of an alphabet; one that is a syllable or a word counts as three."""
-    return len(text) + 2 * _unspaced(text)
+    return len(text) + 2 * _cjk_count(text)
 
 
-def _unspaced(text: str) -> int:
+def _cjk_count(text: str) -> int:
     """How many characters of a text are of scripts that don't part words."""
-    return 0 if text.isascii() else len(_UNSPACED.findall(text))
+    return 0 if text.isascii() else len(_CJK.findall(text))
 
 
-def _without_markup(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """One line without Markdown's strong marks; inline code, `**kwargs` and `__main__` stay."""
     if "**" not in text:
         return one_line(text)
@@ -169,9 +169,9 @@ def _prose_lines(text: str, *, as_written: bool) -> Iterator[str]:
         line = lines[at]
         opening = _FENCE.match(line)
         fence = opening.group(1) if opening else ""
-        closing = _closing(lines, at + 1, fence) if fence and fence not in unclosed else None
+        closing = _closing_fence(lines, at + 1, fence) if fence and fence not in unclosed else None
         if closing is not None:
-            yield from _note_of(lines[at + 1 : closing]) if as_written else ()
+            yield from _code_note(lines[at + 1 : closing]) if as_written else ()
             at = closing
         elif fence:
             unclosed.add(fence)
@@ -179,14 +179,14 @@ def _prose_lines(text: str, *, as_written: bool) -> Iterator[str]:
             begins = not columns and _TABLE_RULE.match(lines[at + 1] if at + 1 < len(lines) else "x")
             columns = _cells(line) if begins else columns
             if not begins and not _TABLE_RULE.match(line):
-                yield _row_with_columns(line, columns)
+                yield _labelled_cells(line, columns)
         elif not _TABLE_RULE.match(line):
             columns = []
             yield line
         at += 1
 
 
-def _note_of(code: list[str]) -> Iterator[str]:
+def _code_note(code: list[str]) -> Iterator[str]:
     """What stands for a block of code: a line or two as they are, more as their number."""
     inside = [line.strip() for line in code if line.strip()]
     if inside:
@@ -199,7 +199,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def _row_with_columns(line: str, columns: list[str]) -> str:
+def _labelled_cells(line: str, columns: list[str]) -> str:
     """`| speed | before: 3 ms | after: 1 ms |`: a row says nothing without the names of its columns."""
     first, *cells = _cells(line)
     named = columns[1:] if len(columns) == len(cells) + 1 else [""] * len(cells)
@@ -207,7 +207,7 @@ def _row_with_columns(line: str, columns: list[str]) -> str:
     return f"| {' | '.join((first, *told))} |"
 
 
-def _closing(lines: list[str], start: int, fence: str) -> int | None:
+def _closing_fence(lines: list[str], start: int, fence: str) -> int | None:
     for at in range(start, len(lines)):
         if lines[at].strip() == fence or (lines[at].strip().startswith(fence) and not lines[at].strip(" `~")):
             return at

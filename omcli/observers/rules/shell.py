@@ -11,14 +11,14 @@ from omcli.base.patterns import lazily
 from omcli.observers.rules.sentences import cut
 from omcli.text.clean import one_line
 
-_LOOKING = frozenset(
+_READ_ONLY = frozenset(
     (
         "[ awk basename bat cat cd column cut date df diff dirname du echo env false fd file find grep head "
         "hexdump jq less ls lsof nl od pgrep printenv printf ps pwd readlink realpath rg set sleep sort stat "
         "tail test tr tree true type uname uniq wc which whoami xargs xxd yq "
     ).split()
 )
-_LOOKING_GIT = frozenset(
+_READ_ONLY_GIT = frozenset(
     (
         "blame branch cat-file describe diff fetch grep log ls-files ls-remote ls-tree merge-base reflog "
         "remote rev-list rev-parse shortlog show status "
@@ -29,11 +29,11 @@ _SEPARATOR = lazily(r"\s*(?:&&|\|\|?|;|\n)\s*")
 _QUOTED = lazily(r"(\\.)|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _ASSIGNMENT = lazily(r"^(?:\w+=\S*\s+)+")
 _CHANGES_DIRECTORY = lazily(r"^\s*cd\s+('[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
-_PLACES = ("workdir", "cwd", "directory", "dir_path")
+_DIRECTORY_ARGUMENTS = ("workdir", "cwd", "directory", "dir_path")
 """What tools call the directory a command runs in."""
 _WRAPPED = lazily(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
-_TRIMS = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
-_MASKS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
+_TRIMS_OUTPUT = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
+_MASKS_STATUS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
 _NAME = lazily(r"[\w.@+~-]+(?:/[\w.@+~-]+)*")
 _WRITES = lazily(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
 
@@ -45,49 +45,51 @@ _SUMMARY = lazily(
     re.IGNORECASE,
 )
 _COUNTS_FAILURES = lazily(r"\b[1-9]\d{0,8} (?:tests? )?(?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
-_TROUBLE = lazily(
+_ERROR = lazily(
     r"^\s*(?:E \S|\S*(?:Error|Exception|Panic|panic)\b.*|error(?:\[\w+\])?[:\s].*|fatal:.*|"
     r"FAIL(?:ED)?\b.*|npm ERR!.*|"
     r"ERROR\b.*|.*\berror (?:TS|CS|C)\d+.*|.*: (?:command not found|No such file or directory|Permission denied).*|"
     r"\S+:\d+(?::\d+)?:.*|--- FAIL.*|✗.*|×.*|.*\bcannot find\b.*|.*\bundefined: .*|usage:.*)",
 )
 # A line that says where, and not what: a frame of a stack, the heading of a report.
-_PLACE = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
-_COMMITTED = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
-_PULL_REQUEST = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
+_LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
+_COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
+_PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
-_COMMAND_CHARACTERS = 160
+_COMMAND_WIDTH = 160
 """How much of a command a row shows; the whole stands in the message."""
 
 
 def command_of(arguments: Mapping[str, object], raw: str) -> str:
     """The command line that a run tool was given, without a leading change of directory. Empty where there is none."""
-    line = _line_of(arguments)
+    line = _command_line(arguments)
     return _CHANGES_DIRECTORY.sub("", line).strip() if line else "" if arguments else raw.strip()
 
 
 def directory_of(arguments: Mapping[str, object]) -> str | None:
     """Where a run tool was told to run its command, as it was written; None where it runs where the agent is."""
-    named = next((place for name in _PLACES if isinstance(place := arguments.get(name), str) and place), None)
-    moved = _CHANGES_DIRECTORY.match(_line_of(arguments))
+    named = next(
+        (place for name in _DIRECTORY_ARGUMENTS if isinstance(place := arguments.get(name), str) and place), None
+    )
+    moved = _CHANGES_DIRECTORY.match(_command_line(arguments))
     if moved is None:
         return named
     return posixpath.join(named or "", moved[1].strip("'\""))
 
 
-def same_place(one: str | None, other: str | None) -> bool:
+def same_directory(one: str | None, other: str | None) -> bool:
     """Whether two directories may be the same; what is relative may be anywhere, and so is what was not named."""
     if one is None or other is None:
         return True
-    shorter, longer = sorted((_steps(one), _steps(other)), key=len)
+    shorter, longer = sorted((_path_parts(one), _path_parts(other)), key=len)
     return longer[len(longer) - len(shorter) :] == shorter
 
 
-def _steps(directory: str) -> list[str]:
+def _path_parts(directory: str) -> list[str]:
     return [step for step in posixpath.normpath(directory).split("/") if step not in (".", "..")]
 
 
-def _line_of(arguments: Mapping[str, object]) -> str:
+def _command_line(arguments: Mapping[str, object]) -> str:
     """The command line as it was given, without the shell that it was handed to."""
     for name in ("command", "cmd", "script", "code", "input", "action"):
         value = arguments.get(name)
@@ -101,14 +103,14 @@ def _line_of(arguments: Mapping[str, object]) -> str:
     return ""
 
 
-def shown(command: str, width: int = _COMMAND_CHARACTERS) -> str:
+def shorten(command: str, width: int = _COMMAND_WIDTH) -> str:
     """A command as a row shows it: its first line without what only trims its output, cut between words.
 
     The last word, the file as a rule, is kept where the middle has to go.
     """
     lines = [line for line in command.splitlines() if line.strip()]
     first = one_line(lines[0]) if lines else ""
-    first = _TRIMS.sub("", first) or first
+    first = _TRIMS_OUTPUT.sub("", first) or first
     if len(first) <= width:
         return f"{first} …" if len(lines) > 1 else first
     last = first.rpartition(" ")[2]
@@ -120,39 +122,39 @@ def shown(command: str, width: int = _COMMAND_CHARACTERS) -> str:
 
 def masks_status(command: str) -> bool:
     """Whether the exit status is not the command's own: behind a pipe, or where `|| true` or `; echo` follows."""
-    return bool(_MASKS.search(_unquoted(command)))
+    return bool(_MASKS_STATUS.search(_without_quotes(command)))
 
 
-def only_looks(command: str) -> bool:
+def is_read_only(command: str) -> bool:
     """Whether a command changes nothing that lasts: every part of it lists, prints, searches or compares."""
-    bare = _unquoted(command)
+    bare = _without_quotes(command)
     if "<<" in bare or _WRITES.search(bare):
         return False
-    return all(_part_looks(part) for part in _SEPARATOR.split(bare) if part.strip())
+    return all(_is_read_only_part(part) for part in _SEPARATOR.split(bare) if part.strip())
 
 
-def _unquoted(command: str) -> str:
+def _without_quotes(command: str) -> str:
     """A command with nothing in its quotes."""
     return _QUOTED.sub(lambda found: found[1] or "''", command)
 
 
-def _part_looks(part: str) -> bool:
+def _is_read_only_part(part: str) -> bool:
     words = _ASSIGNMENT.sub("", part.strip().lstrip("(").strip()).split()
     if not words:
         return True
     name = words[0].rsplit("/", 1)[-1]
     if name == "git":
         verbs = [word for word in words[1:] if not word.startswith("-") and "/" not in word]
-        return bool(verbs) and verbs[0] in _LOOKING_GIT and "-D" not in words and "-d" not in words
+        return bool(verbs) and verbs[0] in _READ_ONLY_GIT and "-D" not in words and "-d" not in words
     if name == "sed":
         return "-n" in words
     if name == "gh" and len(words) > 2:
         asks_api = words[1] == "api" and not {"-X", "--method", "-f", "-F", "--field"} & set(words)
         return asks_api or words[2] in ("view", "list", "status", "diff", "checks")
-    return name in _LOOKING or words[-1] in ("--version", "--help")
+    return name in _READ_ONLY or words[-1] in ("--version", "--help")
 
 
-def summary(output: str) -> str:
+def summary_line(output: str) -> str:
     """The last line of an output that sums up: "12 passed, 1 failed in 3.2s". Empty where there is none."""
     for line in reversed(output.splitlines()[-60:]):
         if len(line) <= 300 and _SUMMARY.search(line):
@@ -162,19 +164,19 @@ def summary(output: str) -> str:
 
 def counts_failures(output: str) -> bool:
     """Whether the line of an output that sums up counts something that failed."""
-    return bool(_COUNTS_FAILURES.search(summary(output)))
+    return bool(_COUNTS_FAILURES.search(summary_line(output)))
 
 
 def reports_error(output: str) -> bool:
     """Whether a line of an output reports an error."""
-    return any(_TROUBLE.match(line[:2000]) for line in _lines(output.splitlines()))
+    return any(_ERROR.match(line[:2000]) for line in _lines(output.splitlines()))
 
 
-def trouble(output: str, limit: int) -> str:
+def error_lines(output: str, limit: int) -> str:
     """What an output says went wrong: its first error lines, else its last line, within `limit` characters."""
     kept: dict[str, str] = {}
     room = limit
-    for line in _telling(output.splitlines()):
+    for line in _errors_or_last(output.splitlines()):
         if line in kept:
             continue
         part = cut(line, room)
@@ -187,9 +189,9 @@ def trouble(output: str, limit: int) -> str:
     return " | ".join(kept.values())
 
 
-def _telling(lines: Sequence[str]) -> Iterator[str]:
+def _errors_or_last(lines: Sequence[str]) -> Iterator[str]:
     """The lines that report an error, else the last one. Most outputs are looked at no further than a row is long."""
-    errors = (line for line in _lines(lines) if _TROUBLE.match(line[:2000]))
+    errors = (line for line in _lines(lines) if _ERROR.match(line[:2000]))
     first = next(errors, None)
     if first is None:
         yield from islice(_lines(reversed(lines)), 1)
@@ -197,7 +199,7 @@ def _telling(lines: Sequence[str]) -> Iterator[str]:
     places: list[str] = []
     for line in chain((first,), errors):
         # What went wrong before where it did: frames of a stack name places only.
-        if _PLACE.match(line[:2000]):
+        if _LOCATION.match(line[:2000]):
             places.append(line)
         else:
             yield line
@@ -208,13 +210,13 @@ def _lines(lines: Iterable[str]) -> Iterator[str]:
     return (line for line in map(one_line, lines) if line)
 
 
-def committed(output: str) -> tuple[str, str, str] | None:
+def commit_in(output: str) -> tuple[str, str, str] | None:
     """Branch, id and subject of the commit that `git commit` reports, or None."""
-    match = _COMMITTED.search(output)
+    match = _COMMIT.search(output)
     return (match["branch"], match["sha"], one_line(match["subject"])) if match else None
 
 
-def published(output: str) -> str:
+def published_url(output: str) -> str:
     """The address of a pull request or release in an output, or the empty text."""
-    match = _PULL_REQUEST.search(output)
+    match = _PUBLISHED.search(output)
     return match.group() if match else ""

@@ -197,15 +197,15 @@ def test_the_most_valuable_kinds_are_told_apart_in_other_languages(language: str
     """S1.20, O24: rules, preferences, decisions, corrections, requests, yes, no and courtesies."""
     rule, preference, decision, correction, request, yes, no, thanks = LANGUAGES[language]
     assert people.user_type(rule) is Type.INSTRUCTION
-    assert people.is_standing(rule)
+    assert people.is_lasting_rule(rule)
     assert people.user_type(preference) is Type.PREFERENCE
     assert people.user_type(decision) is Type.DECISION
     assert people.user_type(correction) is Type.CORRECTION
     assert people.user_type(request) is Type.REQUEST
-    assert cues.agrees(yes)
-    assert not cues.agrees(no)
-    assert cues.declines(no)
-    assert cues.is_pleasantry(thanks)
+    assert cues.is_yes(yes)
+    assert not cues.is_yes(no)
+    assert cues.is_no(no)
+    assert cues.is_courtesy(thanks)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_an_agent_says_is_told_apart(sentence: str, kind: Type | None) -> N
 )
 def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str, importance: int) -> None:
     """O6, O7: who, what, where and when."""
-    assert people.told_importance(sentence) == importance
+    assert people.chat_importance(sentence) == importance
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str
     ],
 )
 def test_praise_and_sympathy_are_reactions(sentence: str) -> None:
-    assert people.is_reaction(sentence) or cues.is_pleasantry(sentence)
+    assert people.is_reaction(sentence) or cues.is_courtesy(sentence)
 
 
 @pytest.mark.parametrize(
@@ -288,16 +288,16 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
     began = time.process_time()
     people.user_type(sentence)
     agents.agent_type(sentence)
-    agents.is_talk(sentence)
-    people.told_importance(sentence)
+    agents.is_filler(sentence)
+    people.chat_importance(sentence)
     for ask in (
-        cues.agrees,
-        cues.declines,
+        cues.is_yes,
+        cues.is_no,
         people.is_reaction,
-        cues.points,
-        cues.asks_nothing,
-        cues.states,
-        cues.leans,
+        cues.points_ahead,
+        cues.is_vague_question,
+        cues.is_statement,
+        cues.needs_previous,
     ):
         ask(sentence)
     assert time.process_time() - began < 5
@@ -306,14 +306,14 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
 @pytest.mark.parametrize("sentence", [*STANDING, *PREFERENCES, *DECISIONS, *CORRECTIONS, *QUESTIONS, *REQUESTS])
 def test_what_is_shouted_is_what_it_is_when_said(sentence: str) -> None:
     assert people.user_type(sentence.upper()) is people.user_type(sentence)
-    assert cues.is_pleasantry(sentence.upper()) is cues.is_pleasantry(sentence)
+    assert cues.is_courtesy(sentence.upper()) is cues.is_courtesy(sentence)
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_of_some_kind_or_none(text: str) -> None:
     assert people.user_type(text) is None or isinstance(people.user_type(text), Type)
     assert 0 <= people.user_importance(text, people.user_type(text)) <= 10
-    assert 0 <= people.told_importance(text) <= 10
+    assert 0 <= people.chat_importance(text) <= 10
 
 
 @pytest.mark.parametrize("sentence", ORDERS)
@@ -327,8 +327,8 @@ def test_what_tells_somebody_what_to_do_is_no_fact(sentence: str) -> None:
 def test_a_long_run_of_signs_after_a_bare_reply_costs_no_more_than_its_length(said: str, run: str) -> None:
     reply = said + run * 100_000 + "x"
     began = time.process_time()
-    assert not cues.agrees(reply)
-    assert not cues.declines(reply)
+    assert not cues.is_yes(reply)
+    assert not cues.is_no(reply)
     assert time.process_time() - began < 1
 
 
@@ -336,9 +336,9 @@ def test_a_long_run_of_signs_after_a_bare_reply_costs_no_more_than_its_length(sa
     "reply", ["no.", "No, thanks!", "nope...", "no , ", "don't. Thank you.", "nothanks", "no thanks ."]
 )
 def test_a_bare_no_may_thank_and_have_signs(reply: str) -> None:
-    assert cues.declines(reply)
+    assert cues.is_no(reply)
 
 
 @pytest.mark.parametrize("reply", ["no thanks, ", "no thanks thanks", "no way", "nob"])
 def test_a_no_that_goes_on_is_no_bare_one(reply: str) -> None:
-    assert not cues.declines(reply)
+    assert not cues.is_no(reply)

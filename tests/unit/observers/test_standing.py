@@ -162,7 +162,7 @@ ONCE = (
 
 
 def is_a_rule(sentence: str) -> bool:
-    return people.user_type(sentence) is Type.INSTRUCTION and people.is_standing(sentence)
+    return people.user_type(sentence) is Type.INSTRUCTION and people.is_lasting_rule(sentence)
 
 
 @pytest.mark.parametrize("sentence", STANDING)
@@ -185,5 +185,5 @@ def test_what_is_asked_once_or_told_with_the_same_words_is_none(sentence: str) -
 def test_long_sentences_cost_no_more_than_their_length(run: str) -> None:
     long = run * (200_000 // len(run))
     began = time.process_time()
-    people.is_standing(long)
+    people.is_lasting_rule(long)
     assert time.process_time() - began < 2

@@ -7,54 +7,54 @@ import re
 from omcli.base.patterns import lazily
 from omcli.observers.rules.cues import languages
 
-REMEMBERED = 512
+CACHE_SIZE = 512
 """Sentences of which is remembered what they are: each is looked at a few times while its text is."""
-LEADS_IN = (
+LEAD_IN = (
     r"(?:(?:so+|and|but|or|now|ok(?:ay)?|well|also|alright|right|then|next|first|finally|lastly|please|just|hmm+|yes|"
     r"if so|oh|wait)[,.!]* )*"
 )
 """What a sentence may begin with before it says anything: "ok so now"."""
 
 
-def words(*alternatives: str, at_start: bool = False) -> re.Pattern[str]:
+def whole_words(*alternatives: str, at_start: bool = False) -> re.Pattern[str]:
     """Any of the alternatives as whole words; `at_start` of the sentence only."""
     begin = "^" if at_start else r"\b"
     return lazily(rf"{begin}(?:{'|'.join(alternatives)})\b")
 
 
-def straight(sentence: str) -> str:
+def plain_quotes(sentence: str) -> str:
     """With straight apostrophes: the cues are written with them."""
     return sentence.replace("\u2019", "'")
 
 
-def small(sentence: str) -> str:
+def lowered(sentence: str) -> str:
     """In small letters, with straight apostrophes: so nearly all cues are written."""
-    return straight(sentence).lower()
+    return plain_quotes(sentence).lower()
 
 
-_ASKS = lazily(r"[?？؟][\"')\]”’»]*\s*$")
-_ASKING_WORD = words(
+_QUESTION_MARK = lazily(r"[?？؟][\"')\]”’»]*\s*$")
+_QUESTION_START = whole_words(
     "(?:what|why|how)(?:'s| is| are| was| do| does| did| can| could| should| would| will| about| long| much| many|"
     " often)",
     "(?:is|are|was|were|does|did|has|had|should) (?:i|we|you|it|there|this|that|the|my|our|these|those|he|she|they)",
     at_start=True,
 )  # fmt: skip
 # A question without its mark; "do the same" is none.
-_ASKING = words(
-    f"{LEADS_IN}(?:like,? )?(?:"
+_QUESTION = whole_words(
+    f"{LEAD_IN}(?:like,? )?(?:"
     "(?:what|why|how|which|who|where|when)(?:'s| is| are| was| were| do| does| did| can| could| should| would|"
     " will)|(?:should|can|could|shall|does|did|is|are|was|were|will|would|has)"
     " (?:i|we|you|it|there|this|that|these|those|the|my|our|your|they|he|she)|(?:do|have) (?:i|we|you|they))",
     at_start=True,
 )  # fmt: skip
-_ASKS_FOR_WORK = lazily(
+_REQUESTS_WORK = lazily(
     r"^(?:and |so |but |also |ok(?:ay)?,? |now |then |hi,? |hey,? )*(?:can|could|would|will) (?:you|we)\b|"
     r"\bplease\b|"
     r"^[^,?]{1,40},(?: [^,?]{1,40},)? (?:can|could|would|will) (?:you|we)\b|"
     r"^i (?:need|want|would like|'?d like) you to\b",
 )
 # Asks for words, not for work: the answer is a text.
-_ASKS_FOR_WORDS = lazily(
+_REQUESTS_ANSWER = lazily(
     r"\b(?:can|could|would|will) you (?:please |also |maybe |just |possibly )*"
     r"(?:help|assist|explain|tell|show|suggest|recommend|describe|compare|advise|clarify|elaborate|guide|walk|share|"
     r"give|provide|offer|review|check if|confirm|summarize|summarise|point|list|outline|break (?:it|this|that) down|"
@@ -66,7 +66,7 @@ _ASKS_FOR_WORDS = lazily(
     r"\bi(?:'d| would) (?:like|love|appreciate) (?:to (?:know|hear|see|get|understand)|some|your|any|an?)\b",
 )
 # Nothing is named: "can you help me with that?", "does that make sense?".
-_ASKS_NOTHING = lazily(
+_VAGUE_QUESTION = lazily(
     r"^(?:and |so |but |also )*(?:(?:can|could|would|will) you (?:please |also |maybe )*"
     r"(?:help|assist|explain|show|tell|guide|review|check|suggest|provide|give)(?: me| us)?(?: out)?"
     r"(?: (?:with|on|about|through|understand|figure))?(?: (?:out|how|some|any|a few|more))?"
@@ -79,35 +79,35 @@ _ASKS_NOTHING = lazily(
 )
 
 
-def asks(sentence: str) -> bool:
+def has_question_mark(sentence: str) -> bool:
     """Whether a sentence is a question."""
-    return bool(_ASKS.search(sentence))
+    return bool(_QUESTION_MARK.search(sentence))
 
 
 def is_question(sentence: str) -> bool:
     """Whether a sentence is a question, with or without its mark."""
-    return asks(sentence) or bool(_ASKING.match(small(sentence)))
+    return has_question_mark(sentence) or bool(_QUESTION.match(lowered(sentence)))
 
 
-def asks_for_work(sentence: str) -> bool:
+def requests_work(sentence: str) -> bool:
     """Whether a sentence asks for something to be done: "Can you split the module?"."""
-    return bool(_ASKS_FOR_WORK.search(small(sentence)))
+    return bool(_REQUESTS_WORK.search(lowered(sentence)))
 
 
-def asks_for_words(sentence: str) -> bool:
+def requests_answer(sentence: str) -> bool:
     """Whether a sentence asks for an answer that is a text: "Can you explain the cache?"."""
-    return bool(_ASKS_FOR_WORDS.search(small(sentence)))
+    return bool(_REQUESTS_ANSWER.search(lowered(sentence)))
 
 
-def asks_nothing(sentence: str) -> bool:
+def is_vague_question(sentence: str) -> bool:
     """Whether a question names nothing that it asks for: "can you help me with that?"."""
-    return bool(_ASKS_NOTHING.match(small(sentence)))
+    return bool(_VAGUE_QUESTION.match(lowered(sentence)))
 
 
-def begins_question(clause: str) -> bool:
+def starts_question(clause: str) -> bool:
     """Whether a clause after a comma begins a question of its own: "…, can you", "…, how do I"."""
     said = clause.lower()
-    return bool(_ASKS_FOR_WORK.match(said) or _ASKS_FOR_WORDS.match(said) or _ASKING_WORD.match(said))
+    return bool(_REQUESTS_WORK.match(said) or _REQUESTS_ANSWER.match(said) or _QUESTION_START.match(said))
 
 
 # Who somebody is, and what they work with.
@@ -119,7 +119,7 @@ _ABOUT_SELF = lazily(
     r"our \w+ (?:is|are|uses?|runs?|has))\b|"
     r"\b[iI]'?m [A-Z][a-z]+\b(?=[,.]| and)",
 )
-_HAPPENED = lazily(
+_EVENT = lazily(
     r"\b(?:i|we)(?:'ve| have|'d| had)? (?:just |already |recently |finally |also )?"
     r"(?:went|had|have|was|were|need|use|been|bought|started|completed|finished|met|got|made|did|added|set|created|"
     r"built|found|received|spent|paid|signed|booked|scheduled|planned|achieved|reached|hit|implemented|tested|"
@@ -127,7 +127,7 @@ _HAPPENED = lazily(
     r"\bmy \w+ (?:is|are|was|were|has|works?)\b",
 )
 # A state that is another one now. Only what came about: "want to reduce it to 5" changes nothing yet.
-_CHANGED = lazily(
+_CHANGE = lazily(
     r"\b(?:no longer|not any ?more|used to be|as of (?:now|today|this)|has since|"
     r"instead of the (?:old|original|previous)|(?:is|are|am|'s|'re|'m|has|have|had|was|were) now|"
     r"now (?:is|are|at|have|\w+s|set|expected|due|\d)|new (?:\w+ ){1,4}?(?:of|is|at) \W?\d|"
@@ -137,7 +137,7 @@ _CHANGED = lazily(
     r"(?:moving|rescheduling|postponing|extending|pushing|changing) (?:\w+ ){1,8}?(?:to|until) \w*\d?)\b",
 )
 # Begins as a statement does; what begins otherwise tells an agent what to do: "Put it in the handler".
-_STATEMENT_BEGINS = lazily(
+_STATEMENT = lazily(
     r"^(?:(?:so|and|but|or|now|ok(?:ay)?|well|also|hi|hey|hmm+|alright|yes|yeah|yep|no|oh|ah|then|sure|right|thanks)"
     r"[,.!]* )*(?:(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|the|there|it|it's|this|that|that's|he|she|they|these|"
     r"those|a|an|since|as|given|because|when|if|after|while|however|although|though|like|which|where|who|for example|"
@@ -145,7 +145,7 @@ _STATEMENT_BEGINS = lazily(
     r"[^:.?!]{1,40}: ?\W*\w+)",
 )
 # A thing that has a name or an article, and a verb that says how it is: "The port of the API is 8080".
-_ASSERTS = lazily(
+_ASSERTION = lazily(
     r"^(?:(?i:the|our|my|its|their|this|these)|[A-Z][\w-]+)(?: [\w/.'`-]+){0,6}?"
     r" (?:is|are|was|were|has|have|had|owns|lives|happens?|belongs)\b",
 )
@@ -155,104 +155,106 @@ _WANTS = lazily(
     r"\b(?:should|must|could)\b|"
     r"\bfeel like\b",
 )
-_WISHES = lazily(
-    rf"^{LEADS_IN}(?:i (?:think|guess|feel(?: like)?) )?(?:i|we)(?: (?:also|really|still|just|actually|do|will))*"
+_WISH = lazily(
+    rf"^{LEAD_IN}(?:i (?:think|guess|feel(?: like)?) )?(?:i|we)(?: (?:also|really|still|just|actually|do|will))*"
     r"(?:'d like| would like| want| need| wish)\b",
 )
 # Tells somebody what to do, whatever its clauses tell: "Summarize what we changed". With "and" a sentence goes on.
-_ORDERS = lazily(
-    rf"^(?!and |but |or ){LEADS_IN}(?:add|apply|build|change|check|clean|close|commit|compare|convert|create|"
+_IMPERATIVE = lazily(
+    rf"^(?!and |but |or ){LEAD_IN}(?:add|apply|build|change|check|clean|close|commit|compare|convert|create|"
     r"delete|deploy|describe|do (?:the|this|that|it)|document|drop|ensure|explain|extract|find|finish|fix|implement|"
     r"include|install|investigate|list|look|make|merge|move|open|propose|push|rebase|refactor|remove|rename|replace|"
     r"rerun|restore|revert|review|rewrite|run|show|split|start|summari[sz]e|test|try|update|upgrade|use|verify|write)"
     r"\b(?! (?:is|are|was|were|has|have|had)\b)",
 )
-_NAMES_A_THING = lazily(r"\d|[`/_@#]|[\"“]\w")
+_NAMES_SOMETHING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
 
 def is_about_self(sentence: str) -> bool:
     """Whether a sentence says who somebody is, or what they work with: "Our server runs on port 8443"."""
-    return bool(_ABOUT_SELF.search(straight(sentence)))
+    return bool(_ABOUT_SELF.search(plain_quotes(sentence)))
 
 
-def tells_what_happened(sentence: str) -> bool:
+def reports_event(sentence: str) -> bool:
     """Whether a sentence says what somebody did or has: "I finished 12 of the chapters"."""
-    return bool(_HAPPENED.search(small(sentence)))
+    return bool(_EVENT.search(lowered(sentence)))
 
 
-def tells_a_change(sentence: str) -> bool:
+def reports_change(sentence: str) -> bool:
     """Whether a sentence says that something is another way now: "The deadline moved to 4 May"."""
-    return bool(_CHANGED.search(small(sentence)))
+    return bool(_CHANGE.search(lowered(sentence)))
 
 
-def begins_as_statement(sentence: str) -> bool:
+def starts_statement(sentence: str) -> bool:
     """Whether a sentence begins as a statement does; what begins otherwise tells an agent what to do."""
-    return bool(_STATEMENT_BEGINS.match(small(sentence)))
+    return bool(_STATEMENT.match(lowered(sentence)))
 
 
-def states(sentence: str) -> bool:
+def is_statement(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart states something, rather than asking or wishing for it."""
-    return begins_as_statement(sentence) and not _WANTS.search(small(sentence))
+    return starts_statement(sentence) and not _WANTS.search(lowered(sentence))
 
 
-def asserts(sentence: str) -> bool:
+def is_assertion(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart says how something is, and orders or wishes for nothing."""
-    return bool(_ASSERTS.match(straight(sentence))) and not (orders(sentence) or _WANTS.search(small(sentence)))
+    return bool(_ASSERTION.match(plain_quotes(sentence))) and not (
+        is_imperative(sentence) or _WANTS.search(lowered(sentence))
+    )
 
 
-def wishes(sentence: str) -> bool:
+def is_wish(sentence: str) -> bool:
     """Whether a sentence says what somebody wants or needs: said to an agent at work, it asks for that."""
-    return bool(_WISHES.match(small(sentence)))
+    return bool(_WISH.match(lowered(sentence)))
 
 
-def orders(sentence: str) -> bool:
+def is_imperative(sentence: str) -> bool:
     """Whether a sentence tells somebody what to do: "Summarize what we changed"."""
-    return bool(_ORDERS.match(small(sentence)))
+    return bool(_IMPERATIVE.match(lowered(sentence)))
 
 
-def names_a_thing(sentence: str) -> bool:
+def names_something(sentence: str) -> bool:
     """Whether a sentence has a number, a name as code has them, or something quoted in it."""
-    return bool(_NAMES_A_THING.search(sentence))
+    return bool(_NAMES_SOMETHING.search(sentence))
 
 
-_LEANS = words(
+_NEEDS_PREVIOUS = whole_words(
     "it(?:'s|'ll|'d)?", "this", "that(?:'s)?", "they(?:'re|'ve|'ll)?", "these", "those", "he(?:'s)?", "she(?:'s)?",
     "because", "since", "so", "which", "otherwise", "the (?:reason|other|others|same|latter|former)", "and", "but",
     "also", "or", "instead", "rather", "plus", "not", "too", "there(?:'s)?", "here", "both", "for example", r"e\.g\.",
     r"i\.e\.", "however", "therefore", "weil", "denn", "car", "parce que", "porque", "perché", "perche", "потому что",
     "это", at_start=True,
 )  # fmt: skip
-_LEANS_UNSPACED = lazily(r"^(?:因为|因為|所以|这|這|它|なぜなら|それ|これ|そのため|왜냐하면|그래서|그것)")
-_POINTS = lazily(
+_NEEDS_PREVIOUS_CJK = lazily(r"^(?:因为|因為|所以|这|這|它|なぜなら|それ|これ|そのため|왜냐하면|그래서|그것)")
+_POINTS_AHEAD = lazily(
     r"^(?:(?:and|so|now|then|but|maybe|okay|ok|sure|yes),? )*(?:here(?:'s|'re| is| are)|this is|these are|below is|"
     r"below are|like|something like|for example|as follows|the following|e\.g\.|"
     r"i(?:'ve| have) (?:got|written|tried)?(?: the)?)[^.?!:]{0,90}:$",
 )
 
 
-def leans(sentence: str) -> bool:
+def needs_previous(sentence: str) -> bool:
     """Whether a sentence needs the one before it to make sense: it gives its reason, or begins with a pronoun."""
-    said = small(sentence)
-    return bool(_LEANS.match(said) or _LEANS_UNSPACED.match(said))
+    said = lowered(sentence)
+    return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))
 
 
-def points(sentence: str) -> bool:
+def points_ahead(sentence: str) -> bool:
     """Whether a sentence only points to what comes next, as code that is left out: "Here's what I have so far:"."""
-    return bool(_POINTS.match(small(sentence)))
+    return bool(_POINTS_AHEAD.match(lowered(sentence)))
 
 
-_AGREES = lazily(
+_YES = lazily(
     r"^(?:yes|yep|yeah|yup|y|ok(?:ay)?|sure|go(?: ahead| for it)?|(?:let'?s )?do (?:it|that|so|this)|sounds? good|"
     r"lgtm|looks? good|perfect|great|correct|right|exactly|agreed|approved?|please do|proceed|continue|carry on|"
     rf"ship it|makes sense|fine|please|absolutely|of course|definitely|{languages.YES})"
     r"(?:[\s,.!]+(?:yes|please|thanks?|thank you|do it|do that|go ahead|go|sure|continue|proceed|that'?s fine|works|"
     r"for me))*[\s.!。！]*$",
 )
-_DECLINES = lazily(
+_NO = lazily(
     rf"^(?:no|nope|nah|not now|don'?t|skip (?:it|that)|leave it|never ?mind|no need|rather not|{languages.NO})"
     r"(?:[\s.,!。！]*(?:thanks?|thank you)[\s.!。！]*|[\s.,!。！]*)$",
 )
-_PLEASANT = words(
+_COURTESY = whole_words(
     "hi", "hello", "hey", "thanks?", "thank you", "thx", "cheers",
     "good (?:morning|evening|afternoon|night|job|work|luck|to (?:see|hear))", "nice", "wow", "cool", "great", "awesome",
     "perfect", "amazing", "sounds? (?:great|good|fun|awesome|amazing)",
@@ -267,25 +269,25 @@ _PLEASANT = words(
     "you (?:raise|make) a (?:good|fair|great)", "(?:ah|oh|ok(?:ay)?|well),? (?:thanks?|great|nice|cool|i see|got it)",
     "appreciate (?:it|that|your)", "sorry to hear", at_start=True,
 )  # fmt: skip
-_BARE = lazily(
+_BARE_COURTESY = lazily(
     r"^\W?(?:(?:all )?(?:done|set|finished|sure|ok(?:ay)?|alright|understood|got it|noted|found it|yo|sup|pause)"
     rf"|{languages.COURTESY})\W*$",
 )
 
 
-def agrees(text: str) -> bool:
+def is_yes(text: str) -> bool:
     """Whether a reply is a bare yes."""
-    return bool(_AGREES.match(text.lower()))
+    return bool(_YES.match(text.lower()))
 
 
-def declines(text: str) -> bool:
+def is_no(text: str) -> bool:
     """Whether a reply is a bare no."""
-    return bool(_DECLINES.match(text.lower()))
+    return bool(_NO.match(text.lower()))
 
 
-def is_pleasantry(sentence: str) -> bool:
+def is_courtesy(sentence: str) -> bool:
     """Whether a sentence says nothing: a greeting, thanks, applause - short, and naming no number or thing."""
-    if _BARE.match(sentence.lower()):
+    if _BARE_COURTESY.match(sentence.lower()):
         return True
-    said = small(sentence)
-    return len(said) <= 80 and bool(_PLEASANT.match(said)) and not names_a_thing(said)
+    said = lowered(sentence)
+    return len(said) <= 80 and bool(_COURTESY.match(said)) and not names_something(said)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from omcli.base.patterns import lazily
 from omcli.memory.observation import Type
-from omcli.observers.rules.cues import REMEMBERED, asks, is_pleasantry, small
+from omcli.observers.rules.cues import CACHE_SIZE, has_question_mark, is_courtesy, lowered
 
 _FINDING = lazily(
     r"\b(?:root cause|the (?:real |actual |main |underlying )?(?:issue|problem|bug|cause|culprit|reason|difference|"
@@ -28,7 +28,7 @@ _DONE = (
     r"successful(?:ly)?|works|now (?:works|supports|uses|shows|returns|handles|reads|has|is))"
 )
 _RESULT = lazily(rf"\b{_DONE}\b")
-_RESULT_BEGINS_WITHIN = 50
+_RESULT_WITHIN = 50
 """Characters of a sentence in which it says that something was done."""
 _NOT_DONE = lazily(
     r"\b(?:you|if|when|once|until|unless|because|should|could|would|will|must|not|never|who|\w+n't|to be)\b",
@@ -47,11 +47,11 @@ _BLOCKER = lazily(
     r"out of (?:memory|disk|quota)|rate.limit)\b",
 )
 # A guess: at most a hypothesis, however it is worded.
-_UNSURE = lazily(
+_GUESS = lazily(
     r"\b(?:maybe|perhaps|possibly|probably|might|may be|could be|seems? (?:to|like|that)|looks like|"
     r"i (?:think|suspect|guess|assume|believe)|likely|not sure|unclear|hypothesis|presumably)\b",
 )
-_GOES_ON = lazily(r"\b(?:underway|still|in progress|so far|keep (?:monitoring|watching)|is running|continuing)\b")
+_ONGOING = lazily(r"\b(?:underway|still|in progress|so far|keep (?:monitoring|watching)|is running|continuing)\b")
 # Says how far something is that will be over in a minute; not where a server runs.
 _PROGRESS = lazily(
     r"\b(?:still|is|are|is now|are now) (?:(?:running|building)(?! (?:on|at|in|under|with|from|as)\b)|compiling|"
@@ -64,14 +64,14 @@ _NEXT = lazily(
     r"to ?-?do|remaining|follow-?ups?|still (?:to do|open|missing)|not (?:yet )?done|"
     r"what(?:'s| is) (?:left|next|missing)|left to do|open (?:questions?|items?|issues?))\b",
 )
-_NARRATES = lazily(
+_NARRATION = lazily(
     r"^(?:now,? |then |next,? |first,? |ok(?:ay)?,? |good[,.] |great[,.!] |perfect[,.!] |alright,? |so )*"
     r"(?:let me|let'?s|i(?:'ll| will|'m (?:now |also |just |still )?\w+ing| need to| want to| should|'m now|'m also|"
     r"'m just)|now (?:i|let|add|update|run|fix|create)|checking|looking|running|reading|searching|updating|adding|"
     r"creating|starting|using the)\b",
 )
-_ASKS_PLAINLY = lazily(r"^please (?:confirm|provide|share|specify|tell|choose|pick|clarify)\b")
-_OFFERS = lazily(
+_PLAIN_REQUEST = lazily(r"^please (?:confirm|provide|share|specify|tell|choose|pick|clarify)\b")
+_OFFER = lazily(
     r"^(?:(?:sure|of course|absolutely|certainly)[,!] )?(?:i(?:'d be happy to| can| will|'ll)"
     r"(?: certainly| gladly| also)? (?:help|assist)|would you like|do you want|want (?:me )?to|shall i|should i|"
     r"let me know|feel free|if you(?:'d like| want| need| have)|is there anything|anything else|happy to|i can also|"
@@ -79,64 +79,64 @@ _OFFERS = lazily(
 )
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHE_SIZE)
 def agent_type(sentence: str) -> Type | None:
     """What a sentence of an agent is, or None where it only talks."""
-    sentence = small(sentence)
-    if _OFFERS.match(sentence) or _NARRATES.match(sentence):
+    sentence = lowered(sentence)
+    if _OFFER.match(sentence) or _NARRATION.match(sentence):
         return None
-    if asks(sentence) or _ASKS_PLAINLY.match(sentence):
+    if has_question_mark(sentence) or _PLAIN_REQUEST.match(sentence):
         return Type.QUESTION
     if _BLOCKER.search(sentence):
         return Type.BLOCKER
     if _FINDING.search(sentence):
         return Type.FACT
-    if _AGENT_DECISION.search(sentence) and not _GOES_ON.search(sentence):
+    if _AGENT_DECISION.search(sentence) and not _ONGOING.search(sentence):
         return Type.DECISION
-    if _reports(sentence) and not _GOES_ON.search(sentence):
+    if _is_report(sentence) and not _ONGOING.search(sentence):
         return Type.OUTCOME
     if _NEXT.match(sentence):
         return Type.PLAN
     return None
 
 
-def _reports(sentence: str) -> bool:
+def _is_report(sentence: str) -> bool:
     """Whether a sentence says that something is done: it begins with that, or says that "I" did it.
 
     Not what somebody else once did, or would do; and not what stands in a table.
     """
     if " | " in sentence:
         return False
-    done = _RESULT.search(sentence, 0, _RESULT_BEGINS_WITHIN)
+    done = _RESULT.search(sentence, 0, _RESULT_WITHIN)
     return bool(_I_DID.search(sentence)) or (done is not None and not _NOT_DONE.search(sentence, 0, done.start()))
 
 
-@lru_cache(maxsize=REMEMBERED)
-def is_talk(sentence: str) -> bool:
+@lru_cache(maxsize=CACHE_SIZE)
+def is_filler(sentence: str) -> bool:
     """Whether a sentence of an agent only announces, offers or pleases."""
-    return is_narration(sentence) or offers(sentence) or is_pleasantry(sentence)
+    return is_narration(sentence) or is_offer(sentence) or is_courtesy(sentence)
 
 
 def is_narration(sentence: str) -> bool:
     """Whether a sentence says what is about to be done: "Let me look at the parser"."""
-    return bool(_NARRATES.match(small(sentence)))
+    return bool(_NARRATION.match(lowered(sentence)))
 
 
 def is_progress(sentence: str) -> bool:
     """Whether a sentence only says how far something is: "The build is still running"."""
-    return bool(_PROGRESS.search(small(sentence))) and agent_type(sentence) not in (Type.FACT, Type.DECISION)
+    return bool(_PROGRESS.search(lowered(sentence))) and agent_type(sentence) not in (Type.FACT, Type.DECISION)
 
 
 def is_guess(sentence: str) -> bool:
     """Whether a sentence says itself that it is not sure."""
-    return bool(_UNSURE.search(sentence.lower()))
+    return bool(_GUESS.search(sentence.lower()))
 
 
-def offers(sentence: str) -> bool:
+def is_offer(sentence: str) -> bool:
     """Whether a sentence only offers to go on."""
-    return bool(_OFFERS.match(small(sentence)))
+    return bool(_OFFER.match(lowered(sentence)))
 
 
-def opens_list_of_next(sentence: str) -> bool:
+def heads_next_steps(sentence: str) -> bool:
     """Whether a heading opens what is left to do."""
     return bool(_NEXT.match(sentence.lower()))

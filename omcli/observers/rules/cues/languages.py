@@ -14,9 +14,9 @@ class Language:
     """What gives a sentence away, as alternatives of regular expressions, in lower case."""
 
     name: str
-    standing: tuple[str, ...]
+    rule: tuple[str, ...]
     """Holds for everything that follows: always, never, from now on."""
-    tells: str = r"(?!)"
+    narrative: str = r"(?!)"
     """At the beginning of a sentence: it only tells what always happens."""
     preference: tuple[str, ...]
     decision: tuple[str, ...]
@@ -37,9 +37,9 @@ class Language:
 LANGUAGES = (
     Language(
         name="German",
-        standing=(r"ab (?:jetzt|sofort|heute)", "von nun an", "in zukunft", "künftig", "zukünftig", "grundsätzlich",
+        rule=(r"ab (?:jetzt|sofort|heute)", "von nun an", "in zukunft", "künftig", "zukünftig", "grundsätzlich",
                   r"(?<!schon )(?<!noch )immer(?! (?:noch|wieder|mehr))", "niemals", "nie (?:wieder|mehr)"),
-        tells=r"(?:es|das|er|ich|(?:der|die|dieser?|mein\w*|unser\w*) \w+) "
+        narrative=r"(?:es|das|er|ich|(?:der|die|dieser?|mein\w*|unser\w*) \w+) "
                r"(?!muss|müssen|soll|sollte|sollen|darf|dürfen|möchte|will)\w+",
         preference=(r"ich bevorzuge", r"(?:ich|wir) \w+ (?:es )?lieber", r"mir (?:ist|wäre) (?:es )?lieber",
                     r"ich mag (?:es|keine?n?|lieber)", "am liebsten", r"mein\w* lieblings\w*"),
@@ -56,9 +56,9 @@ LANGUAGES = (
     ),
     Language(
         name="French",
-        standing=(r"toujours(?! pas)", "jamais", "désormais", r"à partir de maintenant", "dorénavant",
+        rule=(r"toujours(?! pas)", "jamais", "désormais", r"à partir de maintenant", "dorénavant",
                   r"à l['’]avenir", "à chaque fois que"),
-        tells=r"(?:ça|cela|il|elle|ils|elles|je|on|nous|(?:le|la|les|ce|cette|mon|ma|notre) \w+) "
+        narrative=r"(?:ça|cela|il|elle|ils|elles|je|on|nous|(?:le|la|les|ce|cette|mon|ma|notre) \w+) "
                r"(?!dois|doit|doivent|faut|veux|voudrais)\w+|(?:c|j)['’]\w+",
         preference=(r"je préfère", r"je préférerais", r"j['’]aime(?:rais)?(?: mieux| bien)?", r"je n['’]aime pas",
                     r"j['’]aimerais mieux", "je déteste"),
@@ -74,10 +74,10 @@ LANGUAGES = (
     ),
     Language(
         name="Spanish",
-        standing=(r"(?:siempre|nunca)(?! (?:me|se|nos|he|ha|hemos|falla\w*|\w+(?:ó|aba|aron|ieron))(?!\w))",
+        rule=(r"(?:siempre|nunca)(?! (?:me|se|nos|he|ha|hemos|falla\w*|\w+(?:ó|aba|aron|ieron))(?!\w))",
                   r"a partir de ahora", "de ahora en adelante", r"en (?:el|lo) (?:futuro|sucesivo)",
                   "cada vez que", "jamás"),
-        tells=r"(?:yo|me|eso|esto|él|ella|(?:el|la|los|las|este|esta|mi|nuestr[oa]) \w+) "
+        narrative=r"(?:yo|me|eso|esto|él|ella|(?:el|la|los|las|este|esta|mi|nuestr[oa]) \w+) "
                r"(?!debe|deben|debería|tiene|tienen|hay)\w+",
         preference=(r"prefiero", r"preferiría", r"me gusta(?:ría|n)?", r"no me gusta(?:n)?", r"me encanta(?:n)?",
                     "odio"),
@@ -93,10 +93,10 @@ LANGUAGES = (
     ),
     Language(
         name="Portuguese",
-        standing=("sempre", r"nunca(?! \w+(?:ou|eu|iu|ava|ó)(?!\w))",
+        rule=("sempre", r"nunca(?! \w+(?:ou|eu|iu|ava|ó)(?!\w))",
                   r"a partir de agora", r"de agora em diante", r"no futuro", r"toda vez que",
                   "jamais"),
-        tells=r"(?!a partir )(?:eu|isso|isto|ele|ela|(?:o|a|os|as|este|esta|meu|minha|nosso|nossa) \w+) "
+        narrative=r"(?!a partir )(?:eu|isso|isto|ele|ela|(?:o|a|os|as|este|esta|meu|minha|nosso|nossa) \w+) "
                r"(?!deve|devem|deveria|tem|precisa)\w+",
         preference=(r"(?:eu )?prefiro", r"preferia", r"eu (?:gosto|gostaria|adoro|odeio)", r"não gosto"),
         decision=(r"vamos (?:usar|ficar|manter|com)", r"(?:decidimos|decidi)", r"optamos por", r"ficamos com"),
@@ -108,8 +108,8 @@ LANGUAGES = (
     ),
     Language(
         name="Italian",
-        standing=("sempre", r"non \w+ mai", r"d['’]ora in (?:poi|avanti)", r"in futuro", r"ogni volta che"),
-        tells=r"(?:io|ho|mi|questo|quello|lui|lei|(?:il|lo|la|i|gli|le|questa|mio|mia) \w+) "
+        rule=("sempre", r"non \w+ mai", r"d['’]ora in (?:poi|avanti)", r"in futuro", r"ogni volta che"),
+        narrative=r"(?:io|ho|mi|questo|quello|lui|lei|(?:il|lo|la|i|gli|le|questa|mio|mia) \w+) "
                r"(?!deve|devono|dovrebbe|va|bisogna)\w+",
         preference=(r"preferisco", r"preferirei", r"mi piac(?:e|ciono|erebbe)", r"non mi piac(?:e|ciono)", "odio"),
         decision=(r"(?:usiamo|useremo|teniamo|andiamo con)", r"(?:abbiamo|ho) (?:deciso|scelto)", r"optiamo per"),
@@ -123,7 +123,7 @@ LANGUAGES = (
     ),
     Language(
         name="Russian",
-        standing=(r"(?:всегда|никогда)(?! (?:не )?\w+(?:[её]т|ит|[юуяа]т|л|ла|ло|ли)(?!\w))",
+        rule=(r"(?:всегда|никогда)(?! (?:не )?\w+(?:[её]т|ит|[юуяа]т|л|ла|ло|ли)(?!\w))",
                   "впредь", "отныне", "с этого момента", "в будущем", "каждый раз"),
         preference=("предпочитаю", r"мне (?:больше )?нравит?ся", r"(?:я )?(?:не )?люблю", "лучше бы"),
         decision=("решил[аи]?", r"давай(?:те)? (?:использ\w+|остав\w+|возьм\w+|сдела\w+)", r"будем использовать",
@@ -137,7 +137,7 @@ LANGUAGES = (
     Language(
         name="Chinese",
         spaced=False,
-        standing=("(?:以后|以後)(?:都|请|請|不|要|别|別|每|一律)", r"(?:^|[，。,！])以[后後](?=.{0,40}[请請])", "今后",
+        rule=("(?:以后|以後)(?:都|请|請|不|要|别|別|每|一律)", r"(?:^|[，。,！])以[后後](?=.{0,40}[请請])", "今后",
                   "从现在起", "从现在开始", "总是(?!失败|报错|出错|崩溃|很|在)", "始终",
                   "一律", "永远", "每次", "绝不", "不要再", "從現在起",
                   "今後", "總是(?!失敗|出錯|很|在)", "始終", "永遠"),
@@ -154,7 +154,7 @@ LANGUAGES = (
     Language(
         name="Japanese",
         spaced=False,
-        standing=("今後", "これから(?:は|も)",
+        rule=("今後", "これから(?:は|も)",
                   "(?:常に|必ず|いつも|毎回)(?=.{0,60}(?:さい|下さい|お願い|こと|する|よう))",
                   "絶対に", "二度と", "以後"),
         preference=("のほうが(?:好き|いい|良い)", "の方が(?:好き|いい|良い)", "が好き", "が嫌い", "好みです",
@@ -170,7 +170,7 @@ LANGUAGES = (
     Language(
         name="Korean",
         spaced=False,
-        standing=("(?:항상|매번|언제나)(?=.{0,60}(?:세요|십시오|해라|하라|해 ?줘|하기|할 것))", "앞으로", "절대",
+        rule=("(?:항상|매번|언제나)(?=.{0,60}(?:세요|십시오|해라|하라|해 ?줘|하기|할 것))", "앞으로", "절대",
                   "이제부터", "지금부터"),
         preference=("선호(?:합니다|해요|한다)", "(?:을|를|이|가|게) ?더 좋(?:아|습)", "좋아(?:해요|합니다|한다)",
                     "싫어"),
@@ -184,7 +184,7 @@ LANGUAGES = (
 )  # fmt: skip
 
 
-def _either(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = False) -> re.Pattern[str]:
+def _any_of(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = False) -> re.Pattern[str]:
     """Any alternative: whole words where words stand between spaces, anywhere where not."""
     spaced: list[str] = []
     joined: list[str] = []
@@ -194,20 +194,20 @@ def _either(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = F
     return lazily(rf"^(?:{either})" if at_start else either)
 
 
-def _whole(parts: Iterable[tuple[str, ...]]) -> str:
+def _alternatives(parts: Iterable[tuple[str, ...]]) -> str:
     return "|".join(alternative for alternatives in parts for alternative in alternatives)
 
 
-STANDING = _either((one.spaced, one.standing) for one in LANGUAGES)
-TELLS = lazily("|".join(rf"(?:{one.tells})" for one in LANGUAGES))
-PREFERENCE = _either((one.spaced, one.preference) for one in LANGUAGES)
-DECISION = _either((one.spaced, one.decision) for one in LANGUAGES)
+RULE = _any_of((one.spaced, one.rule) for one in LANGUAGES)
+NARRATIVE = lazily("|".join(rf"(?:{one.narrative})" for one in LANGUAGES))
+PREFERENCE = _any_of((one.spaced, one.preference) for one in LANGUAGES)
+DECISION = _any_of((one.spaced, one.decision) for one in LANGUAGES)
 # A no that goes on ("nein, nicht so") corrects: what follows it may be the middle of a word.
 CORRECTION = lazily(
     "^(?:" + "|".join(cue if cue.endswith(r"\w") or not one.spaced else rf"{cue}(?!\w)"
                       for one in LANGUAGES for cue in one.correction) + ")"
 )  # fmt: skip
-REQUEST = _either((one.spaced, one.request) for one in LANGUAGES)
-YES = _whole(one.yes for one in LANGUAGES)
-NO = _whole(one.no for one in LANGUAGES)
-COURTESY = _whole(one.courtesy for one in LANGUAGES)
+REQUEST = _any_of((one.spaced, one.request) for one in LANGUAGES)
+YES = _alternatives(one.yes for one in LANGUAGES)
+NO = _alternatives(one.no for one in LANGUAGES)
+COURTESY = _alternatives(one.courtesy for one in LANGUAGES)

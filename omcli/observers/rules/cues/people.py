@@ -10,22 +10,22 @@ from omcli.base.patterns import lazily
 from omcli.memory.observation import Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import (
-    LEADS_IN,
-    REMEMBERED,
-    begins_as_statement,
+    CACHE_SIZE,
+    LEAD_IN,
     is_about_self,
+    is_imperative,
+    is_wish,
     languages,
-    names_a_thing,
-    orders,
-    small,
-    straight,
-    tells_a_change,
-    tells_what_happened,
-    wishes,
-    words,
+    lowered,
+    names_something,
+    plain_quotes,
+    reports_change,
+    reports_event,
+    starts_statement,
+    whole_words,
 )
 
-_RULE = r"(?:include|use|provide|give|format|mention|explain|list|avoid|add|show|keep|make sure|ensure|be sure)"
+_RULE_VERB = r"(?:include|use|provide|give|format|mention|explain|list|avoid|add|show|keep|make sure|ensure|be sure)"
 _OCCASION = (
     r"(?:i (?:ask|mention|request|talk|say)|you (?:answer|respond|reply|write|give|provide|explain|suggest|discuss))"
 )
@@ -39,23 +39,24 @@ _MADE_AT_WORK = (
     r"fix(?:es)?|docstrings?|comments?|branch(?:es)?|variables?|quer(?:y|ies))"
 )
 """What all of is worked on by rules; "each page should have a title" is about one thing that is to be made."""
-_TELLS_ON = (
+_NARRATIVE_WORD = (
     r"(?:it|its|it's|the|this|that|there|they|these|we|i|i'm|i've|my|our|he|she|nothing|everything|something|a|an|all|"
     r"some|no)"
 )
-_THEN = rf", (?:please |then |also |always )*(?!{_TELLS_ON}\b)\w"
+_THEN = rf", (?:please |then |also |always )*(?!{_NARRATIVE_WORD}\b)\w"
 
 # Say themselves that they hold.
-_SAYS_SO = words(
+_EXPLICIT_RULE = whole_words(
     "from (?:now|here|this point) on", "don'?t ever", "do not ever", "under no circumstances",
     "(?:until|unless) (?:i|we) (?:say|tell|ask)", f"whenever {_OCCASION}",
-    rf"(?:when|if) {_OCCASION}\b[^?]{{0,200}}\b{_RULE}", rf"{_RULE}\b[^?]{{1,200}}\b(?:when|if|each time) {_OCCASION}",
+    rf"(?:when|if) {_OCCASION}\b[^?]{{0,200}}\b{_RULE_VERB}",
+    rf"{_RULE_VERB}\b[^?]{{1,200}}\b(?:when|if|each time) {_OCCASION}",
     "without (?:asking|my (?:approval|consent|permission|ok(?:ay)?))",
     "(?:ask|check with|consult|warn) me (?:first )?before",
     "(?:if|when)(?: you(?:'re| are)| something is| anything is)? (?:not sure|unsure|in doubt)",
 )  # fmt: skip
-_BEGINS_RULE = lazily(
-    rf"^{LEADS_IN}(?:by default,|as a rule\b|remember (?:to|that)\b|no \w+(?: \w+)? without\b|"
+_RULE_START = lazily(
+    rf"^{LEAD_IN}(?:by default,|as a rule\b|remember (?:to|that)\b|no \w+(?: \w+)? without\b|"
     rf"in (?:the )?future\b,? ?(?!(?:we|it|they|this|that|the|there|i(?! want| need| would|'d))\b)\w|"
     rf"(?:{_EVERY_TIME}|(?:when|while) \w+ing\b|(?:before|after) (?:each|every|any)\b|before you \w+ an? )[^,]{{1,150}}"
     rf"{_THEN}|for (?:every|each|any) \w+(?: \w+)?(?: that)? you\b|"
@@ -70,60 +71,61 @@ _ALWAYS = lazily(
     rf"(?:always|never) (?!{_DONE}\b|\w+[^su\W]s\b)\w",
 )
 # Hold where they don't belong to something that is told, or made.
-_ON_OCCASION = words(
+_ON_OCCASION = whole_words(
     "(?<!before )(?<!after )(?<!for )(?:going|moving) forward", r"in (?:the )?future(?=\W*$)", "(?<=, )as a rule",
     rf"(?<=\w ){_EVERY_TIME} (?:you|i (?:ask|mention|request))", "(?:before|after) (?:each|every|any)",
     rf"(?:in|for) (?:all|every|each|any|your)(?: of)?(?: your| the)?(?: new| future)? {_SAID_OR_WRITTEN}",
     rf"keep (?:all )?(?:of )?your {_SAID_OR_WRITTEN}",
 )  # fmt: skip
 _CLAUSE = lazily(r"[;:.] |, (?:so|but|and) ")
-_TOLD = lazily(
-    rf"^{LEADS_IN}(?:(?:it|this|that|they|these|those|he|she|there|we|i|i'm|everything|nothing|something|"
+_NARRATIVE = lazily(
+    rf"^{LEAD_IN}(?:(?:it|this|that|they|these|those|he|she|there|we|i|i'm|everything|nothing|something|"
     r"(?:the|my|our|its|their|an?) [\w-]+)\b|\w+ (?:is|are|was|were|will|might|may)\b)",
 )
 _WANTED = lazily(r"\b(?:must|should|shall|need|needs|ha(?:s|ve) to|want|like|expect)\b")
-_MADE = lazily(r"\b(?:that|which|who|might|may|could|will|would|to \w+)\b")
-_NO_SUBJECT = lazily(rf"^{LEADS_IN}(?:it|this|that|there|he|she) (?:should|must) *$")
-_ASKED_POLITELY = lazily(
-    rf"^{LEADS_IN}(?:can|could|would|will) you (?:please |just )?(?:always|never|from now on|in (?:the )?future)\b",
+_FUTURE_RESULT = lazily(r"\b(?:that|which|who|might|may|could|will|would|to \w+)\b")
+_NO_SUBJECT = lazily(rf"^{LEAD_IN}(?:it|this|that|there|he|she) (?:should|must) *$")
+_POLITE_RULE = lazily(
+    rf"^{LEAD_IN}(?:can|could|would|will) you (?:please |just )?(?:always|never|from now on|in (?:the )?future)\b",
 )
-_MOST = 5
+_MAX_MATCHES = 5
 """Places of a sentence that are looked at."""
 
 
-def is_standing(sentence: str) -> bool:
+def is_lasting_rule(sentence: str) -> bool:
     """Whether a sentence rules what follows, not only one request."""
-    said = small(sentence)
-    if _SAYS_SO.search(said) or _BEGINS_RULE.match(said):
+    said = lowered(sentence)
+    if _EXPLICIT_RULE.search(said) or _RULE_START.match(said):
         return True
-    if languages.STANDING.search(said) and not languages.TELLS.match(said):
+    if languages.RULE.search(said) and not languages.NARRATIVE.match(said):
         return True
-    return any(_orders_always(said, found) for found in islice(_ALWAYS.finditer(said), _MOST)) or any(
-        _is_free(_clause(said, found.start())) for found in islice(_ON_OCCASION.finditer(said), _MOST)
+    return any(_is_imperative_always(said, found) for found in islice(_ALWAYS.finditer(said), _MAX_MATCHES)) or any(
+        _is_rule_clause(_clause_before(said, found.start()))
+        for found in islice(_ON_OCCASION.finditer(said), _MAX_MATCHES)
     )
 
 
-def is_asked_politely(sentence: str) -> bool:
+def is_polite_rule(sentence: str) -> bool:
     """Whether a rule is worded as a question: "Can you always run the tests?"."""
-    return bool(_ASKED_POLITELY.match(small(sentence)))
+    return bool(_POLITE_RULE.match(lowered(sentence)))
 
 
-def _orders_always(said: str, found: re.Match[str]) -> bool:
+def _is_imperative_always(said: str, found: re.Match[str]) -> bool:
     """Whether "always" is said to somebody: not where it is wished for of what is to be made, or told of a thing."""
-    clause = _clause(said, found.end() - 1)[: -len("always ")]
+    clause = _clause_before(said, found.end() - 1)[: -len("always ")]
     if _WANTED.search(clause):
-        return not (orders(clause) or _NO_SUBJECT.match(clause))
-    return not _TOLD.match(clause)
+        return not (is_imperative(clause) or _NO_SUBJECT.match(clause))
+    return not _NARRATIVE.match(clause)
 
 
-def _is_free(clause: str) -> bool:
+def _is_rule_clause(clause: str) -> bool:
     """Whether what stands before an occasion neither tells nor plans what happens then."""
     if _WANTED.search(clause):
-        return not (orders(clause) and _MADE.search(clause))
-    return not (_TOLD.match(clause) or _MADE.search(clause))
+        return not (is_imperative(clause) and _FUTURE_RESULT.search(clause))
+    return not (_NARRATIVE.match(clause) or _FUTURE_RESULT.search(clause))
 
 
-def _clause(said: str, end: int) -> str:
+def _clause_before(said: str, end: int) -> str:
     """What of a sentence stands before a place, from where its last clause begins."""
     start = 0
     for joint in _CLAUSE.finditer(said, 0, end):
@@ -146,7 +148,7 @@ _PREFERENCE = lazily(
     r"\bmy (?:preferred|preference|favou?rite)|"
     r"^prefers?\b",
 )
-_CORRECTION = words(
+_CORRECTION = whole_words(
     "no(?! (?:problem|worries|need|idea|longer|doubt|one|matter|more))", "nope", "wrong", "wait", "stop", "hmm,? no",
     "undo", "revert", "actually", "that(?:'s| is| was) (?:not|wrong|incorrect)", "this (?:is|was) (?:not|wrong)",
     "it(?:'s| is) (?:not|wrong|still)",
@@ -182,13 +184,13 @@ _IMPORTANCE = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHE_SIZE)
 def user_type(sentence: str) -> Type | None:
     """What a sentence of a person is, or None where nothing tells: then it is part of a request."""
-    said = small(sentence)
+    said = lowered(sentence)
     is_question = cues.is_question(said)
-    asks = (is_question and not cues.asks_for_work(said)) or cues.asks_for_words(said)
-    if (not is_question or is_asked_politely(said)) and is_standing(said):
+    asks = (is_question and not cues.requests_work(said)) or cues.requests_answer(said)
+    if (not is_question or is_polite_rule(said)) and is_lasting_rule(said):
         return Type.INSTRUCTION
     if not asks and (_PREFERENCE.search(said) or languages.PREFERENCE.search(said)):
         return Type.PREFERENCE
@@ -202,32 +204,32 @@ def user_type(sentence: str) -> Type | None:
         return Type.PLAN
     if _DECISION.search(said) or languages.DECISION.search(said):
         return Type.DECISION
-    if is_question or cues.asks_for_work(said) or languages.REQUEST.search(said):
+    if is_question or cues.requests_work(said) or languages.REQUEST.search(said):
         return Type.REQUEST
-    is_fact = is_about_self(sentence) or tells_a_change(said) or tells_what_happened(said)
-    return Type.FACT if is_fact and not orders(said) else None
+    is_fact = is_about_self(sentence) or reports_change(said) or reports_event(said)
+    return Type.FACT if is_fact and not is_imperative(said) else None
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:
     """0 to 10: what rules later work, who somebody is and what has changed count more than what is asked."""
-    said = small(sentence)
+    said = lowered(sentence)
     if kind is Type.INSTRUCTION:
-        return 9 if is_standing(said) else 8
-    if kind is Type.FACT and (is_about_self(sentence) or (tells_a_change(said) and not wishes(said))):
+        return 9 if is_lasting_rule(said) else 8
+    if kind is Type.FACT and (is_about_self(sentence) or (reports_change(said) and not is_wish(said))):
         return 7
-    if kind is None and not begins_as_statement(said):
+    if kind is None and not starts_statement(said):
         return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler": what it is told, an agent does
-    if kind in (Type.FACT, None) and names_a_thing(said):
+    if kind in (Type.FACT, None) and names_something(said):
         return 6
     return _IMPORTANCE.get(kind, 5) if kind else 5
 
 
-def lasts(sentence: str, kind: Type | None) -> bool:
+def is_lasting(sentence: str, kind: Type | None) -> bool:
     """Whether what a person says holds beyond the request it stands in: a rule, a preference, a decision."""
-    return kind in LASTING and (kind is not Type.INSTRUCTION or is_standing(sentence))
+    return kind in LASTING and (kind is not Type.INSTRUCTION or is_lasting_rule(sentence))
 
 
-_WHEN = words(
+_WHEN = whole_words(
     "yesterday", "today", "tomorrow", "tonight",
     r"(?:last|next|this|past|every|each) (?:\w+ )?(?:night|week|weekend|month|year|spring|summer|fall|autumn|winter|"
     r"mon|tues?|wednes|thurs?|fri|satur|sun)(?:day)?",
@@ -236,9 +238,9 @@ _WHEN = words(
     "december)",
 )  # fmt: skip
 # Goes on, or is to: "to always stay dry", "but never tried", not what a sentence begins with.
-_ON_AND_ON = lazily(r"(?:[,;:.(] |\b(?:and|but|so|or|to|you|then) )(?:always|never) \w")
-_OWN = words("i", "i'(?:m|ve|d|ll)", "my", "we", "we'(?:re|ve|d|ll)", "our", "me", "us", "mine")
-_DID = lazily(
+_ALWAYS_INSIDE = lazily(r"(?:[,;:.(] |\b(?:and|but|so|or|to|you|then) )(?:always|never) \w")
+_FIRST_PERSON = whole_words("i", "i'(?:m|ve|d|ll)", "my", "we", "we'(?:re|ve|d|ll)", "our", "me", "us", "mine")
+_DID_SOMETHING = lazily(
     r"\b(?:i|we|my \w+|our \w+)(?:'ve| have| has|'d| had)? (?:\w+ly |just |also |even |never |always |both |all )*"
     r"(?:\w{2,}ed|took|gave|came|saw|told|said|ran|began|kept|brought|wrote|won|lost|drove|flew|ate|drank|sang|swam|"
     r"taught|thought|felt|fell|grew|knew|sold|sent|slept|spoke|wore|broke|chose|caught|fought|forgot|hung|held|hurt|"
@@ -251,7 +253,7 @@ _ABOUT_YOU = lazily(
     r" have| look| sound| seem| must| deserve| guys| rock| inspire)|your \w+(?: \w+)?"
     r"(?:'s| is| are| means?| looks?| sounds?))\b",
 )
-_REACTS = words(
+_REACTION = whole_words(
     "(?:that|this|it|those|they)(?:'s| is| was| sounds?| looks?| must(?: be| have been)?| seems?|'re| are)(?: like)?"
     "(?: been)?(?: really| so| very| super| pretty| such| quite| truly| absolutely)*(?: an?| the)?(?: real)?"
     " (?:great|awesome|amazing|cool|wonderful|fantastic|incredible|lovely|beautiful|nice|sweet|inspiring|impressive|"
@@ -272,24 +274,24 @@ _REACTS = words(
 _SHORT_REACTION = 50
 """Characters beyond which "It was awesome" goes on to say what was."""
 _LONG_REACTION = 100
-_OF_ONES_OWN = lazily(r"\d|\b(?:i|my|we|our)\b")
+_OWN_FACT = lazily(r"\d|\b(?:i|my|we|our)\b")
 
 
-def told_importance(sentence: str) -> int:
+def chat_importance(sentence: str) -> int:
     """0 to 10, between people: what somebody did or keeps to, and what has a name, a number or a day in it, is asked
     for later."""
-    said = small(sentence)
-    did = bool(_DID.search(said)) or tells_what_happened(said)
-    named = names_a_thing(said) or bool(_NAME_INSIDE.search(straight(sentence)) or _WHEN.search(said))
+    said = lowered(sentence)
+    did = bool(_DID_SOMETHING.search(said)) or reports_event(said)
+    named = names_something(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))
     if is_about_self(sentence) or (did and named):
         return 7
-    if did or named or _ON_AND_ON.search(said) or user_type(sentence) in LASTING:
+    if did or named or _ALWAYS_INSIDE.search(said) or user_type(sentence) in LASTING:
         return 6
-    return 5 if _OWN.search(said) else 3
+    return 5 if _FIRST_PERSON.search(said) else 3
 
 
 def is_reaction(sentence: str) -> bool:
     """Whether a sentence only speaks of the one it is said to, or of what that one said: praise, wishes, sympathy."""
-    said = small(sentence)
-    reacts = _ABOUT_YOU.match(said) or (_REACTS.match(said) if len(said) <= _SHORT_REACTION else None)
-    return bool(reacts and len(said) <= _LONG_REACTION and not _OF_ONES_OWN.search(said, reacts.end()))
+    said = lowered(sentence)
+    reacts = _ABOUT_YOU.match(said) or (_REACTION.match(said) if len(said) <= _SHORT_REACTION else None)
+    return bool(reacts and len(said) <= _LONG_REACTION and not _OWN_FACT.search(said, reacts.end()))

@@ -9,40 +9,38 @@ from omcli.base.record import positional_record
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
-from omcli.observers.rules.sentences import Segment, counted_words
+from omcli.observers.rules.sentences import Segment, word_count
 from omcli.text.dates.parser import spoken_date
 
-TELLS_SOMETHING = 20
+MIN_CHARACTERS = 20
 """Characters below which a sentence without a name in it says nothing."""
 
 
-def draft_of_words(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
+def speech_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
            also: KeptMessage | None = None) -> Draft:  # fmt: skip
     seqs = {source.seq} if also is None else {source.seq, also.seq}
     return Draft(text=text, type=kind, importance=importance, status=status, sources=tuple(sorted(seqs)),
-                 event_at=source.message.at, refers_to=spoken_of(text, kind, source, also))  # fmt: skip
+                 event_at=source.message.at, refers_to=referred_date(text, kind, source, also))  # fmt: skip
 
 
 _ROW_WORDS = 45
 """Words beyond which nothing is added to a row."""
 _QUESTION_BEGINS_WITHIN = 60
 """Characters in which a question shows that it is one."""
-_FRAGMENT = 3
+_FRAGMENT_WORDS = 3
 """Words up to which a sentence says nothing alone."""
-_SHORT = 8
+_SHORT_WORDS = 8
 """Words up to which a sentence joins another of its kind: "Fixed. All tests pass."."""
-_BEGINS_ROW = frozenset(
-    {Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER}
-)
+_OWN_ROW = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER})
 """Kinds that are looked for as such: each has a row of its own."""
-_SEPARATE = frozenset({Type.FACT, Type.OUTCOME})
+_ONE_PER_ROW = frozenset({Type.FACT, Type.OUTCOME})
 """Kinds of which a row holds one."""
 
-_JOINT = lazily(r",\s+(?:and |but |so )?(?=\w)")
+_COMMA = lazily(r",\s+(?:and |but |so )?(?=\w)")
 
 
 @positional_record
-class Passage:
+class SentenceGroup:
     """What goes on one row."""
 
     text: str
@@ -50,45 +48,47 @@ class Passage:
     """That of its first sentence that is of a kind."""
 
 
-def passages(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator[Passage]:
+def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator[SentenceGroup]:
     """The rows of a text. A sentence joins the one before where it leans on it or neither is of a kind."""
     row: list[Segment] = []
     kind: Type | None = None
     words = 0
     for part, its in zip(parts, kinds, strict=True):
-        size = counted_words(part.text)
+        size = word_count(part.text)
         is_listing = any(opens.is_heading or opens.text.endswith(":") for opens in row)
-        joins = bool(row) and _joins(row[-1], kind, part, its, size, is_listing=is_listing)
+        joins = bool(row) and _belongs_to_group(row[-1], kind, part, its, size, is_listing=is_listing)
         if joins and words + size <= _ROW_WORDS:
             kind = kind or its
         else:
             if row:
-                yield Passage(joined(row), kind)
+                yield SentenceGroup(join_sentences(row), kind)
             row, kind, words = [], its, 0
         row.append(part)
         words += size
     if row:
-        yield Passage(joined(row), kind)
+        yield SentenceGroup(join_sentences(row), kind)
 
 
-def _joins(last: Segment, kind: Type | None, part: Segment, its: Type | None, size: int, *, is_listing: bool) -> bool:
+def _belongs_to_group(
+    last: Segment, kind: Type | None, part: Segment, its: Type | None, size: int, *, is_listing: bool
+) -> bool:
     """Whether a sentence goes on the row that `last` ends; `is_listing` says that the row opens a list."""
     if last.is_heading:
         return True
-    if its in _BEGINS_ROW or part.is_heading:
+    if its in _OWN_ROW or part.is_heading:
         return False
     if last.is_item and not part.is_item and last.text[-1] not in ".!?。！？:":
         return False
-    if not part.is_item and (cues.leans(part.text) or (size <= _FRAGMENT and kind not in _BEGINS_ROW)):
+    if not part.is_item and (cues.needs_previous(part.text) or (size <= _FRAGMENT_WORDS and kind not in _OWN_ROW)):
         return True
     if part.is_item != last.is_item:
         return last.text.endswith(":")
     if part.is_item and is_listing and its is None:
         return True
-    return (its not in _SEPARATE or size <= _SHORT) and (kind is None or kind is its)
+    return (its not in _ONE_PER_ROW or size <= _SHORT_WORDS) and (kind is None or kind is its)
 
 
-def joined(parts: Sequence[Segment]) -> str:
+def join_sentences(parts: Sequence[Segment]) -> str:
     """Segments on one line: items have dots between, and a colon follows a heading."""
     text = ""
     for at, part in enumerate(parts):
@@ -97,19 +97,19 @@ def joined(parts: Sequence[Segment]) -> str:
     return text.rstrip(",")
 
 
-def asked_apart(part: Segment) -> Iterator[Segment]:
+def split_questions(part: Segment) -> Iterator[Segment]:
     """A sentence, with the question that follows a comma as one of its own: "I use SQLite, how do I index it?"."""
     start = 0
-    for joint in _JOINT.finditer(part.text):
+    for joint in _COMMA.finditer(part.text):
         told = part.text[start : joint.start() + 1]
         asked = part.text[joint.end() : joint.end() + _QUESTION_BEGINS_WITHIN]
-        if counted_words(told) > _FRAGMENT and cues.begins_question(asked):
+        if word_count(told) > _FRAGMENT_WORDS and cues.starts_question(asked):
             yield Segment(told, is_item=part.is_item)
             start = joint.end()
     yield Segment(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
 
 
-def spoken_of(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:
+def referred_date(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:
     """What a row speaks of (`spoken_date`), where all its messages agree: midnight may lie between a question and its
     answer. None for events, whose texts are commands."""
     if kind is Type.EVENT:

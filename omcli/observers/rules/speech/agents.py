@@ -9,12 +9,12 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import agents
-from omcli.observers.rules.sentences import Segment, cut, segments, spoken_length
+from omcli.observers.rules.sentences import Segment, cut, segments, weighted_length
 from omcli.observers.rules.speech import (
-    TELLS_SOMETHING,
-    draft_of_words,
-    joined,
-    passages,
+    MIN_CHARACTERS,
+    group_sentences,
+    join_sentences,
+    speech_draft,
 )
 from omcli.text.anchors import anchors
 
@@ -24,9 +24,9 @@ _ANSWER_CHARACTERS = 320
 """What is kept of an answer where no tools are used."""
 _ROW_CHARACTERS = 500
 """Characters of a row of an agent; what is one word of code after the other may have many."""
-_REMARKS = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
-_REMARK_CHARACTERS = 30
-_UNNAMED = 4
+_NOTABLE = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
+_MIN_PROGRESS = 30
+_UNNAMED_IMPORTANCE = 4
 """The importance of what an agent says where it neither names a thing nor finds, decides or reports one."""
 _STATUS: Mapping[Type, Status] = MappingProxyType({
     Type.OUTCOME: Status.DONE, Type.BLOCKER: Status.OPEN, Type.QUESTION: Status.OPEN,
@@ -39,60 +39,60 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 # ---- agents
 
 
-def said_on_the_way(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
+def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
     """What an agent found, decided, ran into or named in texts in the middle of a turn; the rest of them narrates."""
     for text in texts:
-        telling = [part for part in segments(text.message.text) if _remarks(part)]
-        for row in passages(telling, [_kind_on_the_way(part.text) for part in telling]):
+        telling = [part for part in segments(text.message.text) if _is_notable(part)]
+        for row in group_sentences(telling, [_progress_type(part.text) for part in telling]):
             kind = row.kind or Type.FACT
             status = Status.OPEN if kind is Type.BLOCKER else None
             importance = _agent_importance(row.text, row.kind) - 1
-            yield draft_of_words(text, f"Agent: {cut(row.text, _ROW_CHARACTERS)}", kind, importance, status=status)
+            yield speech_draft(text, f"Agent: {cut(row.text, _ROW_CHARACTERS)}", kind, importance, status=status)
 
 
-def _remarks(part: Segment) -> bool:
+def _is_notable(part: Segment) -> bool:
     """Whether a sentence in the middle of a turn is worth a row."""
-    if part.is_heading or spoken_length(part.text) < _REMARK_CHARACTERS:
+    if part.is_heading or weighted_length(part.text) < _MIN_PROGRESS:
         return False
-    if agents.offers(part.text) or agents.is_progress(part.text):
+    if agents.is_offer(part.text) or agents.is_progress(part.text):
         return False
-    return agents.agent_type(part.text) in _REMARKS or bool(anchors(part.text))
+    return agents.agent_type(part.text) in _NOTABLE or bool(anchors(part.text))
 
 
-def _kind_on_the_way(sentence: str) -> Type | None:
+def _progress_type(sentence: str) -> Type | None:
     kind = agents.agent_type(sentence)
-    return kind if kind in _REMARKS else Type.PLAN if agents.is_narration(sentence) else None
+    return kind if kind in _NOTABLE else Type.PLAN if agents.is_narration(sentence) else None
 
 
-def said_last(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
+def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
     """What a turn came to: rows of the telling sentences, one for each thing reported, decided, lacking or asked.
 
     `worked` says that the agent used tools, so that the text reports; `in_chat` that no tools are used at all: then
     answers are read, and can be read again, and little of them is kept.
     """
     who = text.message.name or "Agent"
-    parts = [part for part in segments(text.message.text) if not agents.is_talk(part.text)]
-    telling = telling_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
-    for row in passages(telling, _kinds_of_report(telling)):
-        if spoken_length(row.text) < TELLS_SOMETHING and not anchors(row.text):
+    parts = [part for part in segments(text.message.text) if not agents.is_filler(part.text)]
+    telling = salient_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
+    for row in group_sentences(telling, _report_types(telling)):
+        if weighted_length(row.text) < MIN_CHARACTERS and not anchors(row.text):
             continue
         kind = row.kind or Type.FACT
         if kind is Type.OUTCOME and not worked:
             kind = Type.FACT
         status = _STATUS.get(kind)
         importance = _agent_importance(row.text, kind if row.kind else None)
-        importance += worked and kind is not Type.OUTCOME and importance > _UNNAMED
-        yield draft_of_words(
+        importance += worked and kind is not Type.OUTCOME and importance > _UNNAMED_IMPORTANCE
+        yield speech_draft(
             text, f"{who}: {cut(row.text, _ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status
         )
 
 
-def _kinds_of_report(parts: Sequence[Segment]) -> list[Type | None]:
+def _report_types(parts: Sequence[Segment]) -> list[Type | None]:
     """What each sentence of a report is; items under "Next steps" are plans, however they are worded."""
     kinds: list[Type | None] = []
     is_next = False
     for part in parts:
-        is_next = agents.opens_list_of_next(part.text) if part.is_heading else is_next and part.is_item
+        is_next = agents.heads_next_steps(part.text) if part.is_heading else is_next and part.is_item
         kinds.append(Type.PLAN if is_next else None if part.is_heading else agents.agent_type(part.text))
     return kinds
 
@@ -101,20 +101,20 @@ def _agent_importance(text: str, kind: Type | None) -> int:
     """0 to 10. What an agent says of its work counts by what it names; what it guesses without a name hardly does."""
     if kind is None or kind is Type.FACT:
         named = bool(anchors(text))
-        return 3 if agents.is_guess(text) and not named else _UNNAMED + (kind is Type.FACT or named)
+        return 3 if agents.is_guess(text) and not named else _UNNAMED_IMPORTANCE + (kind is Type.FACT or named)
     return _AGENT_IMPORTANCE.get(kind, 4)
 
 
-_LEAST_WEIGHT = 3
+_MAX_WEIGHT = 3
 """What a sentence may weigh less than nothing: long ones that name little are told where there is room."""
 
 
-def told_most(parts: Sequence[Segment], limit: int) -> str:
+def report_summary(parts: Sequence[Segment], limit: int) -> str:
     """The telling sentences of a report on one line, within `limit` characters."""
-    return joined([part for part in telling_sentences(parts, limit) if not cues.asks(part.text)])
+    return join_sentences([part for part in salient_sentences(parts, limit) if not cues.has_question_mark(part.text)])
 
 
-def telling_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
+def salient_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
     """The telling sentences of a report, whole and in their order, within `limit` characters.
 
     A sentence weighs by the names in it (three at most), by its kind (`agents.agent_type`) and by
@@ -125,15 +125,15 @@ def telling_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
     for index, part in enumerate(parts):
         under = part.text if part.is_heading else under
         opens_nothing = part.text.endswith(":") and not any(after.is_item for after in parts[index + 1 : index + 2])
-        if part.is_heading or opens_nothing or agents.is_talk(part.text):
+        if part.is_heading or opens_nothing or agents.is_filler(part.text):
             continue
         value = min(len(anchors(part.text)), 3) - len(part.text) / 300
-        value += 2 * bool(agents.agent_type(part.text)) + 2 * (index == 0) + agents.opens_list_of_next(under)
+        value += 2 * bool(agents.agent_type(part.text)) + 2 * (index == 0) + agents.heads_next_steps(under)
         weights.append((-value, index))
     kept: list[int] = []
     room = limit
     for value, index in sorted(weights):
-        if value < _LEAST_WEIGHT and len(parts[index].text) <= room:
+        if value < _MAX_WEIGHT and len(parts[index].text) <= room:
             kept.append(index)
             room -= len(parts[index].text) + 3
     return [parts[index] for index in _with_headings(parts, sorted(kept))]
@@ -148,13 +148,13 @@ def _with_headings(parts: Sequence[Segment], kept: Sequence[int]) -> list[int]:
         if parts[index].is_heading:
             under = index
         elif index in chosen:
-            if under >= 0 and _tells(parts[under].text):
+            if under >= 0 and _is_informative(parts[under].text):
                 found.append(under)
             found.append(index)
             under = -1
     return found
 
 
-def _tells(heading: str) -> bool:
+def _is_informative(heading: str) -> bool:
     """Whether a heading names a thing, what is next, or what came of the work: "Fixed in the importer"."""
-    return bool(anchors(heading) or agents.opens_list_of_next(heading) or agents.agent_type(heading))
+    return bool(anchors(heading) or agents.heads_next_steps(heading) or agents.agent_type(heading))

@@ -11,9 +11,9 @@ from omcli.memory.message import Aside, KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues, shell
 from omcli.observers.rules.cues import agents, people
-from omcli.observers.rules.sentences import Segment, counted_words, cut, prose, segments, spoken_length
-from omcli.observers.rules.shell import reports_error, shown
-from omcli.observers.rules.speech import TELLS_SOMETHING, Passage, asked_apart, draft_of_words, passages
+from omcli.observers.rules.sentences import Segment, cut, prose, segments, weighted_length, word_count
+from omcli.observers.rules.shell import reports_error, shorten
+from omcli.observers.rules.speech import MIN_CHARACTERS, SentenceGroup, group_sentences, speech_draft, split_questions
 from omcli.text.anchors import anchors
 from omcli.text.clean import one_line
 from omcli.text.phrases import counted
@@ -22,8 +22,8 @@ from omcli.text.phrases import counted
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
 
 # Questions of which a person answered some, or none, before they said something else.
-_POLL = "\n    Questions asked:\n"
-_POLLED = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})', re.MULTILINE)
+_QUESTIONS_ASKED = "\n    Questions asked:\n"
+_QUESTION_AND_ANSWER = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})', re.MULTILINE)
 
 _QUESTION_MARK = lazily("[?？؟]")
 
@@ -31,7 +31,7 @@ _PROMPT_WORDS = 40
 """Prompts up to this length are a row, word for word; longer ones a row for each thing they say."""
 _PROMPT_CHARACTERS = 1600
 """What is kept of a long prompt: whole sentences, as many as fit."""
-_LONGEST_RUN = 1000
+_MAX_RUN = 1000
 """Characters kept of a prompt in which nothing can be parted."""
 _ANSWER_WORDS = 12
 """An answer up to this length, between people, names the question."""
@@ -39,130 +39,136 @@ _QUESTION_WORDS = 3
 """Words below which a question between people names nothing: "You?"."""
 _SHORT_ANSWER = 60
 """Characters up to which an answer to an agent names the question."""
-_TOLD = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
-_AMONG_PEOPLE = frozenset({Type.PREFERENCE, Type.DECISION})
-_TOLD_LITTLE = 4
+_STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
+_CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
+_MIN_CHAT_IMPORTANCE = 4
 """An importance below which a few words between people are no row."""
-_LEADS_WORK = 7
+_WORK_IMPORTANCE = 7
 _PASTED_IMPORTANCE = 5
 
 
 # ---- people
 
 
-def said_by_person(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Draft]:
+def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Draft]:
     """Rows of one prompt. `asked` is what the agent said last before it: a bare yes or no is about that."""
     who = prompt.message.name or "User"
     text = prose(prompt.message.text)
     question = _last_question(asked)
-    if asked and question and (cues.agrees(text) or cues.declines(text)):
-        verb = "agreed" if cues.agrees(text) else "declined"
+    if asked and question and (cues.is_yes(text) or cues.is_no(text)):
+        verb = "agreed" if cues.is_yes(text) else "declined"
         # Yes to "want me to fix this?" sets work going; only a yes that names something binds what comes later.
-        is_offer = agents.offers(question) and not anchors(question)
+        is_offer = agents.is_offer(question) and not anchors(question)
         kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
         importance = 7 if is_offer else 8
-        yield draft_of_words(prompt, f'{who} {verb} ("{text}") to: {question}', kind, importance, also=asked)
+        yield speech_draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, importance, also=asked)
         return
-    if not text or cues.agrees(text) or cues.declines(text):
+    if not text or cues.is_yes(text) or cues.is_no(text):
         return
     parts = list(segments(prompt.message.text))
-    telling = _telling(parts)
-    if not (telling or prompt.message.images or "`" in text or any(cues.asks(part.text) for part in parts)):
+    telling = _informative(parts)
+    if not (
+        telling or prompt.message.images or "`" in text or any(cues.has_question_mark(part.text) for part in parts)
+    ):
         return
-    if counted_words(text) > _PROMPT_WORDS:
+    if word_count(text) > _PROMPT_WORDS:
         yield from _long_prompt(prompt, who)
         return
-    about = f" (answering: {question})" if question and len(text) <= _SHORT_ANSWER and not cues.asks(text) else ""
+    about = (
+        f" (answering: {question})"
+        if question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
+        else ""
+    )
     for row, importance in _short_prompt(text, telling):
-        yield draft_of_words(prompt, f"{who}: {_fitting(row.text)}{about}", row.kind or Type.REQUEST, importance,
+        yield speech_draft(prompt, f"{who}: {_fit_row(row.text)}{about}", row.kind or Type.REQUEST, importance,
                      also=asked if about else None)  # fmt: skip
         about = ""
 
 
 def _long_prompt(prompt: KeptMessage, who: str) -> Iterator[Draft]:
     """What a long prompt says, then what it pastes, in one row: logs and tables ask for nothing."""
-    said, pasted = apart(prompt.message.text)
+    said, pasted = split_pasted(prompt.message.text)
     parts = list(segments(said))
-    telling = _telling(parts)
-    if counted_words(prose(said)) > _PROMPT_WORDS:
-        yield from _parts_of_prompt(prompt, who, telling or parts)
+    telling = _informative(parts)
+    if word_count(prose(said)) > _PROMPT_WORDS:
+        yield from _prompt_parts(prompt, who, telling or parts)
     elif telling:
         for row, importance in _short_prompt(prose(said), telling):
-            yield draft_of_words(prompt, f"{who}: {row.text}", row.kind or Type.REQUEST, importance)
+            yield speech_draft(prompt, f"{who}: {row.text}", row.kind or Type.REQUEST, importance)
     if pasted:
         kind = Type.REQUEST if not telling else Type.FACT if reports_error("\n".join(pasted)) else Type.EXCERPT
-        yield draft_of_words(prompt, f"{who} pasted: {_fitting(told(pasted))}", kind, _PASTED_IMPORTANCE)
+        yield speech_draft(prompt, f"{who} pasted: {_fit_row(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
 
 
-def _telling(parts: Sequence[Segment]) -> list[Segment]:
+def _informative(parts: Sequence[Segment]) -> list[Segment]:
     """The sentences of a prompt that say something, questions after a comma apart."""
-    return [piece for part in parts for piece in asked_apart(part) if not _says_nothing(piece.text)]
+    return [piece for part in parts for piece in split_questions(part) if not _is_empty(piece.text)]
 
 
-def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[Passage, int]]:
+def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[SentenceGroup, int]]:
     """A prompt as one row, word for word, and its importance; a rule in it is a row of its own, literally."""
-    rows = list(passages(telling, [people.user_type(part.text) for part in telling]))
-    rules = [row for row in rows if _rules_more(row)]
+    rows = list(group_sentences(telling, [people.user_type(part.text) for part in telling]))
+    rules = [row for row in rows if _outlasts_request(row)]
     rest = [row for row in rows if row not in rules]
     if rest or not rules:
         importance = max((people.user_importance(row.text, row.kind) for row in rest), default=5)
         words = " ".join(row.text for row in rest) if rules else text
-        kinds = [row.kind or (Type.FACT if cues.asserts(row.text) else None) for row in rest]
-        yield Passage(words, _prompt_type(kinds)), importance
+        kinds = [row.kind or (Type.FACT if cues.is_assertion(row.text) else None) for row in rest]
+        yield SentenceGroup(words, _prompt_type(kinds)), importance
     for row in rules:
         yield row, people.user_importance(row.text, row.kind)
 
 
-def leading_work(draft: Draft) -> Draft:
+def with_work_importance(draft: Draft) -> Draft:
     """What a person says to an agent at work: the words are few, and all of the work follows from them."""
     if draft.type is Type.EXCERPT:
         return draft  # a table or data that was pasted
-    wished = draft.type is Type.FACT and cues.wishes(draft.text.partition(": ")[2])
+    wished = draft.type is Type.FACT and cues.is_wish(draft.text.partition(": ")[2])
     kind = Type.REQUEST if wished else draft.type
-    return replace(draft, type=kind, importance=max(draft.importance, _LEADS_WORK))
+    return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
 
 
-def _says_nothing(sentence: str) -> bool:
-    return cues.is_pleasantry(sentence) or cues.asks_nothing(sentence) or cues.points(sentence)
+def _is_empty(sentence: str) -> bool:
+    return cues.is_courtesy(sentence) or cues.is_vague_question(sentence) or cues.points_ahead(sentence)
 
 
-def _rules_more(row: Passage) -> bool:
+def _outlasts_request(row: SentenceGroup) -> bool:
     """Whether a row holds beyond the request it stands in: a rule, a preference, a decision."""
-    return spoken_length(row.text) >= TELLS_SOMETHING and people.lasts(row.text, row.kind)
+    return weighted_length(row.text) >= MIN_CHARACTERS and people.is_lasting(row.text, row.kind)
 
 
-def _parts_of_prompt(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> Iterator[Draft]:
+def _prompt_parts(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> Iterator[Draft]:
     """A row for each thing that a long prompt says; what is left out of a very long one is counted."""
-    kept = _selected([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
-    rows = list(passages(kept, [people.user_type(part.text) for part in kept]))
+    kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
+    rows = list(group_sentences(kept, [people.user_type(part.text) for part in kept]))
     left = len(parts) - len(kept)
     for at, row in enumerate(rows):
         note = f" … [{counted(left)} more lines]" if left and at == len(rows) - 1 else ""
         importance = people.user_importance(row.text, row.kind)
         if row.kind is None and at and row.text[0].islower():  # a sentence that goes on
             importance = min(importance, 6)
-        kind = row.kind or (Type.FACT if at and cues.states(row.text) else Type.REQUEST)
-        yield draft_of_words(prompt, f"{who}: {_fitting(row.text)}{note}", kind, importance)
+        kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
+        yield speech_draft(prompt, f"{who}: {_fit_row(row.text)}{note}", kind, importance)
 
 
-def _fitting(text: str) -> str:
+def _fit_row(text: str) -> str:
     """A row's words; of a run without spaces that is longer than any row as much as one holds."""
-    if len(text) <= _LONGEST_RUN:
+    if len(text) <= _MAX_RUN:
         return text
-    return cut(text, _LONGEST_RUN).replace("…", "[a long text without spaces]", 1)
+    return cut(text, _MAX_RUN).replace("…", "[a long text without spaces]", 1)
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:
     """The type of a prompt: that of its only sentence; what it tells where it else only asks; else it is a request."""
     if kinds and (len(set(kinds)) == 1 or kinds[0] is Type.CORRECTION):
         return kinds[0] or Type.REQUEST
-    told = [kind for kind in kinds if kind in _TOLD and kinds[0] is not Type.QUESTION]
-    if kinds and all(kind in _TOLD or kind in (Type.QUESTION, Type.PLAN) for kind in kinds):
+    told = [kind for kind in kinds if kind in _STATEMENTS and kinds[0] is not Type.QUESTION]
+    if kinds and all(kind in _STATEMENTS or kind in (Type.QUESTION, Type.PLAN) for kind in kinds):
         return told[0] if told else Type.QUESTION
     return Type.REQUEST
 
 
-def _selected(parts: Sequence[Segment], limit: int) -> list[Segment]:
+def _select(parts: Sequence[Segment], limit: int) -> list[Segment]:
     """Whole sentences in their order: the first, the last, then those that ask, rule or name the most, until full."""
 
     def weight(index: int) -> tuple[int, int]:
@@ -179,7 +185,7 @@ def _selected(parts: Sequence[Segment], limit: int) -> list[Segment]:
     return [parts[index] for index in sorted(kept)] or list(parts[:1])
 
 
-def said_among_people(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft]:
+def chat_drafts(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft]:
     """Rows of a message between people: what it states, without courtesies, questions and words about the other.
 
     `before` is what was said before it; a short answer names the question. Nobody instructs here.
@@ -187,63 +193,67 @@ def said_among_people(said: KeptMessage, before: KeptMessage | None) -> Iterator
     telling = [
         part
         for part in segments(said.message.text)
-        if not (cues.is_pleasantry(part.text) or cues.asks(part.text) or people.is_reaction(part.text))
+        if not (cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people.is_reaction(part.text))
     ]
     who = said.message.name or "User"
     other = before.message.name or "" if before and before.message.name != said.message.name else ""
-    question = _last_question(before) if other and counted_words(_last_question(before)) >= _QUESTION_WORDS else ""
+    question = _last_question(before) if other and word_count(_last_question(before)) >= _QUESTION_WORDS else ""
     kinds = [people.user_type(part.text) for part in telling]
-    for at, row in enumerate(passages(telling, [kind if kind in _AMONG_PEOPLE else None for kind in kinds])):
-        words = counted_words(row.text)
+    for at, row in enumerate(group_sentences(telling, [kind if kind in _CHAT_TYPES else None for kind in kinds])):
+        words = word_count(row.text)
         about = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
         # Not what only names the one it is said to.
-        importance = people.told_importance(row.text.replace(other, "") if other else row.text)
-        says_little = spoken_length(row.text) < TELLS_SOMETHING or (importance < _TOLD_LITTLE and words < _ANSWER_WORDS)
+        importance = people.chat_importance(row.text.replace(other, "") if other else row.text)
+        says_little = weighted_length(row.text) < MIN_CHARACTERS or (
+            importance < _MIN_CHAT_IMPORTANCE and words < _ANSWER_WORDS
+        )
         if says_little and not about:
             continue
         text = cut(f"{who}: {row.text}{about}", _PROMPT_CHARACTERS)
-        yield draft_of_words(said, text, row.kind or Type.FACT, importance, also=before if about else None)
+        yield speech_draft(said, text, row.kind or Type.FACT, importance, also=before if about else None)
 
 
-def asides_of_person(said: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
+def other_drafts(said: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
     """Rows of words that stand where no prompt does. `refused` is the call that a remark refuses."""
     text = prose(said.message.text)
     if not text:
         return
     if said.message.aside is Aside.ANSWER:
-        yield draft_of_words(said, cut(f"User answered: {text}", 900), Type.DECISION, 8)
-    elif said.message.aside is Aside.REMARK and _POLL in said.message.text:
-        if answers := "; ".join(f"{asked} → {answer}" for asked, answer in _POLLED.findall(said.message.text)):
-            yield draft_of_words(said, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
+        yield speech_draft(said, cut(f"User answered: {text}", 900), Type.DECISION, 8)
+    elif said.message.aside is Aside.REMARK and _QUESTIONS_ASKED in said.message.text:
+        if answers := "; ".join(
+            f"{asked} → {answer}" for asked, answer in _QUESTION_AND_ANSWER.findall(said.message.text)
+        ):
+            yield speech_draft(said, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
     elif said.message.aside is Aside.REMARK:
         tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
-        yield draft_of_words(said, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
+        yield speech_draft(said, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
     elif said.message.aside is Aside.QUEUED:
-        yield from said_by_person(said, None)
+        yield from prompt_drafts(said, None)
     elif said.message.aside is Aside.NOTE:
-        yield from _noted(said)
+        yield from _note_drafts(said)
     elif said.message.aside is Aside.COMMAND:
         if " " in text.strip():
-            yield draft_of_words(said, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
+            yield speech_draft(said, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
     elif said.message.aside is Aside.SHELL:
-        yield draft_of_words(said, f"User ran in the shell: {shown(said.message.text)}", Type.EVENT, 3)
+        yield speech_draft(said, f"User ran in the shell: {shorten(said.message.text)}", Type.EVENT, 3)
     elif said.message.aside is Aside.INTERRUPT:
-        yield draft_of_words(said, "User interrupted the agent", Type.EVENT, 4)
+        yield speech_draft(said, "User interrupted the agent", Type.EVENT, 4)
 
 
-def _noted(note: KeptMessage) -> Iterator[Draft]:
+def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     """Rows of what somebody wrote down: what asks for nothing is a fact."""
-    telling = _telling(list(segments(note.message.text)))
-    for row in passages(telling, [people.user_type(part.text) for part in telling]):
-        kind = row.kind or (Type.REQUEST if cues.wishes(row.text) else Type.FACT)
-        yield draft_of_words(note, f"User: {_fitting(row.text)}", kind, people.user_importance(row.text, kind))
+    telling = _informative(list(segments(note.message.text)))
+    for row in group_sentences(telling, [people.user_type(part.text) for part in telling]):
+        kind = row.kind or (Type.REQUEST if cues.is_wish(row.text) else Type.FACT)
+        yield speech_draft(note, f"User: {_fit_row(row.text)}", kind, people.user_importance(row.text, kind))
 
 
 def _last_question(asked: KeptMessage | None) -> str:
     """The last question of a text, whole, within 300 characters; offers count, since yes is said to them as well."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
-    questions = [part.text for part in segments(asked.message.text) if cues.asks(part.text)]
+    questions = [part.text for part in segments(asked.message.text) if cues.has_question_mark(part.text)]
     return cut(questions[-1], 300) if questions else ""
 
 
@@ -251,11 +261,11 @@ _PASTED_CHARACTERS = 400
 """What is kept of all that a prompt pastes."""
 _LINE_SHOWN = 300
 """Characters of a line in which it shows what it is."""
-_WORTH_PARTING = 200
+_MIN_PASTED = 200
 """Characters below which a single line stays where it is: it is quoted, not pasted."""
 _ESCAPES = 3
 """Escaped line ends and quotes, and quoted keys, from which on a line is data."""
-_MARKS = ("\\n", '\\"', '":', '"}', '"]')
+_ESCAPE_MARKS = ("\\n", '\\"', '":', '"}', '"]')
 
 _TRACE = lazily(r"^\s*(?:Traceback \(most recent call last\)|Exception in thread |panic: |goroutine \d+ \[)")
 _FRAME = lazily(r"^(?:\s|File \"|at \S)")
@@ -263,7 +273,7 @@ _DIFF = lazily(r"^(?:diff --git |@@ -\d|(?:---|\+\+\+) (?:[ab]/|/dev/null))")
 _DIFF_GOES_ON = lazily(r"^(?:[ +@\\-]|$|index |new file|deleted file|similarity |rename |old mode|new mode)")
 _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
 """What is shown below a line, and no item of a list."""
-_LINE = lazily(
+_LOG_LINE = lazily(
     r"^\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # a clock begins the lines of a log
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|npm ERR!)[\]: ]"
@@ -276,7 +286,7 @@ _LINE = lazily(
 )
 
 
-def apart(text: str) -> tuple[str, list[str]]:
+def split_pasted(text: str) -> tuple[str, list[str]]:
     """What of a text is said, and the lines that are pasted; none of those where it is but a short one."""
     said: list[str] = []
     pasted: list[str] = []
@@ -284,24 +294,24 @@ def apart(text: str) -> tuple[str, list[str]]:
     for line in text.splitlines():
         shown = line[:_LINE_SHOWN]
         opens = _FRAME if _TRACE.match(shown) else _DIFF_GOES_ON if _DIFF.match(shown) else None
-        is_line = bool(_LINE.search(shown)) or _is_escaped(line)
+        is_line = bool(_LOG_LINE.search(shown)) or _is_escaped(line)
         if opens is None and goes_on is not None and not goes_on.match(shown):
             goes_on = None
         goes_on = opens or goes_on or (_INDENTED if is_line else None)
         is_pasted = goes_on is not None or is_line
         (pasted if is_pasted and line.strip() else said).append(line)
-    if len(pasted) > 1 or sum(map(len, pasted)) > _WORTH_PARTING:
+    if len(pasted) > 1 or sum(map(len, pasted)) > _MIN_PASTED:
         return "\n".join(said), pasted
     return text, []
 
 
 def _is_escaped(line: str) -> bool:
-    return sum(map(line.count, _MARKS)) >= _ESCAPES
+    return sum(map(line.count, _ESCAPE_MARKS)) >= _ESCAPES
 
 
-def told(pasted: Sequence[str]) -> str:
+def pasted_summary(pasted: Sequence[str]) -> str:
     """What pasted lines come to, on one line: their errors, else how they begin; and how many they are."""
     lines = [one_line(line) for line in pasted]
-    trouble = shell.trouble("\n".join(lines), _PASTED_CHARACTERS) if shell.reports_error("\n".join(lines)) else ""
+    trouble = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.reports_error("\n".join(lines)) else ""
     what = trouble if len(trouble) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)
     return f"{what} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

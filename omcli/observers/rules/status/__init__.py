@@ -9,32 +9,32 @@ from types import MappingProxyType
 from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
-from omcli.observers.rules.shell import same_place
+from omcli.observers.rules.shell import same_directory
 from omcli.observers.rules.status import supersede as overruling
-from omcli.observers.rules.status.command_aliases import Aim, aims, outdoes, wanted
+from omcli.observers.rules.status.command_aliases import CommandEffect, command_effects, covers_effect, last_effect
 from omcli.observers.rules.status.recurrence import (
-    added_up,
-    directory_of,
-    goes_on,
+    failure_directory,
+    failure_key,
     is_check,
-    line_of,
-    todos_of,
-    what_failed,
+    is_running,
+    row_key,
+    todo_texts,
+    with_total,
 )
-from omcli.observers.rules.status.turn_events import Ended, Moment, Replied, Resumed
-from omcli.observers.rules.tools.commands import Passed
+from omcli.observers.rules.status.turn_events import PersonReplied, StatusEvent, TurnEnded, TurnResumed
+from omcli.observers.rules.tools.commands import Success
 from omcli.text.clean import one_line
 from omcli.text.speakers import AGENT
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
-_SETTLED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
+_CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
 """What the text settles that a turn ends with, and is open again where it was not its end."""
-_MATTERS = 7
+_SERIOUS = 7
 """Importance of a failure from which on it speaks against a job being done: others are detours."""
-_LEFT, _PASSED_OVER = "left", "passed over"
+_LEFT, _SKIPPED = "left", "passed over"
 """In the metadata of a request: that the talk went past it."""
-_LEAVES = "leaves"
+_PREVIOUS = "leaves"
 """In the metadata of a request: the message with the one before it, whose turn ended without that and asked nothing."""
 # What a bare yes or a short answer is an answer to, as its row has it.
 _NAMED_QUESTION = lazily(r"(?:\(answering|\) to): (.{8,80})")
@@ -44,36 +44,38 @@ _FEW_WORDS = 3
 """Words of which no more tell whether the same is asked."""
 _SHARED_LETTERS = 5
 """Letters in which the words of a question and of its answer agree: report, reports, reporting."""
-_RANKS = {Draft: 0, Passed: 1, Replied: 2, Ended: 3, Resumed: 4}
+_RANKS = {Draft: 0, Success: 1, PersonReplied: 2, TurnEnded: 3, TurnResumed: 4}
 
 
-def opened(draft: Draft) -> Draft:
+def open_if_asked(draft: Draft) -> Draft:
     """What a person asks, or asks for, is open until a turn ends that answers it (`endings`)."""
     return replace(draft, status=Status.OPEN) if draft.type in _ASKED and draft.status is None else draft
 
 
-def settled(standing: Iterable[Observation], drafts: Iterable[Draft], moments: Iterable[Moment]) -> tuple[Draft, ...]:
+def track_statuses(
+    standing: Iterable[Observation], drafts: Iterable[Draft], moments: Iterable[StatusEvent]
+) -> tuple[Draft, ...]:
     """The rows of a batch, in the order they came true, with what they say of those that stand taken into account."""
-    ledger = _Ledger()
+    ledger = _StatusTracker()
     for row in standing:
         ledger.add(_as_draft(row))
-    ledger.begin()
+    ledger.start_batch()
     for step in sorted((*drafts, *moments), key=lambda step: (_seq(step), _RANKS[type(step)])):
         match step:
             case Draft():
                 ledger.write(replace(step, text=one_line(step.text)))
-            case Passed():
-                ledger.mend(step)
-            case Replied():
-                ledger.answer(step)
-            case Ended():
-                ledger.finish(step)
-            case Resumed():
+            case Success():
+                ledger.resolve_failures(step)
+            case PersonReplied():
+                ledger.answer_questions(step)
+            case TurnEnded():
+                ledger.close_turn(step)
+            case TurnResumed():
                 ledger.reopen(step)
-    return ledger.written()
+    return ledger.changed_rows()
 
 
-def _seq(step: Draft | Moment) -> int:
+def _seq(step: Draft | StatusEvent) -> int:
     return step.sources[-1] if isinstance(step, Draft) else step.seq
 
 
@@ -96,84 +98,84 @@ def _as_draft(row: Observation) -> Draft:
 
 
 @mutable_record
-class _Ledger:
+class _StatusTracker:
     """Rows by number, in the order they were written; a row that changes gets a new number."""
 
     rows: dict[int, Draft] = field(default_factory=dict)
     _lines: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _failed: dict[str, list[int]] = field(default_factory=dict)
     """Open failures by what failed."""
-    _wanted: dict[int, Aim] = field(default_factory=dict)
+    _failed_effects: dict[int, CommandEffect] = field(default_factory=dict)
     """What commands were to do that failed, and are open."""
     _running: dict[int, int] = field(default_factory=dict)
     """Commands and delegations that go on, by the messages they were started with."""
     _asked: set[int] = field(default_factory=set)
     """Questions and requests."""
-    _said: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _positions: dict[int, tuple[int, int]] = field(default_factory=dict)
     """The places of rows that something later settled: where they were said."""
     _claims: dict[int, overruling.Claim | None] = field(default_factory=dict)
     """What rows hold to be so, as far as that was asked."""
-    _listed: int = -1
+    _todo_list: int = -1
     """The last list of todos."""
-    _unfinished: int | None = None
+    _unanswered: int | None = None
     """The message with a request whose turn has ended without it, until something else is asked."""
     _latest: int = 0
     """The last message that any row came from."""
     _next: int = 0
     _first: int = 0
 
-    def begin(self) -> None:
+    def start_batch(self) -> None:
         """What comes now is of the batch."""
         self._first = self._next
 
-    def written(self) -> tuple[Draft, ...]:
+    def changed_rows(self) -> tuple[Draft, ...]:
         """The rows that are new or changed."""
         new = [number for number in self.rows if number >= self._first]
-        new.sort(key=self._place)
+        new.sort(key=self._position)
         rows = (self.rows[number] for number in new)
         return tuple(row if row.replaces else replace(row, reason=None) for row in rows)
 
-    def _place(self, number: int) -> tuple[int, int]:
+    def _position(self, number: int) -> tuple[int, int]:
         """Where a row comes: at the message it came true at. What was asked stays before its answer."""
-        return self._said.get(number) or (self.rows[number].sources[-1], number)
+        return self._positions.get(number) or (self.rows[number].sources[-1], number)
 
     def add(self, draft: Draft) -> None:
         """Takes a row down as it is."""
         number = self._next
         self._next += 1
         self.rows[number] = draft
-        self._lines[line_of(draft)] = number
-        if (target := what_failed(draft)) and draft.status is Status.OPEN:
+        self._lines[row_key(draft)] = number
+        if (target := failure_key(draft)) and draft.status is Status.OPEN:
             self._failed.setdefault(target, []).append(number)
-            if aim := wanted(str(draft.metadata.get("command", ""))):
-                self._wanted[number] = aim
-        if goes_on(draft):
+            if aim := last_effect(str(draft.metadata.get("command", ""))):
+                self._failed_effects[number] = aim
+        if is_running(draft):
             self._running |= dict.fromkeys(draft.sources, number)
         if draft.type in _ASKED and draft.sources:
             self._asked.add(number)
-        if todos_of(draft):
-            self._listed = number
+        if todo_texts(draft):
+            self._todo_list = number
         self._latest = max(self._latest, *draft.sources[-1:], 0)
 
     def write(self, draft: Draft) -> None:
         """Takes a new row down in the place of those that it continues, repeats or overrules."""
         for number in {self._running[seq] for seq in draft.sources if seq in self._running}:
-            draft = self._over(number, draft, reason="ended")
-        if todos_of(draft) & todos_of(self.rows.get(self._listed)):
-            draft = self._over(self._listed, draft, reason="updated")
-        if (asked_before := self._restated(draft)) is not None:
-            draft = self._over(asked_before, draft, reason="said again")
-        self.add(self._overruling(self._repeated(self._leaving(draft))))
+            draft = self._replacing(number, draft, reason="ended")
+        if todo_texts(draft) & todo_texts(self.rows.get(self._todo_list)):
+            draft = self._replacing(self._todo_list, draft, reason="updated")
+        if (asked_before := self._asked_before(draft)) is not None:
+            draft = self._replacing(asked_before, draft, reason="said again")
+        self.add(self._supersede(self._merge_repeats(self._note_previous(draft))))
 
-    def _leaving(self, draft: Draft) -> Draft:
+    def _note_previous(self, draft: Draft) -> Draft:
         """A request that a person went on to, with the one that was left for it."""
-        left = self._unfinished
+        left = self._unanswered
         if left is None or draft.type not in _ASKED or draft.text.startswith(AGENT) or draft.sources[-1] <= left:
             return draft
-        self._unfinished = None
-        return replace(draft, metadata=MappingProxyType({**draft.metadata, _LEAVES: left}))
+        self._unanswered = None
+        return replace(draft, metadata=MappingProxyType({**draft.metadata, _PREVIOUS: left}))
 
-    def _restated(self, draft: Draft) -> int | None:
+    def _asked_before(self, draft: Draft) -> int | None:
         """What a person asked last and did not get, where they ask it again and say more."""
         if draft.type not in _ASKED or draft.text.startswith(AGENT):
             return None
@@ -184,141 +186,145 @@ class _Ledger:
         said_before = self.rows[last].sources[-1] < draft.sources[0]
         return last if said_before and len(asked) > _FEW_WORDS and asked <= _words(draft.text) else None
 
-    def _repeated(self, draft: Draft) -> Draft:
+    def _merge_repeats(self, draft: Draft) -> Draft:
         """The draft in the place of open failures of the same thing, and of a row that says the same."""
-        for number, row in self._remaining(self._failures(what_failed(draft), directory_of(draft))):
-            draft = self._over(number, added_up(row, draft), reason="failed again")
-        if (same := self._lines.get(line_of(draft))) is not None:
-            draft = self._over(same, added_up(self.rows[same], draft), reason="said again")
+        for number, row in self._remaining(self._failures(failure_key(draft), failure_directory(draft))):
+            draft = self._replacing(number, with_total(row, draft), reason="failed again")
+        if (same := self._lines.get(row_key(draft))) is not None:
+            draft = self._replacing(same, with_total(self.rows[same], draft), reason="said again")
         return draft
 
-    def mend(self, passed: Passed) -> None:
+    def resolve_failures(self, passed: Success) -> None:
         """Failures of what works now are resolved: worth knowing, and no more than that."""
         for target in passed.targets:
             if failed := self._failures(target, passed.directory):
                 self._resolve(failed[-1], passed)
-        done = aims(passed.command)
-        for number, row in self._remaining([number for number, aim in self._wanted.items() if outdoes(done, aim)]):
-            if same_place(directory_of(row), passed.directory):
+        done = command_effects(passed.command)
+        for number, row in self._remaining(
+            [number for number, aim in self._failed_effects.items() if covers_effect(done, aim)]
+        ):
+            if same_directory(failure_directory(row), passed.directory):
                 self._resolve(number, passed)
 
     def _failures(self, target: str, directory: str | None) -> list[int]:
         """Open failures of what ran there, or may have: the same command in another place is another thing."""
         failed = self._failed.get(target, ())
-        return [number for number in failed if same_place(directory_of(self.rows[number]), directory)]
+        return [number for number in failed if same_directory(failure_directory(self.rows[number]), directory)]
 
-    def _resolve(self, number: int, by: Passed) -> None:
+    def _resolve(self, number: int, by: Success) -> None:
         row = self.rows[number]
-        priority = Priority.MEDIUM if row.importance >= _MATTERS else row.priority
-        self._settle(number, replace(row, priority=priority), by, Status.RESOLVED)
+        priority = Priority.MEDIUM if row.importance >= _SERIOUS else row.priority
+        self._set_status(number, replace(row, priority=priority), by, Status.RESOLVED)
 
-    def answer(self, reply: Replied) -> None:
+    def answer_questions(self, reply: PersonReplied) -> None:
         """Open questions of the agent give way to the row that answers them, which says what it answers."""
-        questions = [n for n in sorted(self._asked) if _asks(self.rows[n]) and reply.asked in self.rows[n].sources]
-        answer = self._answer(reply.seq) if questions else None
+        questions = [
+            n for n in sorted(self._asked) if _is_open_question(self.rows[n]) and reply.asked in self.rows[n].sources
+        ]
+        answer = self._answer_row(reply.seq) if questions else None
         if answer is None:
             return
         for number, question in self._remaining(questions):
-            draft = _answering(self.rows[answer], question.text.removeprefix(AGENT))
+            draft = _with_question(self.rows[answer], question.text.removeprefix(AGENT))
             if draft is not None:
-                self._take(answer)
-                self.add(self._over(number, draft, reason="answered"))
+                self._remove(answer)
+                self.add(self._replacing(number, draft, reason="answered"))
                 answer = self._next - 1
 
-    def _answer(self, prompt: int) -> int | None:
+    def _answer_row(self, prompt: int) -> int | None:
         """The row of a prompt as a whole, which is the first that came from it."""
         new = (number for number in range(self._first, self._next) if number in self.rows)
         return next((number for number in new if self.rows[number].sources[-1] == prompt), None)
 
-    def finish(self, ended: Ended) -> None:
+    def close_turn(self, ended: TurnEnded) -> None:
         """What was asked for in the turn is done, and what a person asked is answered, unless a failure says no."""
         if self._latest > ended.seq:
             return  # the turn went on, or was stopped
         asked = self._asked_since(ended.since)
         began = min((self.rows[number].sources[-1] for number in asked), default=ended.seq)
         for number, row in self._remaining(asked):
-            self._conclude(number, row, ended)
-        left = {row.metadata.get(_LEAVES) for row in self.rows.values()}
+            self._close_request(number, row, ended)
+        left = {row.metadata.get(_PREVIOUS) for row in self.rows.values()}
         for number, row in self._remaining(self._open_before(began)):
             if row.text.startswith(AGENT):
-                self._end(number, ended, None)  # it was replied to, and is not asked again
+                self._close(number, ended, None)  # it was replied to, and is not asked again
             elif row.sources[-1] not in left and self._is_done(row, ended):
-                self._end(number, ended, None if self._is_withdrawn(row, ended) else Status.DONE)
-        if ended.accepted or (ended.closes and ended.reports):
-            self._pass_detours(ended)
+                self._close(number, ended, None if self._is_corrected(row, ended) else Status.DONE)
+        if ended.accepted or (ended.is_complete and ended.reports):
+            self._resolve_minor_failures(ended)
 
-    def _conclude(self, number: int, asked: Draft, ended: Ended) -> None:
+    def _close_request(self, number: int, asked: Draft, ended: TurnEnded) -> None:
         """What was asked in a turn is answered or done where it ends, else left, unless the agent asks back."""
         if asked.status is not Status.OPEN:
             return
         if asked.type is Type.QUESTION or self._is_done(asked, ended):
-            self._end(number, ended, Status.DONE)
+            self._close(number, ended, Status.DONE)
         elif ended.accepted and not ended.asks:
-            self._unfinished = asked.sources[-1]
+            self._unanswered = asked.sources[-1]
 
     def _open_before(self, began: int) -> list[int]:
         """What was asked before a turn, by whomever, and is open still."""
         asked = ((number, self.rows[number]) for number in sorted(self._asked))
         return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < began]
 
-    def _is_withdrawn(self, asked: Draft, ended: Ended) -> bool:
+    def _is_corrected(self, asked: Draft, ended: TurnEnded) -> bool:
         """Whether a person put something right after they asked for it: that was done, and may be something else."""
         return any(
             row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq
             for row in self.rows.values()
         )
 
-    def _end(self, number: int, ended: Ended, status: Status | None) -> None:
+    def _close(self, number: int, ended: TurnEnded, status: Status | None) -> None:
         """What was asked is over; without a status where nothing says that it was done."""
-        row, said = self.rows[number], self._place(number)
-        asked = row if status else _left(row, _PASSED_OVER)
-        end = Passed(targets=(), sources=(ended.seq,), at=ended.at)
-        self._settle(number, asked, replace(end, at=asked.event_at), status)
-        self._said[self._next - 1] = said
+        row, said = self.rows[number], self._position(number)
+        asked = row if status else _with_note(row, _SKIPPED)
+        end = Success(targets=(), sources=(ended.seq,), at=ended.at)
+        self._set_status(number, asked, replace(end, at=asked.event_at), status)
+        self._positions[self._next - 1] = said
         if status is Status.DONE:
             since = asked.sources[-1] if ended.reports else ended.seq
-            self._overcome(end, since=since)
-            self._carry_out(end, since=since)
+            self._resolve_obstacles(end, since=since)
+            self._complete_plans(end, since=since)
 
-    def _overcome(self, end: Passed, *, since: int) -> None:
+    def _resolve_obstacles(self, end: Success, *, since: int) -> None:
         """What stood in the way of something that is done stands there no longer."""
         for number, row in self._remaining(self.rows):
             stood = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
             if stood and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._resolve(number, end)
 
-    def _pass_detours(self, ended: Ended) -> None:
+    def _resolve_minor_failures(self, ended: TurnEnded) -> None:
         """What was looked for in vain is of no concern once the turn is over."""
-        end = Passed(targets=(), sources=(ended.seq,), at=ended.at)
+        end = Success(targets=(), sources=(ended.seq,), at=ended.at)
         for number, row in self._remaining(self.rows):
-            detour = row.type in FAILURES and row.importance < _MATTERS and row.status is Status.OPEN
+            detour = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
             if detour and row.sources[-1] < ended.seq:
                 self._resolve(number, end)
 
-    def _carry_out(self, end: Passed, *, since: int) -> None:
+    def _complete_plans(self, end: Success, *, since: int) -> None:
         """Plans that were approved for something that is done are done with it."""
         for number, row in self._remaining(self.rows):
             if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
-                self._settle(number, row, end, Status.DONE)
+                self._set_status(number, row, end, Status.DONE)
 
-    def reopen(self, resumed: Resumed) -> None:
+    def reopen(self, resumed: TurnResumed) -> None:
         """Takes back what a text settled."""
         for number, row in self._remaining(self.rows):
-            if row.sources[-1:] != (resumed.seq,) or row.type not in _SETTLED_BY_TEXT:
+            if row.sources[-1:] != (resumed.seq,) or row.type not in _CLOSED_BY_TEXT:
                 continue
             if row.type is Type.REQUEST and row.status is not Status.OPEN:
-                self._anew(number, replace(_left(row, None), status=Status.OPEN), reason="taken up again")
+                self._rewrite(number, replace(_with_note(row, None), status=Status.OPEN), reason="taken up again")
             elif row.status in SETTLED:
-                self._anew(number, replace(row, status=Status.OPEN, priority=None), reason="taken up again")
+                self._rewrite(number, replace(row, status=Status.OPEN, priority=None), reason="taken up again")
 
-    def _anew(self, number: int, row: Draft, *, reason: str) -> None:
+    def _rewrite(self, number: int, row: Draft, *, reason: str) -> None:
         """The same row in other words, in its place."""
-        said = self._place(number)
-        self._take(number)
+        said = self._position(number)
+        self._remove(number)
         self.add(replace(row, reason=reason))
-        self._said[self._next - 1] = said
+        self._positions[self._next - 1] = said
 
-    def _is_done(self, asked: Draft, ended: Ended) -> bool:
+    def _is_done(self, asked: Draft, ended: TurnEnded) -> bool:
         """A report counts where the last thing done did not fail; without one, nothing may have failed, and the
         person has to have gone on."""
         began = asked.sources[-1]
@@ -327,13 +333,13 @@ class _Ledger:
             (
                 row.sources[-1]
                 for row in later
-                if what_failed(row) and row.status is Status.OPEN and row.importance >= _MATTERS
+                if failure_key(row) and row.status is Status.OPEN and row.importance >= _SERIOUS
             ),
             default=0,
         )
         changes = (row for row in later if row.type in _CHANGES and not row.text.startswith(AGENT))
         worked = max((row.sources[-1] for row in changes), default=0)
-        return ended.closes and (broke <= worked if ended.reports else ended.accepted and not broke)
+        return ended.is_complete and (broke <= worked if ended.reports else ended.accepted and not broke)
 
     def _asked_since(self, since: int | None) -> list[int]:
         """What a person asked since the turn began; where that is nothing, or not known, the last thing asked."""
@@ -343,28 +349,28 @@ class _Ledger:
         last = max(asked.values(), default=0)
         return in_turn or [number for number, seq in asked.items() if seq == last]
 
-    def _overruling(self, draft: Draft) -> Draft:
+    def _supersede(self, draft: Draft) -> Draft:
         """The draft in the place of rows that it says hold no longer."""
-        change = overruling.change_of(draft)
-        for number, anew in self._overruled(change) if change else ():
+        change = overruling.revision_of(draft)
+        for number, anew in self._superseded(change) if change else ():
             claim = self._claims[number]
             assert claim is not None
             draft = replace(draft, text=overruling.with_earlier(draft.text, claim, anew=anew))
-            draft = self._over(number, draft, reason="overruled")
+            draft = self._replacing(number, draft, reason="overruled")
         return draft
 
-    def _overruled(self, change: overruling.Change) -> list[tuple[int, bool]]:
+    def _superseded(self, change: overruling.Revision) -> list[tuple[int, bool]]:
         """Rows that a change concerns, and whether it says the same with another value."""
-        claims = [(number, claim) for number, claim in self._all_claims() if overruling.may_overrule(change, claim)]
+        claims = [(number, claim) for number, claim in self._claims_by_row() if overruling.may_revise(change, claim)]
         if change.takes_back:
             said = [number for number, row in self.rows.items() if row.text.startswith(f"{change.speaker}: ")]
             return [(n, False) for n, claim in claims if n in said[-1:] and claim.kind not in (Type.FACT, Type.REQUEST)]
         for named, about in change.given_up:
-            if held := [number for number, claim in claims if overruling.is_given_up(claim, named, about)]:
+            if held := [number for number, claim in claims if overruling.gives_up(claim, named, about)]:
                 return [(held[-1], False)]
-        return [(number, True) for number, claim in claims if overruling.says_anew(claim, change)]
+        return [(number, True) for number, claim in claims if overruling.has_new_value(claim, change)]
 
-    def _all_claims(self) -> Iterator[tuple[int, overruling.Claim]]:
+    def _claims_by_row(self) -> Iterator[tuple[int, overruling.Claim]]:
         """Every row that may be overruled; each is read once, and only when something is."""
         for number, row in self.rows.items():
             if number not in self._claims:
@@ -378,29 +384,31 @@ class _Ledger:
             if number in self.rows:
                 yield number, self.rows[number]
 
-    def _settle(self, number: int, row: Draft, by: Passed, status: Status | None) -> None:
+    def _set_status(self, number: int, row: Draft, by: Success, status: Status | None) -> None:
         """The same row, settled by a later message; without a status where that only passes over it."""
-        self._take(number)
+        self._remove(number)
         sources = _union(row.sources, by.sources)
-        reason = status.value if status else _PASSED_OVER
+        reason = status.value if status else _SKIPPED
         self.add(
-            self._repeated(replace(row, status=status, sources=sources, event_at=by.at or row.event_at, reason=reason))
+            self._merge_repeats(
+                replace(row, status=status, sources=sources, event_at=by.at or row.event_at, reason=reason)
+            )
         )
 
-    def _over(self, number: int, draft: Draft, *, reason: str) -> Draft:
+    def _replacing(self, number: int, draft: Draft, *, reason: str) -> Draft:
         """The draft, in the place of a row."""
-        old = self._take(number)
+        old = self._remove(number)
         replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
         return replace(draft, sources=_union(old.sources, draft.sources), replaces=replaces, reason=reason)
 
-    def _take(self, number: int) -> Draft:
+    def _remove(self, number: int) -> Draft:
         draft = self.rows.pop(number)
         self._asked.discard(number)
-        if self._lines.get(line_of(draft)) == number:
-            del self._lines[line_of(draft)]
-        if number in (failed := self._failed.get(what_failed(draft), [])):
+        if self._lines.get(row_key(draft)) == number:
+            del self._lines[row_key(draft)]
+        if number in (failed := self._failed.get(failure_key(draft), [])):
             failed.remove(number)
-            self._wanted.pop(number, None)
+            self._failed_effects.pop(number, None)
         self._running = {seq: running for seq, running in self._running.items() if running != number}
         return draft
 
@@ -409,28 +417,28 @@ def _union(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({*old, *new}))
 
 
-def _left(row: Draft, how: str | None) -> Draft:
+def _with_note(row: Draft, how: str | None) -> Draft:
     """A row that says how it was left, or nothing of that."""
     known = {name: value for name, value in row.metadata.items() if name != _LEFT}
     return replace(row, metadata=MappingProxyType({**known, _LEFT: how} if how else known))
 
 
-def _asks(row: Draft) -> bool:
+def _is_open_question(row: Draft) -> bool:
     return row.type is Type.QUESTION and row.status is Status.OPEN and row.text.startswith(AGENT)
 
 
-def _answering(answer: Draft, question: str) -> Draft | None:
+def _with_question(answer: Draft, question: str) -> Draft | None:
     """A row that answers a question, with the question; None where nothing tells that it does."""
     named = _NAMED_QUESTION.search(answer.text)
     if f": {question[:_QUOTED_QUESTION]}" in answer.text or (named and named[1] in question):
         return answer
-    if answer.type is Type.QUESTION or " | " in question or not _speaks_of(answer.text, question):
+    if answer.type is Type.QUESTION or " | " in question or not _shares_word(answer.text, question):
         return None
     about = f" (answering: {question})" if len(question) <= _QUOTED_QUESTION else ""
     return replace(answer, text=f"{answer.text}{about}")
 
 
-def _speaks_of(answer: str, question: str) -> bool:
+def _shares_word(answer: str, question: str) -> bool:
     """Whether a text takes up a word of a question."""
     words = {word[:_SHARED_LETTERS].lower() for word in re.findall(rf"\w{{{_SHARED_LETTERS},}}", question)}
     return bool(words & {word[:_SHARED_LETTERS].lower() for word in re.findall(r"\w+", answer)})

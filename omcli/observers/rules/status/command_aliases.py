@@ -8,7 +8,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
 from omcli.observers.rules import shell
 
-_PLAIN = 300
+_MAX_CHARACTERS = 300
 """Characters of a command beyond which it is a program, and looked at no further."""
 _WORD = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\S+")
 _RUNS_ANOTHER = lazily(
@@ -26,21 +26,23 @@ _WITH_VERBS = _SCRIPTS | frozenset(
 )
 """Programs whose first word says what they do."""
 _RUNS_BY_NAME = frozenset({*_SCRIPTS, "bun", "mise"})
-_ANYWHERE = frozenset({"git push", "git pull", "git fetch"})
+_ANY_TARGET = frozenset({"git push", "git pull", "git fetch"})
 """What is done, whatever it was done with."""
 # How loud it is, how fast, when it stops, and what it mends by itself: the same is asked.
-_MANNER = lazily(
+_SAME_EFFECT_FLAG = lazily(
     r"--?(?:v+|verbose|q+|quiet|s|silent|x|exitfirst|fail-?fast|bail|colou?rs?|no-colou?r|ci|run|runInBand|no-?watch|"
     r"watch(?:All)?=false|cov(?:erage)?|no-cov|json|no-header|fix|write|force|force-with-lease|f|u|set-upstream|d|"
     r"detach|[nj]\d*|(?:colou?r|tb|count|durations|reporters?|maxfail|timeout|cov|p)=\S+|)"
 )
 # Asks for less.
-_PART = lazily(r"--?(?:k|m|t|g|run|only|grep|filter|lf|last-failed|testNamePattern|test-name-pattern|tests?)(?:=\S+)?")
-_ONLY_SAYS = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-config)")
+_NARROWING_FLAG = lazily(
+    r"--?(?:k|m|t|g|run|only|grep|filter|lf|last-failed|testNamePattern|test-name-pattern|tests?)(?:=\S+)?"
+)
+_NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-config)")
 
 
 @positional_record
-class Aim:
+class CommandEffect:
     """What a command is to do."""
 
     does: str
@@ -49,7 +51,7 @@ class Aim:
     flags: frozenset[str]
 
 
-def outdoes(passed: Iterable[Aim], failed: Aim) -> bool:
+def covers_effect(passed: Iterable[CommandEffect], failed: CommandEffect) -> bool:
     """Whether a command that worked does what one that failed was to do, or more of the same.
 
     `npm test` outdoes `npm run test -- parser`, and not the other way round. What is not known to be the same is not.
@@ -57,23 +59,23 @@ def outdoes(passed: Iterable[Aim], failed: Aim) -> bool:
     return any(_covers(one, failed) for one in passed)
 
 
-def wanted(failed: str) -> Aim | None:
+def last_effect(failed: str) -> CommandEffect | None:
     """What has to work where a command failed: of `a && b` it is b; None where that is not plain."""
-    return next(reversed(aims(failed)), None)
+    return next(reversed(command_effects(failed)), None)
 
 
-def aims(command: str) -> tuple[Aim, ...]:
+def command_effects(command: str) -> tuple[CommandEffect, ...]:
     """What the parts of a command that do more than look are to do, in their order; nothing where that is not plain."""
-    if len(command) > _PLAIN or "\n" in command or "…" in command:
+    if len(command) > _MAX_CHARACTERS or "\n" in command or "…" in command:
         return ()
-    command = shell.shown(command, _PLAIN)
+    command = shell.shorten(command, _MAX_CHARACTERS)
     if shell.masks_status(command):
         return ()
     parts = (part.strip() for part in command.split("&&"))
-    return tuple(aim for part in parts if not shell.only_looks(part) and (aim := _aim(part)))
+    return tuple(aim for part in parts if not shell.is_read_only(part) and (aim := _effect_of(part)))
 
 
-def _aim(part: str) -> Aim | None:
+def _effect_of(part: str) -> CommandEffect | None:
     words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
     if not words:
         return None
@@ -86,15 +88,15 @@ def _aim(part: str) -> Aim | None:
         if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
             verb = named.pop(0)
     does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
-    return Aim(does, frozenset(() if does in _ANYWHERE else named), flags)
+    return CommandEffect(does, frozenset(() if does in _ANY_TARGET else named), flags)
 
 
-def _covers(done: Aim, failed: Aim) -> bool:
+def _covers(done: CommandEffect, failed: CommandEffect) -> bool:
     if done.does != failed.does or not done.on <= failed.on:
         return False
-    if any(_ONLY_SAYS.fullmatch(flag) for flag in done.flags):
+    if any(_NO_EFFECT_FLAG.fullmatch(flag) for flag in done.flags):
         return False
     more, less = done.flags - failed.flags, failed.flags - done.flags
-    return all(_MANNER.fullmatch(flag) for flag in more) and all(
-        _MANNER.fullmatch(flag) or _PART.fullmatch(flag) for flag in less
+    return all(_SAME_EFFECT_FLAG.fullmatch(flag) for flag in more) and all(
+        _SAME_EFFECT_FLAG.fullmatch(flag) or _NARROWING_FLAG.fullmatch(flag) for flag in less
     )

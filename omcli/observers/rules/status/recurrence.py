@@ -7,7 +7,7 @@ from types import MappingProxyType
 from omcli.base.patterns import lazily
 from omcli.base.record import replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, Draft, Status, Type
-from omcli.observers.rules.tools.commands import failed_run, failed_use
+from omcli.observers.rules.tools.commands import command_key, tool_key
 from omcli.observers.rules.tools.events import tool_kind
 from omcli.text.phrases import times_in, with_times, without_times
 
@@ -18,21 +18,21 @@ _CHECKS = lazily(
 )
 
 
-def line_of(draft: Draft) -> tuple[Type, str, str | None]:
+def row_key(draft: Draft) -> tuple[Type, str, str | None]:
     """What makes two rows the same: commands and failures whatever their count, failures in one place."""
-    return draft.type, without_times(draft.text) if _is_counted(draft) else draft.text, directory_of(draft)
+    return draft.type, without_times(draft.text) if _is_counted(draft) else draft.text, failure_directory(draft)
 
 
 def _is_counted(draft: Draft) -> bool:
     return draft.type in FAILURES or (draft.type is Type.COMMAND_RUN and "command" in draft.metadata)
 
 
-def added_up(old: Draft, new: Draft) -> Draft:
+def with_total(old: Draft, new: Draft) -> Draft:
     """The new row with how often it happened in all, where that is counted."""
     if new.type in FILE_CHANGES:
         edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it was there already
         return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
-    if not _is_counted(new) or goes_on(new):
+    if not _is_counted(new) or is_running(new):
         return new
     times = times_in(old.text) + times_in(new.text)
     metadata = MappingProxyType({**new.metadata, "times": times})
@@ -45,18 +45,18 @@ def _edits(draft: Draft) -> int:
     return edits if isinstance(edits, int) else 1
 
 
-def what_failed(draft: Draft) -> str:
+def failure_key(draft: Draft) -> str:
     """What a failure's row says failed; empty for any other row."""
     if draft.type not in FAILURES:
         return ""
     command, tool, target = (draft.metadata.get(name) for name in ("command", "tool", "target"))
     if isinstance(command, str):
-        return failed_run(command)
+        return command_key(command)
     kind = tool_kind(tool) if isinstance(tool, str) else None
-    return failed_use(kind, target) if kind and isinstance(target, str) else ""
+    return tool_key(kind, target) if kind and isinstance(target, str) else ""
 
 
-def directory_of(draft: Draft) -> str | None:
+def failure_directory(draft: Draft) -> str | None:
     """Where the command of a failure's row ran, where that was said."""
     directory = draft.metadata.get("directory") if draft.type in FAILURES else None
     return directory if isinstance(directory, str) else None
@@ -68,12 +68,12 @@ def is_check(draft: Draft) -> bool:
     return isinstance(command, str) and bool(_CHECKS.search(command))
 
 
-def goes_on(draft: Draft) -> bool:
+def is_running(draft: Draft) -> bool:
     """Whether a row is of something that was started and has not ended."""
     return draft.status is Status.OPEN and isinstance(draft.metadata.get("process"), str)
 
 
-def todos_of(row: Draft | None) -> frozenset[str]:
+def todo_texts(row: Draft | None) -> frozenset[str]:
     """The entries of a row that holds a whole list of todos."""
     entries = row.metadata.get("todos") if row and row.type is Type.TODO_UPDATED else None
     if row is None or not isinstance(entries, list | tuple) or row.metadata.get("partial"):

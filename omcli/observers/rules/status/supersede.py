@@ -18,7 +18,7 @@ _AGENT = "Agent"
 _PERSON = "User"
 
 # What is given up, named up to where another phrase begins.
-_GIVES_UP = lazily(
+_ABANDONS = lazily(
     r"\b(?:instead of|rather than|in place of|"
     r"(?:switch|mov|migrat|chang)(?:e|ed|es|ing|ing over)? (?:[\w\-]+ ){0,3}?from|"
     r"no longer|stop(?:ped)? using|not using|(?:forget|scrap|drop|never ?mind)(?: what i said)?(?: about)?|"
@@ -28,18 +28,18 @@ _GIVES_UP = lazily(
     re.IGNORECASE,
 )
 _ENDS_PHRASE = lazily(r"\s(?:to|with|for|because|since|and|but|in|on|when|as|so|anymore|any more)\b|\.(?:\s|$)")
-_GIVES_UP_LAST = lazily(
+_TAKES_BACK = lazily(
     r"\b(?:scrap|forget|never ?mind) (?:that|it|this)\b|\b(?:i|we)(?:'ve| have)? changed (?:my|our) minds?\b",
     re.IGNORECASE,
 )
-_HOLDS = lazily(
+_IN_USE = lazily(
     r"\b(?:use|uses|using|have|has|prefers?|is|are|runs?|lives?|works?|set|called|named|keep|stays?|go(?:ing)? with|"
     r"on|at|in)\b",
     re.IGNORECASE,
 )
 
 _WORDS = lazily(r"[^\W_][\w'./+#\-]*")
-_EMPTY = frozenset(
+_STOP_WORDS = frozenset(
     (
         "a about actually agent an and any anymore anything are as at be but by do does for from go going have i in "
         "instead is it its just keep let let's longer make more my need no not now of on or our please prefer put "
@@ -76,7 +76,7 @@ class Claim:
     speaker: str
     words: frozenset[str]
     """Those that name something, in lower case."""
-    around: tuple[Type, str, str] | None
+    frame: tuple[Type, str, str] | None
     """What stands around its only value: `The limit is`, and what follows."""
     value: str
     said: str
@@ -84,7 +84,7 @@ class Claim:
 
 
 @record
-class Change:
+class Revision:
     """What a new row says of earlier ones."""
 
     speaker: str
@@ -92,64 +92,64 @@ class Change:
     """What it gives up, and the words that say in which matter: ({"postgres"}, {"queue"})."""
     takes_back: bool
     """Whether it takes back what was said just before: "scrap that"."""
-    around: tuple[Type, str, str] | None
+    frame: tuple[Type, str, str] | None
     """What stands around its only value, which takes the place of another one there."""
 
 
 def claim_of(row: Draft) -> Claim | None:
     """What a row claims; None for a row of another kind, and for one that says so much that it stays."""
-    speaker, said = _told(row.text)
-    if not _states(row, said):
+    speaker, said = _speaker_and_text(row.text)
+    if not _is_claim(row, said):
         return None
-    around = _around_value(said, speaker)
+    around = _split_at_value(said, speaker)
     return Claim(
         kind=row.type,
         speaker=speaker,
-        words=_telling(said),
-        around=around and (row.type, around[0], around[2]),
+        words=_content_words(said),
+        frame=around and (row.type, around[0], around[2]),
         value=around[1] if around else "",
         said=said,
     )
 
 
-def change_of(row: Draft) -> Change | None:
+def revision_of(row: Draft) -> Revision | None:
     """What a new row may change; None for one that changes nothing."""
     if row.type not in _OVERRULING or len(row.text) > _LONGEST_NEW:
         return None
-    speaker, said = _told(row.text)
+    speaker, said = _speaker_and_text(row.text)
     # An agent that explains says "instead" and "not … but" all the time; only what it decides takes something back.
-    given_up = _given_up(said) if speaker != _AGENT or row.type is Type.DECISION else ()
-    takes_back = not given_up and bool(_GIVES_UP_LAST.search(said))
-    around = _around_value(said, speaker) if _states(row, said) else None
+    given_up = _abandoned(said) if speaker != _AGENT or row.type is Type.DECISION else ()
+    takes_back = not given_up and bool(_TAKES_BACK.search(said))
+    around = _split_at_value(said, speaker) if _is_claim(row, said) else None
     if not (given_up or takes_back or around):
         return None
     framed = around and (row.type, around[0], around[2])
-    return Change(speaker=speaker, given_up=given_up, takes_back=takes_back, around=framed)
+    return Revision(speaker=speaker, given_up=given_up, takes_back=takes_back, frame=framed)
 
 
-def may_overrule(change: Change, claim: Claim) -> bool:
+def may_revise(change: Revision, claim: Claim) -> bool:
     """Whether the speaker of the one may overrule that of the other: only oneself, but a person the agent."""
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
 
-def is_given_up(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool:
+def gives_up(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool:
     """Whether a claim holds on to what is now given up: in the same matter, and does not give it up itself."""
     if not named <= claim.words or (about and not about & claim.words):
         return False
     if claim.speaker == _AGENT and claim.kind is not Type.DECISION:
         return False
-    if claim.kind in (Type.FACT, Type.REQUEST) and not _HOLDS.search(claim.said):
+    if claim.kind in (Type.FACT, Type.REQUEST) and not _IN_USE.search(claim.said):
         return False
-    return not any(named <= before for before, _ in _given_up(claim.said))
+    return not any(named <= before for before, _ in _abandoned(claim.said))
 
 
-def says_anew(claim: Claim, change: Change) -> bool:
+def has_new_value(claim: Claim, change: Revision) -> bool:
     """Whether two rows are the same statement with another value: `The limit is 10`, `The limit is 20`.
 
     A number, a date, a weekday; a name only where there can be but one ("I work at …"). What was done twice is two
     facts.
     """
-    return change.around is not None and claim.around == change.around and claim.speaker == change.speaker
+    return change.frame is not None and claim.frame == change.frame and claim.speaker == change.speaker
 
 
 def with_earlier(text: str, claim: Claim, *, anew: bool) -> str:
@@ -158,29 +158,29 @@ def with_earlier(text: str, claim: Claim, *, anew: bool) -> str:
     `anew` says that it is the same statement, so that the value it had will do.
     """
     before = claim.value if anew else claim.said
-    return text if _telling(before) <= _telling(text) else f"{text} (earlier: {before})"
+    return text if _content_words(before) <= _content_words(text) else f"{text} (earlier: {before})"
 
 
-def _states(row: Draft, said: str) -> bool:
+def _is_claim(row: Draft, said: str) -> bool:
     """Whether a row holds something to be so, and little else; a statement that is taken for a request as well."""
     is_statement = row.type in OVERRULED or (row.type is Type.REQUEST and bool(_STATEMENT.match(said)))
     return is_statement and len(said) <= _LONGEST_OLD
 
 
-def _given_up(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+def _abandoned(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     found = []
-    for match in _GIVES_UP.finditer(said):
+    for match in _ABANDONS.finditer(said):
         phrase = next(group for group in match.groups() if group)
         end = _ENDS_PHRASE.search(phrase)
-        named = _telling(phrase[: end.start()] if end else phrase)
+        named = _content_words(phrase[: end.start()] if end else phrase)
         # "from A to B": what follows is the new, and says nothing of what it is about.
         about = "" if end is None or end[0].strip() == "to" else phrase[end.end() :]
         if named:
-            found.append((named, _telling(about)))
+            found.append((named, _content_words(about)))
     return tuple(found)
 
 
-def _around_value(said: str, speaker: str) -> tuple[str, str, str] | None:
+def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:
     """A statement as what stands before its only value, the value, and the rest; None where it has none or several,
     where it need not be the only one, and where it is of something past."""
     values = list(islice(_VALUE.finditer(said), 2))
@@ -194,12 +194,12 @@ def _around_value(said: str, speaker: str) -> tuple[str, str, str] | None:
     return before.lower(), value, after.lower().rstrip(" .!")
 
 
-def _told(text: str) -> tuple[str, str]:
+def _speaker_and_text(text: str) -> tuple[str, str]:
     """Who says it, and what, without what it took the place of."""
     speaker, _, said = text.partition(": ")
     return speaker, _EARLIER.sub("", said.replace("\u2019", "'"))
 
 
-def _telling(text: str) -> frozenset[str]:
+def _content_words(text: str) -> frozenset[str]:
     """The words of a text that name something, in lower case."""
-    return frozenset(word.rstrip(".'/-").lower() for word in _WORDS.findall(text)) - _EMPTY
+    return frozenset(word.rstrip(".'/-").lower() for word in _WORDS.findall(text)) - _STOP_WORDS

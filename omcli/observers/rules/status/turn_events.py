@@ -12,11 +12,11 @@ from omcli.memory.observation import Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import agents, people
 from omcli.observers.rules.sentences import Segment, segments
-from omcli.observers.rules.tools.commands import Passed
+from omcli.observers.rules.tools.commands import Success
 
 
 @record
-class Replied:
+class PersonReplied:
     """A person spoke next after a text of the agent, which may have asked something."""
 
     seq: int
@@ -25,7 +25,7 @@ class Replied:
 
 
 @record
-class Ended:
+class TurnEnded:
     """An agent's turn ended with a text that says something, and the person did not object."""
 
     seq: int
@@ -33,7 +33,7 @@ class Ended:
     at: str | None
     since: int | None
     """`seq` of the prompt that began the turn; None where that was in an earlier batch."""
-    closes: bool
+    is_complete: bool
     """Whether it leaves nothing open: no question, and nothing that is missing or still fails."""
     asks: bool
     """Whether it asks something back."""
@@ -44,14 +44,14 @@ class Ended:
 
 
 @record
-class Resumed:
+class TurnResumed:
     """What seemed to be the end of a turn was not: the agent went on, or the person was not content."""
 
     seq: int
     """Of the text that seemed to end it."""
 
 
-Moment = Passed | Replied | Ended | Resumed
+StatusEvent = Success | PersonReplied | TurnEnded | TurnResumed
 
 # Words of a report that leave something open. "0 failed" does not, nor does what remains as it was.
 _UNDONE = lazily(
@@ -65,9 +65,9 @@ _UNDONE = lazily(
     re.IGNORECASE,
 )
 # What would be so if something happened is no report of it: "logs a warning when the upload fails".
-_SUPPOSES = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
+_CONDITION = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
 # A person who is not content, or who only lets the agent go on: what was asked before is not done.
-_NOT_CONTENT = lazily(
+_DISSATISFIED = lazily(
     r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
     r"try (?:it )?again|retry|once more|again|finish)\b"
     r"|\b(?:does|did|is|do)(?: not|n'?t) work|\bsame (?:error|problem|issue)\b"
@@ -76,42 +76,42 @@ _NOT_CONTENT = lazily(
 )
 
 
-def moments_of(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[Moment]:
+def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[StatusEvent]:
     """Where the turns of the main thread end, are answered or taken up again. `last_said` came before them."""
     said, since = last_said, None
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         opening = turn[0]
-        if begins_turn(opening):
+        if starts_turn(opening):
             if said is not None and opening.message.role is Role.USER:
-                yield Replied(seq=opening.seq, asked=said.seq)
+                yield PersonReplied(seq=opening.seq, asked=said.seq)
             since = opening.seq
         if turn is turns[0] and last_said is not None:
-            yield from _since_before(opening, last_said)
-        ended = _ended(_closing(turn), since=since, after=after)
+            yield from _first_events(opening, last_said)
+        ended = _turn_end(_closing_texts(turn), since=since, after=after)
         if ended is not None:
             yield ended
         said = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), said)
 
 
-def begins_turn(kept: KeptMessage) -> bool:
+def starts_turn(kept: KeptMessage) -> bool:
     """Whether a message is a prompt or a slash command: what was said before it is over then."""
     message = kept.message
     return message.aside is (None if message.role is Role.USER else Aside.COMMAND)
 
 
-def _since_before(opening: KeptMessage, last_said: KeptMessage) -> Iterator[Moment]:
+def _first_events(opening: KeptMessage, last_said: KeptMessage) -> Iterator[StatusEvent]:
     """What the first message of a batch tells of the text before it: that it ended a turn, or did not."""
-    if begins_turn(opening):
-        ended = _ended([last_said], since=None, after=[opening])
+    if starts_turn(opening):
+        ended = _turn_end([last_said], since=None, after=[opening])
         if ended is not None:
             yield ended
-        elif not _is_content(opening):
-            yield Resumed(seq=last_said.seq)
+        elif not _is_satisfied(opening):
+            yield TurnResumed(seq=last_said.seq)
     elif opening.message.role in (Role.CALL, Role.ASSISTANT):
-        yield Resumed(seq=last_said.seq)
+        yield TurnResumed(seq=last_said.seq)
 
 
-def _closing(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
+def _closing_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
     """The agent's text that a turn ends with, in all its parts; none where it ends with something else."""
     closing: list[KeptMessage] = []
     for kept in reversed(turn):
@@ -125,26 +125,28 @@ def _closing(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
     return closing[::-1]
 
 
-def _ended(closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None) -> Ended | None:
+def _turn_end(
+    closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None
+) -> TurnEnded | None:
     """The end of a turn; None where it goes on, only asks or announces, or is objected to."""
-    goes_on = after is not None and not begins_turn(after[0])
-    if not closing or goes_on or (after is not None and not _is_content(after[0])):
+    goes_on = after is not None and not starts_turn(after[0])
+    if not closing or goes_on or (after is not None and not _is_satisfied(after[0])):
         return None
     whole = [part for kept in closing for part in segments(kept.message.text)]
     parts = [part.text for part in whole]
-    told = [part for part in parts if not agents.is_talk(part)]
+    told = [part for part in parts if not agents.is_filler(part)]
     kinds = {agents.agent_type(part) for part in told}
     announces = (
-        bool(parts) and agents.is_talk(parts[-1]) and not (agents.offers(parts[-1]) or cues.is_pleasantry(parts[-1]))
+        bool(parts) and agents.is_filler(parts[-1]) and not (agents.is_offer(parts[-1]) or cues.is_courtesy(parts[-1]))
     )
-    if all(map(cues.asks, told)) or announces:
+    if all(map(cues.has_question_mark, told)) or announces:
         return None
-    asks, lacks = _asks_back(whole), Type.BLOCKER in kinds or _lacks(whole)
-    return Ended(
+    asks, lacks = _asks_back(whole), Type.BLOCKER in kinds or _reports_gap(whole)
+    return TurnEnded(
         seq=closing[-1].seq,
         at=closing[-1].message.at,
         since=since,
-        closes=not (asks or lacks),
+        is_complete=not (asks or lacks),
         asks=asks,
         reports=Type.OUTCOME in kinds,
         accepted=after is not None,
@@ -156,24 +158,24 @@ def _asks_back(parts: Sequence[Segment]) -> bool:
     offers = False
     for part in parts:
         if part.is_heading or part.text.endswith(":"):
-            offers = agents.opens_list_of_next(part.text) or agents.offers(part.text)
-        if " | " in part.text or agents.is_talk(part.text):
+            offers = agents.heads_next_steps(part.text) or agents.is_offer(part.text)
+        if " | " in part.text or agents.is_filler(part.text):
             continue
-        if cues.asks(part.text) and not (offers and part.is_item):
+        if cues.has_question_mark(part.text) and not (offers and part.is_item):
             return True
     return False
 
 
-def _lacks(parts: Sequence[Segment]) -> bool:
+def _reports_gap(parts: Sequence[Segment]) -> bool:
     """Whether a report says that something is missing or fails; cells of a table report nothing."""
     for part in parts:
-        undone = None if " | " in part.text or agents.is_talk(part.text) else _UNDONE.search(part.text)
-        if undone and not _SUPPOSES.search(part.text, 0, undone.start()):
+        undone = None if " | " in part.text or agents.is_filler(part.text) else _UNDONE.search(part.text)
+        if undone and not _CONDITION.search(part.text, 0, undone.start()):
             return True
     return False
 
 
-def _is_content(prompt: KeptMessage) -> bool:
+def _is_satisfied(prompt: KeptMessage) -> bool:
     """Whether a person goes on to something else: neither corrects, nor complains, nor only says to go on."""
     text = prompt.message.text[:300]
-    return people.user_type(text) is not Type.CORRECTION and not _NOT_CONTENT.search(text)
+    return people.user_type(text) is not Type.CORRECTION and not _DISSATISFIED.search(text)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from omcli.base.patterns import lazily
 from omcli.memory.observation import Draft
-from omcli.observers.rules.tools.commands import command_rows, failure, is_no_answer
+from omcli.observers.rules.tools.commands import command_drafts, failure_draft, is_negative_result
 from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind
-from omcli.observers.rules.tools.files import Interest, excerpts, file_changes, looks
-from omcli.observers.rules.tools.tasks import SINGLE, todos
+from omcli.observers.rules.tools.files import IdentifierCounts, excerpt_drafts, file_change_drafts, lookup_drafts
+from omcli.observers.rules.tools.tasks import DRAFTS, todo_draft
 
 _REFUSED = lazily(
     r"^(?:User (?:denied|rejected|declined)|BLOCKED|The user doesn't want to|patch rejected|aborted by user|"
@@ -19,7 +19,7 @@ _REFUSED = lazily(
 )
 
 
-def drafts_of(events: Sequence[ToolEvent], *, cwd: str | None, interest: Interest) -> Iterator[Draft]:
+def tool_drafts(events: Sequence[ToolEvent], *, cwd: str | None, interest: IdentifierCounts) -> Iterator[Draft]:
     """What the tool events of one turn come to, unordered.
 
     `cwd` shortens paths below it; `interest` says which lines of what was written and read are worth keeping.
@@ -27,13 +27,15 @@ def drafts_of(events: Sequence[ToolEvent], *, cwd: str | None, interest: Interes
     near = Paths(cwd)
     done = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
     fine = [event for event in done if not event.failed]
-    yield from (failure(event, near) for event in done if event.failed and not is_no_answer(event))
-    yield from file_changes([event for event in fine if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, near)
-    yield from command_rows([event for event in fine if event.kind is ToolKind.RUN])
-    yield from looks(fine, near)
-    yield from excerpts(fine, interest, near)
-    if draft := todos([event for event in fine if event.kind is ToolKind.TODO]):
+    yield from (failure_draft(event, near) for event in done if event.failed and not is_negative_result(event))
+    yield from file_change_drafts(
+        [event for event in fine if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, near
+    )
+    yield from command_drafts([event for event in fine if event.kind is ToolKind.RUN])
+    yield from lookup_drafts(fine, near)
+    yield from excerpt_drafts(fine, interest, near)
+    if draft := todo_draft([event for event in fine if event.kind is ToolKind.TODO]):
         yield draft
     for event in fine:
-        if (single := SINGLE.get(event.kind)) and (draft := single(event)):
+        if (single := DRAFTS.get(event.kind)) and (draft := single(event)):
             yield draft

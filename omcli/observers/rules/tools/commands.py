@@ -9,12 +9,12 @@ from omcli.base.record import record
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
-from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind, draft_of, started, subject
+from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind, event_draft, process_metadata, subject
 from omcli.text.phrases import first_of, with_times
 
 
 @record
-class Passed:
+class Success:
     """Something worked that may have failed before."""
 
     targets: tuple[str, ...]
@@ -39,7 +39,7 @@ _FAILURE_CHARACTERS = 200
 _FAILED_COMMAND_CHARACTERS = 100
 _ERROR_CHARACTERS = 1000
 _ANSWER_CHARACTERS = 300
-_OPENS = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
+_OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
 _PUSHES = lazily(r"\bgit push\b")
 # What agents add to a command's output: the code that the row tells anyway.
 _EXIT_HEAD = lazily(r"(?:Error: )?Exit code \d+\s*")
@@ -49,7 +49,7 @@ _EXIT_TAIL = lazily(r"Command exited with code \d+")
 # ---- commands
 
 
-def command_rows(events: Sequence[ToolEvent]) -> Iterator[Draft]:
+def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
     """One row per command and outcome; those that only look are folded into one row."""
     looked: list[tuple[str, ToolEvent]] = []
     ran: dict[tuple[str, str], list[ToolEvent]] = {}
@@ -57,38 +57,43 @@ def command_rows(events: Sequence[ToolEvent]) -> Iterator[Draft]:
         command = shell.command_of(event.arguments, event.raw)
         if not command:
             continue
-        if (told := _landmark(command, event)) is not None:
+        if (told := _publication(command, event)) is not None:
             yield told
-        elif shell.only_looks(command):
-            looked.append((shell.shown(command), event))
+        elif shell.is_read_only(command):
+            looked.append((shell.shorten(command), event))
         else:
-            ran.setdefault((shell.shown(command), _outcome(event)), []).append(event)
+            ran.setdefault((shell.shorten(command), _outcome(event)), []).append(event)
     for (command, outcome), same in ran.items():
-        yield _ran(command, outcome, same)
+        yield _command_draft(command, outcome, same)
     if looked:
-        yield _looked(looked)
+        yield _read_only_draft(looked)
 
 
-def _ran(command: str, outcome: str, same: Sequence[ToolEvent], *, priority: Priority | None = None) -> Draft:
-    return draft_of(
+def _command_draft(command: str, outcome: str, same: Sequence[ToolEvent], *, priority: Priority | None = None) -> Draft:
+    return event_draft(
         same,
         with_times(f"Ran: {command}{outcome}", len(same)),
         Type.COMMAND_RUN,
         4,
         priority=priority,
-        status=Status.OPEN if same[-1].process else None if _hides_trouble(same[-1]) else Status.DONE,
-        metadata={"command": command, "exit_code": same[-1].exit_code, "times": _count(same), **started(same[-1])},
+        status=Status.OPEN if same[-1].process else None if _masks_failure(same[-1]) else Status.DONE,
+        metadata={
+            "command": command,
+            "exit_code": same[-1].exit_code,
+            "times": _times(same),
+            **process_metadata(same[-1]),
+        },
     )
 
 
-def _looked(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
+def _read_only_draft(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
     """The commands of a turn that only look, in one row; what came of it is told where it is but one."""
     events = [event for _, event in looked]
     commands = list(dict.fromkeys(command for command, _ in looked))
     if len(commands) == 1 and (outcome := _outcome(events[-1])):
-        return _ran(commands[0], outcome, events, priority=Priority.LOW)
-    names = list(dict.fromkeys(shell.shown(command, _FOLDED_CHARACTERS) for command in commands))
-    return draft_of(
+        return _command_draft(commands[0], outcome, events, priority=Priority.LOW)
+    names = list(dict.fromkeys(shell.shorten(command, _FOLDED_CHARACTERS) for command in commands))
+    return event_draft(
         events,
         f"Ran: {first_of(names, '; ') if len(commands) > 1 else commands[0]}",
         Type.COMMAND_RUN,
@@ -98,7 +103,7 @@ def _looked(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
     )
 
 
-def _count(same: Sequence[ToolEvent]) -> int | None:
+def _times(same: Sequence[ToolEvent]) -> int | None:
     return len(same) if len(same) > 1 else None
 
 
@@ -110,47 +115,51 @@ def _outcome(event: ToolEvent) -> str:
     if event.process:
         return " (still running)"
     code, masked = event.exit_code, shell.masks_status(shell.command_of(event.arguments, event.raw))
-    told = shell.trouble(event.output, _ANSWER_CHARACTERS) if _hides_trouble(event) else shell.summary(event.output)
+    told = (
+        shell.error_lines(event.output, _ANSWER_CHARACTERS)
+        if _masks_failure(event)
+        else shell.summary_line(event.output)
+    )
     succeeded = not masked and event.result is not None and event.result.message.failed is False
     how = f"exit {code}" if code is not None else "ok" if succeeded else ""
     return f" → {how}{': ' if how and told else ''}{told}" if how or told else ""
 
 
-def _hides_trouble(event: ToolEvent) -> bool:
+def _masks_failure(event: ToolEvent) -> bool:
     """Whether a command reports errors although the status that is given, another command's, is good."""
     if event.kind is not ToolKind.RUN:
         return False
     command = shell.command_of(event.arguments, event.raw)
-    if not shell.masks_status(command) or shell.only_looks(command):
+    if not shell.masks_status(command) or shell.is_read_only(command):
         return False
     return shell.reports_error(event.output[-8000:]) or shell.counts_failures(event.output)
 
 
-def _landmark(command: str, event: ToolEvent) -> Draft | None:
+def _publication(command: str, event: ToolEvent) -> Draft | None:
     """Commits, pull requests and releases: finished, state-changing, and what a later session asks about."""
-    shown = shell.shown(command)
+    shown = shell.shorten(command)
     sha = None
-    if ("commit" in command or "merge" in command) and (commit := shell.committed(event.output)):
+    if ("commit" in command or "merge" in command) and (commit := shell.commit_in(event.output)):
         branch, sha, title = commit
         text = f"Committed {sha} on {branch}: {title}"
-    elif _OPENS.search(command) and (address := shell.published(event.output)):
+    elif _OPENS_REQUEST.search(command) and (address := shell.published_url(event.output)):
         text = f"Opened {address} with: {shown}"
-    elif _PUSHES.search(command) and not shell.only_looks(command):
+    elif _PUSHES.search(command) and not shell.is_read_only(command):
         text = f"Pushed: {shown}{_outcome(event)}"
     else:
         return None
-    return draft_of([event], text, Type.OUTCOME, 7, status=Status.DONE, metadata={"commit": sha, "command": shown})
+    return event_draft([event], text, Type.OUTCOME, 7, status=Status.DONE, metadata={"commit": sha, "command": shown})
 
 
 # ---- failures
 
 
-def passes(events: Iterable[ToolEvent]) -> Iterator[Passed]:
+def successes(events: Iterable[ToolEvent]) -> Iterator[Success]:
     """What worked: commands, and edits of files. A failure of the same before is mended then (`settling`)."""
     for event in events:
-        if event.result is not None and not event.failed and not event.process and not _hides_trouble(event):
+        if event.result is not None and not event.failed and not event.process and not _masks_failure(event):
             command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
-            yield Passed(
+            yield Success(
                 targets=_targets(event),
                 command=command,
                 directory=_directory(event),
@@ -159,27 +168,27 @@ def passes(events: Iterable[ToolEvent]) -> Iterator[Passed]:
             )
 
 
-def failure(event: ToolEvent, near: Paths) -> Draft:
+def failure_draft(event: ToolEvent, near: Paths) -> Draft:
     """One failure, open; `settling` counts those of the same thing, and knows when it works."""
-    metadata: dict[str, object] = {"error": _error(event), "tool": event.name, "exit_code": event.exit_code}
+    metadata: dict[str, object] = {"error": _error_text(event), "tool": event.name, "exit_code": event.exit_code}
     if directory := _directory(event):
         metadata["directory"] = directory
     if event.kind is ToolKind.RUN:
         command = shell.command_of(event.arguments, event.raw)
         code = f"exit {event.exit_code}" if event.exit_code else "failed"
-        return draft_of(
+        return event_draft(
             [event],
-            _failed(f"Ran: {shell.shown(command, _FAILED_COMMAND_CHARACTERS) or event.name} → {code}", event),
+            _failure_text(f"Ran: {shell.shorten(command, _FAILED_COMMAND_CHARACTERS) or event.name} → {code}", event),
             Type.COMMAND_ERROR,
             # A listing or search that was mistyped is a detour, not a problem.
-            5 if shell.only_looks(command) else 8,
+            5 if shell.is_read_only(command) else 8,
             status=Status.OPEN,
-            metadata=metadata | {"command": shell.shown(command) or event.name},
+            metadata=metadata | {"command": shell.shorten(command) or event.name},
         )
     doing = " ".join(part for part in (event.name, near(subject(event))) if part)
-    return draft_of(
+    return event_draft(
         [event],
-        _failed(f"{doing} failed", event),
+        _failure_text(f"{doing} failed", event),
         Type.TOOL_ERROR,
         # A read or search that found nothing to read is a detour, not a problem.
         8 if event.kind in (ToolKind.EDIT, ToolKind.WRITE, ToolKind.DELEGATE, ToolKind.REMOTE) else 4,
@@ -188,24 +197,24 @@ def failure(event: ToolEvent, near: Paths) -> Draft:
     )
 
 
-def _failed(what: str, event: ToolEvent) -> str:
+def _failure_text(what: str, event: ToolEvent) -> str:
     """What failed and why, within the length of a row, which may get a count; the error text gives way first."""
     most = _FAILURE_CHARACTERS - len(" (× 99)")
     room = most - len(what) - len(": ")
-    why = _why(event, room) if room > 0 else ""
+    why = _cause(event, room) if room > 0 else ""
     return cut(f"{what}{f': {why}' if why else ''}", most)
 
 
-def _error(event: ToolEvent) -> str:
+def _error_text(event: ToolEvent) -> str:
     """The error text, whole where it is not a long output; of one, the lines that report the error."""
     said = event.output
-    return said if len(said) <= _ERROR_CHARACTERS else _why(event, _ERROR_CHARACTERS)
+    return said if len(said) <= _ERROR_CHARACTERS else _cause(event, _ERROR_CHARACTERS)
 
 
-def _why(event: ToolEvent, limit: int) -> str:
+def _cause(event: ToolEvent, limit: int) -> str:
     """What went wrong: a command says it in its error lines, any other tool in its first."""
     if event.kind is ToolKind.RUN:
-        return shell.trouble(_without_exit_note(event.output), limit)
+        return shell.error_lines(_without_exit_note(event.output), limit)
     return cut(next(iter(first_lines(event.output, 1)), ""), limit)
 
 
@@ -219,28 +228,28 @@ def _without_exit_note(output: str) -> str:
 def _targets(event: ToolEvent) -> tuple[str, ...]:
     """What an event worked on, as failures name it (`recurring`); `a && b` worked only if a worked and b did."""
     if event.kind is not ToolKind.RUN:
-        return (failed_use(event.kind, subject(event)),)
+        return (tool_key(event.kind, subject(event)),)
     command = shell.command_of(event.arguments, event.raw)
-    return tuple(dict.fromkeys(failed_run(shell.shown(part.strip())) for part in (command, *command.split("&&"))))
+    return tuple(dict.fromkeys(command_key(shell.shorten(part.strip())) for part in (command, *command.split("&&"))))
 
 
 def _directory(event: ToolEvent) -> str | None:
     return shell.directory_of(event.arguments) if event.kind is ToolKind.RUN else None
 
 
-def is_no_answer(event: ToolEvent) -> bool:
+def is_negative_result(event: ToolEvent) -> bool:
     """`grep` without a hit, `diff` with a difference, `test` that says no: exit 1 is their answer."""
     if event.kind is not ToolKind.RUN or event.exit_code != 1:
         return False
     command = shell.command_of(event.arguments, event.raw)
-    return shell.only_looks(command) and not shell.trouble(event.output, 80).lower().count("error")
+    return shell.is_read_only(command) and not shell.error_lines(event.output, 80).lower().count("error")
 
 
-def failed_run(command: str) -> str:
+def command_key(command: str) -> str:
     """What a command is known by, failed or not; as rows show it."""
     return f"run {command}"
 
 
-def failed_use(kind: ToolKind, target: str) -> str:
+def tool_key(kind: ToolKind, target: str) -> str:
     """What the use of a tool on something is known by. A patch that was handed to a shell is an edit."""
     return f"{ToolKind.EDIT if kind is ToolKind.RUN else kind} {target}"

@@ -21,7 +21,7 @@ _PATCH_MOVE = lazily(r"^\*\*\* Move to: (.+)$")
 
 
 @record
-class Change:
+class FileChange:
     """One file's part of an edit: `old` was replaced by `new`; creating has no old, deleting no new."""
 
     path: str
@@ -32,7 +32,7 @@ class Change:
     moved_to: str = ""
 
 
-def changes_of(arguments: Mapping[str, object], raw: str) -> list[Change]:
+def file_changes(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
     """The changes that an edit tool was asked for, a file at a time. Empty where the arguments are none we know."""
     patch = arguments.get("patch") or arguments.get("input") or arguments.get("diff") or raw
     if isinstance(patch, str) and PATCH in patch:
@@ -40,7 +40,7 @@ def changes_of(arguments: Mapping[str, object], raw: str) -> list[Change]:
     if isinstance(listed := arguments.get("changes"), list):
         named = [(part.get("path"), part.get("kind")) for part in listed if isinstance(part, dict)]
         return [
-            Change(path=path, creates=kind == "add", deletes=kind == "delete")
+            FileChange(path=path, creates=kind == "add", deletes=kind == "delete")
             for path, kind in named
             if isinstance(path, str)
         ]
@@ -52,7 +52,7 @@ def changes_of(arguments: Mapping[str, object], raw: str) -> list[Change]:
     edits = arguments.get("edits")
     parts = [part for part in edits if isinstance(part, dict)] if isinstance(edits, list) else [arguments]
     return [
-        Change(
+        FileChange(
             path=path,
             old=_first_text(part, "old_string", "oldText", "old_str", "old_text", "search"),
             new=_first_text(
@@ -63,17 +63,17 @@ def changes_of(arguments: Mapping[str, object], raw: str) -> list[Change]:
     ]
 
 
-def _patch_changes(patch: str) -> Iterator[Change]:
+def _patch_changes(patch: str) -> Iterator[FileChange]:
     """The files of a patch in the `*** Begin Patch` notation."""
     verb, path, moved = "", "", ""
     old: list[str] = []
     new: list[str] = []
 
-    def finished() -> Iterator[Change]:
+    def finished() -> Iterator[FileChange]:
         if path:
             creates, deletes = verb == "Add", verb == "Delete"
             texts = {"old": "\n".join(old), "new": "\n".join(new)}
-            yield Change(path=path, creates=creates, deletes=deletes, moved_to=moved, **texts)
+            yield FileChange(path=path, creates=creates, deletes=deletes, moved_to=moved, **texts)
 
     for line in patch.splitlines():
         if heading := _PATCH_FILE.match(line):
@@ -115,7 +115,7 @@ class ToolKind(Enum):
     """A tool of an MCP server or connector, known by its verb only."""
 
 
-_NAMES: Mapping[str, ToolKind] = MappingProxyType(
+_KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
     {
         name: kind
         for kind, names in {
@@ -151,18 +151,18 @@ _NAMES: Mapping[str, ToolKind] = MappingProxyType(
 )
 
 _REMOTE = lazily(r"^mcp__(?P<server>.+?)__(?P<tool>.+)$|^(?P<server2>[\w\-]+)[./:](?P<tool2>[\w\-]+)$")
-_LOOKS = lazily(
+_READ_ONLY_VERB = lazily(
     r"^(?:get|list|read|search|find|fetch|query|view|describe|show|lookup|resolve|inspect|check)(?![a-z])",
     re.IGNORECASE,
 )
 
 
 _RUNNING = lazily(r"\brunning (?:with session ID|in (?:the )?background with ID:?) *([\w-]+)", re.IGNORECASE)
-_LAUNCHED = lazily(r"^Async agent launched\b.{0,200}?\bagentId: *([\w-]+)", re.IGNORECASE | re.DOTALL)
+_SUBAGENT_LAUNCHED = lazily(r"^Async agent launched\b.{0,200}?\bagentId: *([\w-]+)", re.IGNORECASE | re.DOTALL)
 _EXIT_TAG = lazily(r"<exit_code>(\d{1,9})</exit_code>")
 _POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput"})
 """Tools that ask what became of a process."""
-_ENDED = lazily(r"<status>(?:completed|failed|killed)</status>")
+_PROCESS_ENDED = lazily(r"<status>(?:completed|failed|killed)</status>")
 _REPORT = lazily(r"<output>\n?(.*?)(?:</output>|\Z)", re.DOTALL)
 # How tools say that they failed where the transcript has no mark for it: in their first words.
 _SAYS_FAILED = lazily(
@@ -175,7 +175,7 @@ _SAYS_FAILED = lazily(
 _SAYS_RUN_FAILED = lazily(r"\s*(?:<tool_use_error>|(?:tool )?(?:execution )?(?:Error|error|failed|exception):)")
 _JSON_OUTPUT = ("stdout", "output", "stderr", "error")
 """Where an output that is a JSON object holds what was printed, what went wrong last."""
-_ACKNOWLEDGES = frozenset({ToolKind.EDIT, ToolKind.WRITE, ToolKind.TODO})
+_QUIET_KINDS = frozenset({ToolKind.EDIT, ToolKind.WRITE, ToolKind.TODO})
 """Tools that say nothing but whether it worked."""
 
 
@@ -220,7 +220,7 @@ class ToolEvent:
             return False
         if self.kind in (ToolKind.READ, ToolKind.SEARCH):
             return False  # what they found speaks, not they
-        says_failed = _SAYS_FAILED if self.kind in _ACKNOWLEDGES else _SAYS_RUN_FAILED
+        says_failed = _SAYS_FAILED if self.kind in _QUIET_KINDS else _SAYS_RUN_FAILED
         return bool(self.reply.get("error") or says_failed.match(self.output))
 
     def argument(self, *names: str) -> str:
@@ -232,19 +232,19 @@ class ToolEvent:
         return ""
 
     @property
-    def looks_only(self) -> bool:
+    def is_read_only(self) -> bool:
         """REMOTE: whether its name says that it changes nothing."""
-        return bool(_LOOKS.match(_remote_name(self.name)[1]))
+        return bool(_READ_ONLY_VERB.match(_remote_name(self.name)[1]))
 
 
 def tool_kind(name: str) -> ToolKind | None:
     """What a tool does, by its name; None for one that nobody knows."""
-    known = _NAMES.get(name.lower())
+    known = _KINDS_BY_NAME.get(name.lower())
     if known is not None:
         return known
     server, tool = _remote_name(name)
     # A server's own "search" or "read_file" does what the word says; its other verbs are its own.
-    return _NAMES.get(tool.lower(), ToolKind.REMOTE) if server else None
+    return _KINDS_BY_NAME.get(tool.lower(), ToolKind.REMOTE) if server else None
 
 
 def _remote_name(name: str) -> tuple[str, str]:
@@ -268,7 +268,7 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
         kind, raw, arguments = ToolKind.EDIT, command_of(arguments, raw), {}
     answer = result.message.text if result else ""
     reply = _json_object(answer)
-    output = _printed(reply, answer, kind)
+    output = _output_text(reply, answer, kind)
     exit_code = _exit_code(result, reply)
     return ToolEvent(
         kind=kind,
@@ -284,7 +284,7 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
     )
 
 
-def _printed(reply: Mapping[str, object], output: str, kind: ToolKind) -> str:
+def _output_text(reply: Mapping[str, object], output: str, kind: ToolKind) -> str:
     """What a tool said, out of the wrapping that some agents put around it."""
     if kind is ToolKind.RUN and reply:
         parts = [part for name in _JSON_OUTPUT if isinstance(part := reply.get(name), str) and part]
@@ -299,7 +299,7 @@ def _process(kind: ToolKind, output: str) -> str | None:
     if kind is ToolKind.RUN:
         going_on = _RUNNING.search(output[:2000])
     else:
-        going_on = _LAUNCHED.match(output) if kind is ToolKind.DELEGATE else None
+        going_on = _SUBAGENT_LAUNCHED.match(output) if kind is ToolKind.DELEGATE else None
     return going_on[1] if going_on else None
 
 
@@ -316,21 +316,21 @@ def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int |
 
 def subject(event: ToolEvent) -> str:
     """What a tool was used on: the file, the pattern, the address. Empty where it says nothing of the kind."""
-    if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := changes_of(event.arguments, event.raw)):
+    if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := file_changes(event.arguments, event.raw)):
         return changes[0].path
     if event.kind is ToolKind.SEARCH:
         return event.argument("pattern", "query", "glob", "path", "file_path", "directory", "dir_path")
     return event.argument("file_path", "path", "filePath", "absolute_path", "target_file", "url", "description")
 
 
-def polled(call: KeptMessage, result: KeptMessage) -> str | None:
+def finished_process(call: KeptMessage, result: KeptMessage) -> str | None:
     """The process whose end a call reports; None for another tool, and while the process goes on."""
     if (call.message.tool or "").lower() not in _POLLS:
         return None
     given = _json_object(call.message.text)
     process = next((given[name] for name in ("session_id", "bash_id", "task_id", "shell_id") if name in given), None)
     said = result.message
-    ended = said.exit_code is not None or _EXIT_TAG.search(said.text[:2000]) or _ENDED.search(said.text[:2000])
+    ended = said.exit_code is not None or _EXIT_TAG.search(said.text[:2000]) or _PROCESS_ENDED.search(said.text[:2000])
     return str(process) if process is not None and ended else None
 
 
@@ -354,7 +354,7 @@ class Paths:
         return one_line(below(self.cwd, path))
 
 
-def draft_of(
+def event_draft(
     events: Iterable[ToolEvent],
     text: str,
     kind: Type,
@@ -383,14 +383,14 @@ _ARGUMENTS = 2000
 """Characters of a call that are kept with its row: the row of how it ended is written from them."""
 
 
-def started(event: ToolEvent) -> dict[str, str]:
+def process_metadata(event: ToolEvent) -> dict[str, str]:
     """Metadata of a call that goes on: what its end will be known by, and what was called. Empty for any other."""
     if not event.process:
         return {}
     return {"process": event.process, "tool": event.name, "arguments": event.call.message.text[:_ARGUMENTS]}
 
 
-def still_running(row: Observation) -> tuple[str, KeptMessage] | None:
+def running_call(row: Observation) -> tuple[str, KeptMessage] | None:
     """The process that a row says goes on, and its call as far as the row keeps it; None for any other row."""
     process, tool, arguments = (row.metadata.get(name) for name in ("process", "tool", "arguments"))
     if row.status is not Status.OPEN or not row.sources:

@@ -14,38 +14,48 @@ from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Draft, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
-from omcli.observers.rules.tools.events import Change, Paths, ToolEvent, ToolKind, changes_of, draft_of, subject
+from omcli.observers.rules.tools.events import (
+    FileChange,
+    Paths,
+    ToolEvent,
+    ToolKind,
+    event_draft,
+    file_changes,
+    subject,
+)
 from omcli.text.clean import one_line
 from omcli.text.phrases import counted, first_of
 
 _ROW_CHARACTERS = 900
 
 
-def file_changes(events: Sequence[ToolEvent], interest: Interest, near: Paths) -> Iterator[Draft]:
+def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, near: Paths) -> Iterator[Draft]:
     """One row per file: edits of the same file are one fact with all its sources. `events` are those that worked.
 
     With what the edits define or remove stand the new lines that name what the work comes back to.
     """
-    by_path: dict[str, list[tuple[ToolEvent, Change]]] = {}
+    by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
-        for change in changes_of(event.arguments, event.raw):
+        for change in file_changes(event.arguments, event.raw):
             creates = change.creates or (event.kind is ToolKind.WRITE and " updated" not in event.output[:200])
             by_path.setdefault(change.path, []).append((event, replace(change, creates=creates)))
     for path, made in by_path.items():
-        yield _file(path, [event for event, _ in made], [change for _, change in made], interest, near)
+        yield _file_draft(path, [event for event, _ in made], [change for _, change in made], interest, near)
 
 
-def _file(path: str, events: Sequence[ToolEvent], changes: list[Change], interest: Interest, near: Paths) -> Draft:
+def _file_draft(
+    path: str, events: Sequence[ToolEvent], changes: list[FileChange], interest: IdentifierCounts, near: Paths
+) -> Draft:
     created, deleted = changes[0].creates, changes[-1].deletes
     edits = len(changes) - created - deleted
     verb = "Deleted" if deleted else "Created" if created else "Modified"
     moved_to = next((change.moved_to for change in changes if change.moved_to), None)
     moved = f" → {near(moved_to)}" if moved_to else ""
-    what = "" if deleted else _changed(what_changed(changes), interest.lines(new_lines(changes)))
-    return draft_of(
+    what = "" if deleted else _change_text(describe_changes(changes), interest.best_lines(added_lines(changes)))
+    return event_draft(
         events,
         cut(
-            f"{verb} {near(path)}{moved}{_times(edits, created=created)}" + (f": {what}" if what else ""),
+            f"{verb} {near(path)}{moved}{_edit_count(edits, created=created)}" + (f": {what}" if what else ""),
             _ROW_CHARACTERS,
         ),
         Type.FILE_CREATED if created else Type.FILE_MODIFIED,
@@ -54,12 +64,12 @@ def _file(path: str, events: Sequence[ToolEvent], changes: list[Change], interes
     )
 
 
-def _changed(names: str, lines: Sequence[str]) -> str:
+def _change_text(names: str, lines: Sequence[str]) -> str:
     """What changed, in names, then in lines as they stand in the file; a line that is told already is left out."""
     return " · ".join(filter(None, (names, *(line for line in lines if line not in names))))
 
 
-def _times(edits: int, *, created: bool) -> str:
+def _edit_count(edits: int, *, created: bool) -> str:
     """How often a file was edited: since it was created, or where it was more than once."""
     if created:
         return f" ({edits} edit{'s' if edits > 1 else ''} since)" if edits else ""
@@ -77,23 +87,23 @@ _DEFINES = lazily(
 _CONSTANT = lazily(r"^(?:export\s+)?const\s+([A-Za-z_]\w+)", re.MULTILINE)
 _HEADING = lazily(r"^#{1,3} +(.+)$", re.MULTILINE)
 
-_TELLING = lazily(r"\w{3}")
+_WORD_CHARACTERS = lazily(r"\w{3}")
 
 _NAMES_SHOWN = 6
 _CHANGE_CHARACTERS = 90
 
 
-def what_changed(changes: list[Change]) -> str:
+def describe_changes(changes: list[FileChange]) -> str:
     """A few words on what the changes of one file do, made only of names and lines that stand in them."""
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
-    before, after = _defined(old), _defined(new)
+    before, after = _definitions(old), _definitions(new)
     added = [name for name in after if name not in before]
     removed = [name for name in before if name not in after]
-    parts = [f"{verb} {_listed(names)}" for verb, names in (("adds", added), ("removes", removed)) if names]
+    parts = [f"{verb} {_list_names(names)}" for verb, names in (("adds", added), ("removes", removed)) if names]
     if not parts:
         parts = [text for text in (_line_change(old, new),) if text]
     if not parts and (kept := [name for name in after if name in before]):
-        parts = [f"in {_listed(kept)}"]
+        parts = [f"in {_list_names(kept)}"]
     return "; ".join(parts)
 
 
@@ -106,19 +116,19 @@ def _line_change(old: str, new: str) -> str:
     if len(gone) == len(come) == 1 and max(len(gone[0]), len(come[0])) <= _CHANGE_CHARACTERS:
         return f"`{one_line(gone[0])}` → `{one_line(come[0])}`"
     for verb, lines in (("+", come), ("-", gone)):
-        telling = [line for line in lines if len(line) <= _CHANGE_CHARACTERS and _TELLING.search(line)]
+        telling = [line for line in lines if len(line) <= _CHANGE_CHARACTERS and _WORD_CHARACTERS.search(line)]
         if telling:
             code = [line for line in telling if not line.startswith(("//", "#", "/*", "*", "--", "<!--"))]
             return f"{verb} `{one_line((code or telling)[0])}`"
     return ""
 
 
-def _defined(code: str) -> list[str]:
+def _definitions(code: str) -> list[str]:
     names = [*_DEFINES.findall(code), *_CONSTANT.findall(code), *(one_line(title) for title in _HEADING.findall(code))]
     return list(dict.fromkeys(names))
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     more = len(names) - _NAMES_SHOWN
     return ", ".join(names[:_NAMES_SHOWN]) + (f" (+{more} more)" if more > 0 else "")
 
@@ -134,42 +144,42 @@ _READ_CHARACTERS = 20_000
 """Characters of a message in which names are counted."""
 _RESULT_SHARE = 0.4
 """What a name in an output counts beside one that somebody wrote: outputs name much that nobody asked for."""
-_COMES_BACK = 1.5
+_MIN_COUNT = 1.5
 """What a name must count for to be worth a line: written twice, or written once and shown twice."""
 _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
 # A name alone says nothing: it is an entry of a list of exports, of fields, of arguments.
-_SAYS_SOMETHING = lazily(r"\w[^\w.:/-]+\w|\w(?:: |::)\w|[/.:-]\w+[/.:-]\w")
+_PROSE_OR_CODE = lazily(r"\w[^\w.:/-]+\w|\w(?:: |::)\w|[/.:-]\w+[/.:-]\w")
 # Agents number the lines of a file: `   12→`, `12:`, `src/a.py:12:`.
 _NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
 
 @positional_record
-class Interest:
+class IdentifierCounts:
     """How often the messages of a batch come back to each identifier."""
 
     counts: Mapping[str, float]
 
     @classmethod
-    def of(cls, messages: Iterable[KeptMessage]) -> Interest:
+    def of(cls, messages: Iterable[KeptMessage]) -> IdentifierCounts:
         """Counts each identifier once per message that names it."""
         said, shown = Counter[str](), Counter[str]()
         for kept in messages:
             named = shown if kept.message.role is Role.RESULT else said
             named.update(set(_WORD.findall(kept.message.text[:_READ_CHARACTERS])))
         # Most words come once, and need not be looked at.
-        often = {word for word, times in shown.items() if times * _RESULT_SHARE >= _COMES_BACK}
+        often = {word for word, times in shown.items() if times * _RESULT_SHARE >= _MIN_COUNT}
         counts = {word: said[word] + _RESULT_SHARE * shown[word] for word in often.union(said)}
         return cls(
-            {word: sqrt(count) for word, count in counts.items() if count >= _COMES_BACK and _is_identifier(word)}
+            {word: sqrt(count) for word, count in counts.items() if count >= _MIN_COUNT and _is_identifier(word)}
         )
 
-    def lines(self, lines: Sequence[str]) -> list[str]:
+    def best_lines(self, lines: Sequence[str]) -> list[str]:
         """The lines, in their order, that together name most of what the batch comes back to, per character."""
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
-        ahead = [(-self._worth(names, lines[place]), place, names) for place, names in named if names]
+        ahead = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
         heapify(ahead)
         kept: list[int] = []
         told: set[str] = set()
@@ -180,10 +190,10 @@ class Interest:
                 kept.append(place)
                 told |= names
             elif left:  # worth less by now: it waits for its turn
-                heappush(ahead, (-self._worth(left, lines[place]), place, left))
+                heappush(ahead, (-self._weight(left, lines[place]), place, left))
         return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
-    def _worth(self, names: Iterable[str], line: str) -> float:
+    def _weight(self, names: Iterable[str], line: str) -> float:
         return fsum(map(self.counts.__getitem__, names)) / (len(line) + 16)
 
 
@@ -192,25 +202,25 @@ def _is_identifier(word: str) -> bool:
     return not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word) is not None
 
 
-def new_lines(changes: Iterable[Change]) -> list[str]:
+def added_lines(changes: Iterable[FileChange]) -> list[str]:
     """The lines that changes of a file add to it, each once."""
     before = {line for change in changes for line in _lines(change.old)}
     return list(dict.fromkeys(line for change in changes for line in _lines(change.new) if line not in before))
 
 
-def excerpts(events: Sequence[ToolEvent], interest: Interest, near: Paths) -> Iterator[Draft]:
+def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, near: Paths) -> Iterator[Draft]:
     """A row for each output that was read, of its telling lines; `events` worked."""
     told: set[str] = set()
     for event in reversed(events):  # what was seen last holds: of the same lines twice only the later are told
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
-        where = f"`{shell.shown(command, _SUBJECT_CHARACTERS)}`" if command else near(subject(event))
-        lines = [line for line in _lines(event.output) if _SAYS_SOMETHING.search(line)]
-        picked = [line for line in interest.lines(lines) if line not in told]
+        where = f"`{shell.shorten(command, _SUBJECT_CHARACTERS)}`" if command else near(subject(event))
+        lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
+        picked = [line for line in interest.best_lines(lines) if line not in told]
         told.update(picked)
         if where and picked:
-            yield draft_of([event], f"In {where}: {' · '.join(picked)}", Type.EXCERPT, 3)
+            yield event_draft([event], f"In {where}: {' · '.join(picked)}", Type.EXCERPT, 3)
 
 
 def _lines(text: str) -> list[str]:
@@ -226,33 +236,33 @@ _FIRST_MATCHES = 3
 _MATCH_CHARACTERS = 200
 
 
-def looks(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
+def lookup_drafts(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
     """At most one row each for what was read, searched and asked; `events` are those that worked."""
     read = [(near(subject(event)), event) for event in events if event.kind is ToolKind.READ and subject(event)]
     if read:
         names = list(dict.fromkeys(name for name, _ in read))
-        yield draft_of(
+        yield event_draft(
             (event for _, event in read), f"Read {first_of(names, ', ')}", Type.FILE_READ, 3, metadata={"paths": names}
         )
     searched = [event for event in events if event.kind is ToolKind.SEARCH and subject(event)]
     if searched:
-        yield _searches(searched)
-    remote = [event for event in events if event.kind is ToolKind.REMOTE and event.looks_only]
+        yield _search_draft(searched)
+    remote = [event for event in events if event.kind is ToolKind.REMOTE and event.is_read_only]
     if remote:
         names = list(dict.fromkeys(event.name for event in remote))
-        yield draft_of(remote, f"Used {first_of(names, ', ')}", Type.TOOL_USED, 3)
+        yield event_draft(remote, f"Used {first_of(names, ', ')}", Type.TOOL_USED, 3)
 
 
-def _searches(events: Sequence[ToolEvent]) -> Draft:
+def _search_draft(events: Sequence[ToolEvent]) -> Draft:
     """The searches of a turn: of the same search twice, what it found last."""
     found: dict[str, tuple[str, dict[str, object]]] = {}
     for event in events:
-        pattern, (number, noun, matches) = one_line(subject(event)), _found(event)
+        pattern, (number, noun, matches) = one_line(subject(event)), _matches(event)
         first = [cut(line, _MATCH_CHARACTERS) for line in matches[:_FIRST_MATCHES]]
         told = {"pattern": pattern, "matches": number, "unit": noun, "first_matches": first}
         found[pattern] = (f'"{pattern}" → {counted(number)} {noun}', told)
     lines = [line for line, _ in found.values()]
-    return draft_of(
+    return event_draft(
         events,
         f"Searched {first_of(lines, '; ')}",
         Type.SEARCH_PERFORMED,
@@ -261,7 +271,7 @@ def _searches(events: Sequence[ToolEvent]) -> Draft:
     )
 
 
-def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
+def _matches(event: ToolEvent) -> tuple[int, str, list[str]]:
     """How many files, matches or results, and the lines that hold them.
 
     The number is what the tool says it found, else that of the lines it printed.

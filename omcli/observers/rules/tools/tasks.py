@@ -11,8 +11,8 @@ from omcli.base.record import record
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, segments
-from omcli.observers.rules.speech.agents import told_most
-from omcli.observers.rules.tools.events import ToolEvent, ToolKind, draft_of, started
+from omcli.observers.rules.speech.agents import report_summary
+from omcli.observers.rules.tools.events import ToolEvent, ToolKind, event_draft, process_metadata
 from omcli.text.clean import one_line
 from omcli.text.phrases import first_of
 
@@ -22,11 +22,11 @@ _REPORT_CHARACTERS = 20_000
 _TODO_CHARACTERS = 200
 _TODOS_KEPT = 50
 _STATES = ("completed", "in_progress", "pending")
-_SAME_STATE = MappingProxyType({
+_STATE_ALIASES = MappingProxyType({
     "done": "completed", "complete": "completed", "active": "in_progress", "in-progress": "in_progress",
     "doing": "in_progress", "todo": "pending", "not_started": "pending", "not-started": "pending", "open": "pending",
 })  # fmt: skip
-_GONE = "deleted"
+_DELETED = "deleted"
 _NUMBERED = lazily(r"\btask #(\w{1,40})", re.IGNORECASE)
 
 
@@ -39,13 +39,13 @@ class _Todo:
     id: str = ""
 
     @property
-    def kept(self) -> dict[str, str]:
+    def as_metadata(self) -> dict[str, str]:
         """As metadata."""
         told = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
         return {name: value for name, value in told.items() if value}
 
 
-def todos(events: Sequence[ToolEvent]) -> Draft | None:
+def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
     """The list as the turn left it, for earlier states of it are of no use to anybody; None where there is none.
 
     Some tools write the whole list, others one entry of it; then the row knows the entries that the turn touched.
@@ -54,7 +54,7 @@ def todos(events: Sequence[ToolEvent]) -> Draft | None:
     touched: list[ToolEvent] = []
     is_whole = False
     for event in events:
-        if (listed := _listed(event)) is not None:
+        if (listed := _whole_list(event)) is not None:
             entries = {str(place): todo for place, todo in enumerate(listed)}
             touched, is_whole = [event], True
         elif (todo := _entry(event)) is not None:
@@ -64,30 +64,30 @@ def todos(events: Sequence[ToolEvent]) -> Draft | None:
             touched.append(event)
     if not entries:
         return None
-    listed = [todo for todo in entries.values() if todo.state != _GONE]
-    now = "; ".join(_named(todo) for todo in listed if todo.state == "in_progress")
+    listed = [todo for todo in entries.values() if todo.state != _DELETED]
+    now = "; ".join(_label(todo) for todo in listed if todo.state == "in_progress")
     is_open = any(todo.state != "completed" for todo in listed)
-    return draft_of(
+    return event_draft(
         touched,
-        cut(f"Todos: {_state(listed, now=now)}", 500),
+        cut(f"Todos: {_list_text(listed, now=now)}", 500),
         Type.TODO_UPDATED,
         5,
         status=Status.OPEN if is_open else Status.DONE,
         metadata={
             "current_task": now,
-            "todos": [todo.kept for todo in list(entries.values())[:_TODOS_KEPT]],
+            "todos": [todo.as_metadata for todo in list(entries.values())[:_TODOS_KEPT]],
             "partial": None if is_whole else True,
             "agent": touched[-1].call.message.agent,
         },
     )
 
 
-def _state(listed: Sequence[_Todo], *, now: str) -> str:
+def _list_text(listed: Sequence[_Todo], *, now: str) -> str:
     """`1 completed, 2 pending; now: …; next: …`; entries whose text is not known by their ids."""
     if not listed:
         return "none left"
     if not all(todo.text for todo in listed):
-        return "; ".join(f"{_named(todo)} {todo.state.replace('_', ' ')}" for todo in listed)
+        return "; ".join(f"{_label(todo)} {todo.state.replace('_', ' ')}" for todo in listed)
     counts = [
         f"{sum(todo.state == state for todo in listed)} {state.replace('_', ' ')}"
         for state in dict.fromkeys([*_STATES, *(todo.state for todo in listed)])
@@ -97,11 +97,11 @@ def _state(listed: Sequence[_Todo], *, now: str) -> str:
     return ", ".join(counts) + (f"; now: {now}" if now else "") + (f"; next: {first_of(left, ' · ')}" if left else "")
 
 
-def _named(todo: _Todo) -> str:
+def _label(todo: _Todo) -> str:
     return todo.text or f"#{todo.id}"
 
 
-def _listed(event: ToolEvent) -> list[_Todo] | None:
+def _whole_list(event: ToolEvent) -> list[_Todo] | None:
     """The whole list, whichever of the known shapes it has; None where the call is about one entry."""
     listed = next((event.arguments[name] for name in ("todos", "plan", "items") if name in event.arguments), None)
     if not isinstance(listed, list):
@@ -130,57 +130,57 @@ def _entry(event: ToolEvent) -> _Todo | None:
 
 def _known_state(state: str) -> str:
     plain = one_line(state).lower().replace(" ", "_")
-    return _SAME_STATE.get(plain, plain)
+    return _STATE_ALIASES.get(plain, plain)
 
 
-def _delegation(event: ToolEvent) -> Draft | None:
+def _delegation_draft(event: ToolEvent) -> Draft | None:
     task = event.argument("description", "task_name", "summary") or cut(
         one_line(event.argument("prompt", "message", "task")), 100
     )
     if not task:
         return None
     is_text = not event.process and event.output.lstrip()[:1] not in ("{", "[")
-    answer = told_most(list(segments(_end(event.output))), _ANSWER_CHARACTERS) if is_text else ""
+    answer = report_summary(list(segments(_tail(event.output))), _ANSWER_CHARACTERS) if is_text else ""
     outcome = " (still running)" if event.process else f" → {answer}" if answer else ""
-    return draft_of(
+    return event_draft(
         [event],
         f"Delegated: {one_line(task)}{outcome}",
         Type.TASK_DELEGATED,
         5,
         status=Status.OPEN if event.process else Status.DONE,
-        metadata={"task": cut(one_line(task), _TODO_CHARACTERS), **started(event)},
+        metadata={"task": cut(one_line(task), _TODO_CHARACTERS), **process_metadata(event)},
     )
 
 
-def _end(report: str) -> str:
+def _tail(report: str) -> str:
     return report if len(report) <= _REPORT_CHARACTERS else report[-_REPORT_CHARACTERS:].partition("\n")[2]
 
 
-def _approved_plan(event: ToolEvent) -> Draft | None:
+def _plan_draft(event: ToolEvent) -> Draft | None:
     plan = event.argument("plan")
     lines = [segment.text for segment in segments(plan)]
     if not lines:
         return None
-    return draft_of(
+    return event_draft(
         [event], cut(f"Plan approved by the user: {' · '.join(lines)}", 700), Type.PLAN, 8, status=Status.OPEN
     )
 
 
-def _remote(event: ToolEvent) -> Draft | None:
+def _connector_draft(event: ToolEvent) -> Draft | None:
     """A connector's tool that changes something: its name and its short arguments."""
-    if event.looks_only:
+    if event.is_read_only:
         return None
     given = [
         f"{name}={one_line(value)}"
         for name, value in event.arguments.items()
         if isinstance(value, str) and len(value) <= 80
     ]
-    address = shell.published(event.output)
+    address = shell.published_url(event.output)
     text = f"Used {event.name}: {', '.join(given)}" + (f" → {address}" if address else "")
-    return draft_of([event], cut(text.rstrip(": "), 300), Type.TOOL_USED, 4, status=Status.DONE)
+    return event_draft([event], cut(text.rstrip(": "), 300), Type.TOOL_USED, 4, status=Status.DONE)
 
 
-SINGLE: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
-    {ToolKind.DELEGATE: _delegation, ToolKind.PLAN: _approved_plan, ToolKind.REMOTE: _remote}
+DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
+    {ToolKind.DELEGATE: _delegation_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _connector_draft}
 )
 """Tools whose every call is a fact of its own, and the row it comes to."""

@@ -15,7 +15,7 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Observation, Source, Type
 from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed
-from omcli.observers.model.transcript import Limits
+from omcli.observers.model.transcript import ObserverLimits
 from omcli.observers.rules import RuleObserver
 from omcli.text.clean import clean, one_line
 from omcli.tokenizers.table import counter
@@ -81,7 +81,7 @@ def test_whatever_a_model_answers_rows_are_valid_or_there_are_none(
 ) -> None:
     """T20, T21, F3, F40, V1 to V5, V10: either ProviderFailed, or rows that can be stored as they are."""
     model = ScriptedModel(*replies)
-    options = {"rules": RuleObserver(), "verify": verify, "limits": Limits(output=output)}
+    options = {"rules": RuleObserver(), "verify": verify, "limits": ObserverLimits(output=output)}
     try:
         result = observer(model, **options).observe(batch)
     except ProviderFailed:

@@ -10,7 +10,7 @@ from omcli.memory.coverage import covers
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
 from omcli.memory.roles import Observed
-from omcli.observers.model.merge import Merged, merged, weighed
+from omcli.observers.model.merge import MergedRows, limit_priorities, merge_rows
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk
 from tests.material import row, row_id
@@ -73,7 +73,7 @@ def test_what_a_model_leaves_out_comes_back_whatever_it_weighs(kind: Type, impor
     """S0.24: also where the model says something else of the message."""
     rule = _draft("User: I prefer oak for the tables", kind=kind, importance=importance)
     for rows in ([], [_model("Something else", 1)], [_model("Something else", 2)]):
-        after = merged(rows, [rule], {1: role})
+        after = merge_rows(rows, [rule], {1: role})
         assert (rule in after.drafts, after.added_back, len(after.drafts)) == (True, 1, 1 + len(rows))
 
 
@@ -86,19 +86,19 @@ _SAID = {1: Role.USER}
 def test_what_people_said_stays_in_their_words() -> None:
     """A model's row of the same message that says no more is left out."""
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, importance=8)
-    rows = merged([_model("User prefers oak tables", kind=Type.PREFERENCE)], [rule], _SAID)
-    assert rows == Merged(drafts=(rule,), added_back=0, recorded_by_rules=1)
+    rows = merge_rows([_model("User prefers oak tables", kind=Type.PREFERENCE)], [rule], _SAID)
+    assert rows == MergedRows(drafts=(rule,), added_back=0, recorded_by_rules=1)
 
 
 def test_a_row_that_says_more_than_people_said_stands_beside_it() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, importance=8)
     more = _model("User prefers oak tables since pine warped in the harbour, and ash costs twice as much", 1, 3)
-    assert [draft.text for draft in merged([more], [rule], _SAID).drafts] == [rule.text, more.text]
+    assert [draft.text for draft in merge_rows([more], [rule], _SAID).drafts] == [rule.text, more.text]
 
 
 def test_several_rows_of_people_say_together_what_a_model_says() -> None:
     rules = [_draft("User: We deploy from `release/2.4`", importance=7), _draft("User: Invoices go to Ada")]
-    assert merged([_model("Deploys from `release/2.4`; invoices go to Ada")], rules, _SAID).drafts == tuple(rules)
+    assert merge_rows([_model("Deploys from `release/2.4`; invoices go to Ada")], rules, _SAID).drafts == tuple(rules)
 
 
 def test_a_row_that_is_left_out_tells_what_it_knows() -> None:
@@ -106,7 +106,7 @@ def test_a_row_that_is_left_out_tells_what_it_knows() -> None:
     rule = _draft("User: oak for the tables by Friday", kind=Type.FACT, importance=4)
     known = _model("User wants oak for the tables by Friday", kind=Type.REQUEST, importance=8, status=Status.OPEN,
                    refers_to="2026-03-06")  # fmt: skip
-    (row,) = merged([known], [rule], _SAID).drafts
+    (row,) = merge_rows([known], [rule], _SAID).drafts
     assert row == replace(rule, type=Type.REQUEST, importance=8, status=Status.OPEN, refers_to="2026-03-06")
 
 
@@ -115,20 +115,20 @@ def test_what_rules_know_of_what_people_said_a_model_does_not_change() -> None:
     rule = _draft("User: oak for the tables", kind=Type.REQUEST, importance=9, status=Status.DONE, refers_to="2026-03")
     known = _model("Oak for the tables", kind=Type.DECISION, importance=2, status=Status.OPEN,
                    refers_to="2025-01-01")  # fmt: skip
-    assert merged([known], [rule], _SAID).drafts == (rule,)
+    assert merge_rows([known], [rule], _SAID).drafts == (rule,)
 
 
 def test_what_people_said_settles_what_a_model_says_it_does() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE)
     settles = _model("User prefers oak tables", kind=Type.PREFERENCE, replaces=(row_id(1),), reason="replaced")
-    (row,) = merged([settles], [rule], _SAID).drafts
+    (row,) = merge_rows([settles], [rule], _SAID).drafts
     assert row == replace(rule, replaces=(row_id(1),))
 
 
 def test_a_row_is_settled_once() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, replaces=(row_id(1),), reason="overruled")
     settles = _model("User wants no pine, Ada says", replaces=(row_id(1), row_id(2)), reason="replaced")
-    assert [row.replaces for row in merged([settles], [rule], _SAID).drafts] == [(row_id(1),), (row_id(2),)]
+    assert [row.replaces for row in merge_rows([settles], [rule], _SAID).drafts] == [(row_id(1),), (row_id(2),)]
 
 
 # ---- what agents said
@@ -137,17 +137,17 @@ def test_a_row_is_settled_once() -> None:
 def test_what_an_agent_said_gives_way_to_no_more_words() -> None:
     rule = _draft("Agent: the harbour invoices are linted and all of the tests pass by now")
     short = _model("The harbour invoices are linted, all tests pass")
-    assert merged([short], [rule], {1: Role.ASSISTANT}).drafts == (short,)
+    assert merge_rows([short], [rule], {1: Role.ASSISTANT}).drafts == (short,)
     long = _model("The agent reports at length that the harbour invoices are linted, and adds that all tests do pass")
-    assert rule in merged([long], [rule], {1: Role.ASSISTANT}).drafts
-    assert rule in merged([short], [rule], {1: Role.USER}).drafts
+    assert rule in merge_rows([long], [rule], {1: Role.ASSISTANT}).drafts
+    assert rule in merge_rows([short], [rule], {1: Role.USER}).drafts
 
 
 def test_several_rows_in_the_place_of_one_are_no_longer_than_it_together() -> None:
     rule = _draft("Agent: the harbour invoices are linted and all of the tests pass by now")
     parts = [_model("The harbour invoices are linted"), _model("All tests pass by now")]
-    assert rule not in merged(parts, [rule], {}).drafts
-    assert rule in merged([*parts, _model("Something else about the lock in port.py")], [rule], {}).drafts
+    assert rule not in merge_rows(parts, [rule], {}).drafts
+    assert rule in merge_rows([*parts, _model("Something else about the lock in port.py")], [rule], {}).drafts
 
 
 # ---- what a model calls high
@@ -156,19 +156,21 @@ def test_several_rows_in_the_place_of_one_are_no_longer_than_it_together() -> No
 @pytest.mark.parametrize(("high", "of", "believed"), [(1, 1, 7), (3, 3, 7), (4, 4, 5), (6, 18, 7), (7, 18, 5)])
 def test_a_model_that_calls_more_than_a_third_high_calls_nothing_high(high: int, of: int, believed: int) -> None:
     """Three rows of a batch may be, however few it has; and a model alone makes none more than just high."""
-    rows = weighed([_model(f"Thing {n}", n, importance=8 if n <= high else 5) for n in range(1, of + 1)], {})
+    rows = limit_priorities([_model(f"Thing {n}", n, importance=8 if n <= high else 5) for n in range(1, of + 1)], {})
     assert [row.importance for row in rows] == [believed] * high + [5] * (of - high)
 
 
 def test_what_is_unverified_is_no_row_that_others_are_more_than() -> None:
     unsure = [_model(f"Thing {n}", n, importance=2, tags=("unverified",)) for n in range(1, 40)]
-    assert {row.importance for row in weighed([*unsure, *(_model("It", importance=8) for _ in range(6))], {})} == {2, 5}
+    assert {
+        row.importance for row in limit_priorities([*unsure, *(_model("It", importance=8) for _ in range(6))], {})
+    } == {2, 5}
 
 
 def test_where_everything_is_high_it_is_what_rules_hold_to_be() -> None:
     said = {n: _draft(f"User: oak for table {n}", n, importance=8 if n == 3 else 4) for n in range(1, 9)}
-    told = weighed([_model(rule.text, n, importance=8) for n, rule in said.items()], {})
-    rows = merged(told, list(said.values()), dict.fromkeys(said, Role.USER)).drafts
+    told = limit_priorities([_model(rule.text, n, importance=8) for n, rule in said.items()], {})
+    rows = merge_rows(told, list(said.values()), dict.fromkeys(said, Role.USER)).drafts
     assert [row.importance for row in rows] == [4, 4, 8, 4, 4, 4, 4, 4]
 
 
@@ -177,7 +179,7 @@ def test_where_everything_is_high_it_is_what_rules_hold_to_be() -> None:
 
 def test_what_a_model_says_in_its_own_words_does_not_come_back() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE)
-    rows = merged([_model("User prefers oak tables")], [rule], {})
+    rows = merge_rows([_model("User prefers oak tables")], [rule], {})
     assert [draft.text for draft in rows.drafts] == ["User prefers oak tables"]
 
 
@@ -185,19 +187,21 @@ def test_what_a_model_says_in_its_own_words_does_not_come_back() -> None:
 def test_what_is_open_still_is_covered_by_what_says_so(status: Status | None, is_kept: bool) -> None:
     """A question that nobody knows to be open is never answered."""
     asked = _draft("Agent: shall I lint the harbour invoices?", kind=Type.QUESTION, importance=7, status=Status.OPEN)
-    rows = merged([_model("Shall the agent lint harbour invoices", kind=Type.DECISION, status=status)], [asked], {})
+    rows = merge_rows([_model("Shall the agent lint harbour invoices", kind=Type.DECISION, status=status)], [asked], {})
     assert (asked in rows.drafts) is is_kept
 
 
 def test_a_request_that_a_model_calls_an_event_is_a_request() -> None:
     asked = _draft("User: Lint the harbour invoices", kind=Type.REQUEST, importance=7, status=Status.OPEN)
-    assert merged([_model("User asked to lint the harbour invoices", kind=Type.EVENT)], [asked], {}).drafts == (asked,)
+    assert merge_rows([_model("User asked to lint the harbour invoices", kind=Type.EVENT)], [asked], {}).drafts == (
+        asked,
+    )
 
 
 def test_a_row_that_tells_several_things_is_of_the_kind_that_weighs_most() -> None:
     decided = _draft("Agent: We lint all of the harbour invoices", kind=Type.DECISION, importance=8)
     held = _draft("Agent: From now on we lint all of the harbour invoices", kind=Type.INSTRUCTION, importance=9)
-    (row,) = merged([_model("From now on harbour invoices: lint")], [decided, held], {}).drafts
+    (row,) = merge_rows([_model("From now on harbour invoices: lint")], [decided, held], {}).drafts
     assert (row.source, row.type, row.status, row.importance) == (Source.MODEL, Type.INSTRUCTION, None, 9)
 
 
@@ -205,21 +209,21 @@ def test_what_stands_beside_the_words_of_people_has_not_their_weight() -> None:
     """They say it themselves, and in fewer words."""
     held = _draft("User: From now on lint the harbour invoices", kind=Type.INSTRUCTION, importance=9)
     more = _model("From now on lint harbour invoices; Ada, Bea, Carl, Dora, Emil and Fritz were there to hear it")
-    assert [row.importance for row in merged([more], [held], {1: Role.USER}).drafts] == [9, 5]
+    assert [row.importance for row in merge_rows([more], [held], {1: Role.USER}).drafts] == [9, 5]
 
 
 @pytest.mark.parametrize(("importance", "after"), [(7, 5), (5, 2), (2, 2)])
 def test_what_is_read_off_tools_alone_counts_one_priority_less(importance: int, after: int) -> None:
     """T25: it can be read again."""
     read = _model("Lines 3 to 9 hold the lock", 2, importance=importance)
-    assert [row.importance for row in weighed([read], {2: Role.RESULT})] == [after]
-    assert [row.importance for row in weighed([read], {2: Role.ASSISTANT})] == [importance]
+    assert [row.importance for row in limit_priorities([read], {2: Role.RESULT})] == [after]
+    assert [row.importance for row in limit_priorities([read], {2: Role.ASSISTANT})] == [importance]
 
 
 def test_a_blocker_in_the_words_of_a_model_is_as_open_as_the_rules_know_it() -> None:
     rule = _draft("Agent: The harbour invoices fail to build", kind=Type.BLOCKER, importance=8, status=Status.OPEN)
     for kind in (Type.EVENT, Type.BLOCKER):
-        (row,) = merged([_model("The harbour invoices fail to build", kind=kind)], [rule], {}).drafts
+        (row,) = merge_rows([_model("The harbour invoices fail to build", kind=kind)], [rule], {}).drafts
         assert (row.type, row.status, row.source) == (Type.BLOCKER, Status.OPEN, Source.MODEL)
 
 
@@ -227,35 +231,35 @@ def test_a_blocker_in_the_words_of_a_model_is_as_open_as_the_rules_know_it() -> 
 def test_what_holds_from_now_on_does_so_also_where_a_model_calls_it_a_fact(kind: Type) -> None:
     """A pack prefers such rows, and a later one of the kind takes their place."""
     rule = _draft("User: I prefer oak for the tables", kind=kind)
-    (row,) = merged([_model("User prefers oak tables", kind=Type.EVENT)], [rule], {}).drafts
+    (row,) = merge_rows([_model("User prefers oak tables", kind=Type.EVENT)], [rule], {}).drafts
     assert (row.type, row.source) == (kind, Source.MODEL)
-    (told,) = merged([_model("User prefers oak tables", kind=Type.TASK)], [rule], {}).drafts
+    (told,) = merge_rows([_model("User prefers oak tables", kind=Type.TASK)], [rule], {}).drafts
     assert told.type is Type.TASK
 
 
 def test_a_statement_that_rules_take_for_a_request_is_not_told_twice() -> None:
     """Whether something is said of a message does not depend on whether it is open."""
     asked = _draft("User: The gauge stands in harbour 7.", 1, kind=Type.REQUEST, importance=6, status=Status.OPEN)
-    assert merged([_model("The gauge stands in harbour 7.", 1)], [asked], {}).drafts == (asked,)
-    assert asked in merged([_model("Something else", 2)], [asked], {}).drafts
+    assert merge_rows([_model("The gauge stands in harbour 7.", 1)], [asked], {}).drafts == (asked,)
+    assert asked in merge_rows([_model("Something else", 2)], [asked], {}).drafts
 
 
 def test_an_unverified_row_covers_nothing() -> None:
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE)
-    assert rule in merged([_model("User prefers oak tables", tags=("unverified",))], [rule], {}).drafts
+    assert rule in merge_rows([_model("User prefers oak tables", tags=("unverified",))], [rule], {}).drafts
 
 
 def test_what_a_model_belittles_keeps_its_weight() -> None:
     """With a model a pack is never worse: what the rules hold to be a standing rule is no background."""
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, importance=8)
-    (kept,) = merged([_model("User prefers oak tables", importance=2)], [rule], {}).drafts
+    (kept,) = merge_rows([_model("User prefers oak tables", importance=2)], [rule], {}).drafts
     assert (kept.source, kept.importance) == (Source.MODEL, 8)
 
 
 def test_rows_that_settle_come_back_unless_the_model_settles_the_same() -> None:
     settled = _draft("Agent: Lint fails", 1, 4, kind=Type.BLOCKER, status=Status.RESOLVED, replaces=(row_id(1),))
-    assert settled in merged([_model("Linted it", 1, 4)], [settled], {}).drafts
-    assert settled not in merged([_model("Linted it", 1, 4, replaces=(row_id(1),))], [settled], {}).drafts
+    assert settled in merge_rows([_model("Linted it", 1, 4)], [settled], {}).drafts
+    assert settled not in merge_rows([_model("Linted it", 1, 4, replaces=(row_id(1),))], [settled], {}).drafts
 
 
 def test_a_request_in_the_words_of_a_model_is_settled_later_by_the_rules() -> None:
@@ -299,9 +303,9 @@ def test_what_a_tool_did_with_its_reason_stays() -> None:
 
 def test_rows_come_in_the_order_in_which_they_came_true() -> None:
     rules = [_draft("asked", 1, importance=8), _draft("done", 5, importance=8), _draft("late", 3, 9, importance=8)]
-    rows = merged([_model("third", 7), _model("first", 2), _model("second", 5)], rules, {})
+    rows = merge_rows([_model("third", 7), _model("first", 2), _model("second", 5)], rules, {})
     assert [draft.text for draft in rows.drafts] == ["asked", "first", "done", "second", "third", "late"]
-    assert merged([], rules, {3: Role.USER}).drafts == tuple(rules)
+    assert merge_rows([], rules, {3: Role.USER}).drafts == tuple(rules)
 
 
 # ---- whole replies

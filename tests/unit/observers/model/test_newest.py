@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.observers.model.transcript import newest
+from omcli.observers.model.transcript import newest_fitting
 from omcli.tokenizers.table import counter
 
 COUNTER = counter("chars-4")
@@ -37,7 +37,7 @@ def test_the_newest_are_shown_and_the_end_of_the_one_before_where_enough_of_it_f
     room: int, whole: list[int], has_end: bool
 ) -> None:
     """T17, S2.4, S2.16: of messages of 100 tokens each."""
-    shown = newest(FIVE, room=room, cost=cost)
+    shown = newest_fitting(FIVE, room=room, cost=cost)
     assert [kept.seq for kept in shown if kept in FIVE] == whole
     ends = [kept for kept in shown if kept not in FIVE]
     assert [kept.seq for kept in ends] == ([2] if has_end else [])
@@ -62,6 +62,6 @@ def test_never_more_than_there_is_room_for(sizes: list[int], room: int) -> None:
         )
         for number, size in enumerate(sizes)
     ]
-    shown = newest(messages, room=room, cost=cost)
+    shown = newest_fitting(messages, room=room, cost=cost)
     assert sum(map(cost, shown)) <= room
     assert [kept.seq for kept in shown] == list(range(len(sizes)))[len(sizes) - len(shown) :]

@@ -15,7 +15,7 @@ from omcli.llm.prompts import prompt
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attachment
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.model import ModelObserver
-from omcli.observers.model.transcript import Limits
+from omcli.observers.model.transcript import ObserverLimits
 from omcli.tokenizers.table import counter
 from tests.batches import Talk
 from tests.fakes import ScriptedModel
@@ -91,7 +91,7 @@ def test_long_arguments_and_results_are_cut_in_the_middle() -> None:
         assert (line.count(first * 750), line.count(last * 750)) == (1, 1)
         assert len(line) < 1_650
     assert "[toolResult Write (error)]" in result
-    assert len(shown(talk, limits=Limits(args_chars=100, result_chars=200))) < 800
+    assert len(shown(talk, limits=ObserverLimits(args_chars=100, result_chars=200))) < 800
 
 
 def test_results_stand_behind_their_calls() -> None:
@@ -165,7 +165,7 @@ def test_of_many_rows_recent_open_and_high_ones_are_shown() -> None:
     rows = [row(number, text=f"fact {number} " + "x" * 60) for number in range(200)]
     rows[3] = row(3, text="still open " + "x" * 60, status=Status.OPEN)
     rows[5] = row(5, text="matters " + "x" * 60, priority=Priority.HIGH)
-    seen = shown(batch_of(Talk().user("Go on."), *rows), limits=Limits(previous=600))
+    seen = shown(batch_of(Talk().user("Go on."), *rows), limits=ObserverLimits(previous=600))
     recorded = seen[: seen.index("Today:")]
     assert counter("chars-4").text(recorded) <= 620
     assert "still open" in recorded
@@ -178,7 +178,7 @@ def test_of_many_rows_recent_open_and_high_ones_are_shown() -> None:
 
 def test_all_rows_are_shown_where_that_is_asked_for() -> None:
     rows = [row(number, text="fact " + "x" * 300) for number in range(150)]
-    assert shown(batch_of(Talk().user("Go on."), *rows), limits=Limits(previous=None)).count("fact xxx") == 150
+    assert shown(batch_of(Talk().user("Go on."), *rows), limits=ObserverLimits(previous=None)).count("fact xxx") == 150
 
 
 # ---- what is too long
@@ -197,7 +197,7 @@ def test_a_result_that_is_too_long_is_shown_within_the_cap() -> None:
     """T18: at most 100 tokens; what is stored is not touched."""
     talk = Talk().tool("Bash", "cat log", "first " + "x " * 1_000 + "last")
     only = replace(talk.batch(), messages=talk.batch().messages[1:])
-    seen = _transcript(shown(only, limits=Limits(transcript=100)))
+    seen = _transcript(shown(only, limits=ObserverLimits(transcript=100)))
     assert counter("chars-4").text(seen) <= 100
     assert "first " in seen
     assert seen.endswith("last\n")
@@ -215,7 +215,7 @@ def test_where_not_even_an_excerpt_fits_nothing_is_sent() -> None:
     """T18: a cap of one token."""
     model = ScriptedModel(answer())
     with pytest.raises(PromptTooLong):
-        observer(model, limits=Limits(transcript=1)).observe(Talk().user("Hello, how are you?").batch())
+        observer(model, limits=ObserverLimits(transcript=1)).observe(Talk().user("Hello, how are you?").batch())
     assert not model.asked
 
 
@@ -225,7 +225,7 @@ def test_a_transcript_never_has_more_tokens_than_it_may(messages: tuple[KeptMess
     batch = replace(Talk().user("x").batch(), messages=messages)
     model = ScriptedModel(answer())
     try:
-        observer(model, limits=Limits(transcript=cap)).observe(batch)
+        observer(model, limits=ObserverLimits(transcript=cap)).observe(batch)
     except PromptTooLong:
         return
     if model.asked:
@@ -284,9 +284,9 @@ def test_what_is_sent_is_what_was_set() -> None:
     model = ScriptedModel(answer())
     quiet = ModelObserver(
         model, rules=Silent(), counter=counter(), new_token=lambda: TOKEN, now=lambda: NOW, temperature=0.3,
-        limits=Limits(reply=900),
+        limits=ObserverLimits(reply=900),
     )  # fmt: skip
     quiet.observe(Talk().user("Hi.").batch())
     assert (model.asked[0].temperature, model.asked[0].max_output) == (0.3, 900)
-    quiet.warmer().observe(Talk().user("Hi.").batch())
+    quiet.with_higher_temperature().observe(Talk().user("Hi.").batch())
     assert model.asked[1].temperature == pytest.approx(0.4)

@@ -11,8 +11,8 @@ import pytest
 from omcli.base.errors import CutOff, Looped, OmError, ProviderFailed, Refused, Unreachable, Unusable
 from omcli.llm.model import Reply, Stop
 from omcli.memory.observation import Status, Type
-from omcli.observers.model.reply import read
-from omcli.observers.model.transcript import Limits
+from omcli.observers.model.reply import parse_reply
+from omcli.observers.model.transcript import ObserverLimits
 from omcli.tokenizers.table import counter
 from tests.batches import Talk
 from tests.fakes import ScriptedModel
@@ -25,7 +25,7 @@ _GOOD = answer(said("The parser keeps tabs", "m1"))
 
 
 def _texts(reply: str) -> list[str]:
-    return [row.text for row in read(reply).rows]
+    return [row.text for row in parse_reply(reply).rows]
 
 
 def _cut_off(text: str) -> Reply:
@@ -46,12 +46,12 @@ def test_json_is_read_whatever_is_around_it(around: str) -> None:
 
 def test_a_list_of_rows_alone_is_a_reply() -> None:
     assert _texts(json.dumps([{"text": "one", "sources": ["m1"]}, {"text": "two", "sources": "m2"}])) == ["one", "two"]
-    assert read("[]").rows == ()
+    assert parse_reply("[]").rows == ()
 
 
 def test_fields_of_other_types_count_as_absent() -> None:
     row = {"text": "one", "priority": 3, "kind": None, "at": 5, "sources": ["m1", 7, "[M2]"], "under": True}
-    (read_row,) = read(json.dumps({"observations": [row], "used": "o1", "title": ["x"]})).rows
+    (read_row,) = parse_reply(json.dumps({"observations": [row], "used": "o1", "title": ["x"]})).rows
     assert (read_row.priority, read_row.kind, read_row.at, read_row.under) == ("", "", "", None)
     assert read_row.sources == ("m1", "m2")
 
@@ -61,13 +61,13 @@ def test_fields_of_other_types_count_as_absent() -> None:
 def test_json_that_ends_early_is_cut_off(end: int, before: str) -> None:
     """F5, V6: also where the provider gives no reason, and where whole rows stand in what is left."""
     with pytest.raises(CutOff):
-        read(before + _GOOD[:end])
+        parse_reply(before + _GOOD[:end])
 
 
 @pytest.mark.parametrize("text", ['{"rows": []}', '{"observations": {"text": "x"}}', '{"observations": null}', "{}"])
 def test_json_of_another_structure_is_unusable(text: str) -> None:
     with pytest.raises(Unusable):
-        read(text)
+        parse_reply(text)
 
 
 # ---- text
@@ -75,7 +75,7 @@ def test_json_of_another_structure_is_unusable(text: str) -> None:
 
 def test_sections_are_read_with_the_task_and_what_is_next() -> None:
     """T20, S3.21."""
-    reply = read(
+    reply = parse_reply(
         "<observations>\nDate: Mar 2, 2026\n* 🔴 (10:00) User keeps tabs in the parser\n  * -> runs `make lint` first\n"
         "* 🟡 10:01 The parser keeps tabs\n</observations>\n<current-task>\nLinting\n</current-task>\n"
         "<suggested-response>\nRun `make lint`.\n</suggested-response>"
@@ -90,7 +90,7 @@ def test_sections_are_read_with_the_task_and_what_is_next() -> None:
 
 def test_tags_count_at_the_beginning_of_a_line_only() -> None:
     """F39: a tag in a sentence is no tag, one that is not closed goes on to the end, several blocks are one."""
-    reply = read(
+    reply = parse_reply(
         "I use <observations> here.\n<observations>\n- one\n</observations>\n- no\n<observations>\n- two\n- three"
     )
     assert [row.text for row in reply.rows] == ["one", "two", "three"]
@@ -115,12 +115,12 @@ def test_tags_count_at_the_beginning_of_a_line_only() -> None:
 )
 def test_list_lines_are_read_in_any_notation(line: str, priority: str, status: str, at: str) -> None:
     """T20."""
-    (row,) = read(line).rows
+    (row,) = parse_reply(line).rows
     assert (row.text, row.priority, row.status, row.at) == ("keeps tabs", priority, status, at)
 
 
 def test_labels_at_the_end_of_a_line_are_its_sources() -> None:
-    (row,) = read("- keeps tabs (m3, m1)").rows
+    (row,) = parse_reply("- keeps tabs (m3, m1)").rows
     assert (row.text, row.sources) == ("keeps tabs", ("m3", "m1"))
 
 
@@ -130,7 +130,7 @@ def test_labels_at_the_end_of_a_line_are_its_sources() -> None:
 def test_prose_is_unusable(text: str) -> None:
     """T20."""
     with pytest.raises(Unusable):
-        read(text)
+        parse_reply(text)
 
 
 def test_rows_in_text_come_from_the_messages_they_are_about() -> None:
@@ -164,7 +164,7 @@ def test_hostile_text_is_read_in_no_time(hostile: str) -> None:
     text = hostile * (200_000 // len(hostile))
     began = time.process_time()
     with suppress(ProviderFailed):
-        read(text)
+        parse_reply(text)
     assert time.process_time() - began < 3
 
 
@@ -234,7 +234,7 @@ _LONG = answer(said("The user keeps tabs in the parser", "m1"), said("It runs fi
 def test_a_reply_that_is_too_long_is_shortened_by_the_model() -> None:
     """T19, S2.19: one retry that quotes the counted size."""
     model = ScriptedModel(_LONG, answer(said("Tabs", "m1")))
-    result = observer(model, limits=Limits(output=10)).observe(_TALK.batch())
+    result = observer(model, limits=ObserverLimits(output=10)).observe(_TALK.batch())
     assert [draft.text for draft in result.drafts] == ["Tabs"]
     assert "had 13 tokens" in model.last_seen
     assert "at most 10" in model.last_seen
@@ -244,7 +244,7 @@ def test_a_reply_that_is_too_long_is_shortened_by_the_model() -> None:
 def test_what_stays_too_long_is_trimmed_by_the_same_counter(second: str | OmError) -> None:
     """T19, V5: the last rows go first."""
     model = ScriptedModel(_LONG, second)
-    result = observer(model, limits=Limits(output=12)).observe(_TALK.batch())
+    result = observer(model, limits=ObserverLimits(output=12)).observe(_TALK.batch())
     texts = [draft.text for draft in result.drafts]
     assert texts == ["The user keeps tabs in the parser", "It runs first"]
     assert counter("chars-4").text("\n".join(texts)) <= 12
@@ -254,7 +254,7 @@ def test_what_stays_too_long_is_trimmed_by_the_same_counter(second: str | OmErro
 
 def test_one_row_that_is_too_long_alone_is_cut() -> None:
     """T19: 100 characters over a target of 10 tokens; what is kept counts 10 at most."""
-    result = observed(_TALK, answer(said("tabs " * 20, "m1")), limits=Limits(output=10))
+    result = observed(_TALK, answer(said("tabs " * 20, "m1")), limits=ObserverLimits(output=10))
     (row,) = result.drafts
     assert counter("chars-4").text(row.text) <= 10
     assert row.text.startswith("tabs tabs")
