@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import omcli
+from tests.command_line import Ended, run_here
 from tests.fake_provider import FakeModel
 
 # How long an example takes says more about the machine, where programs are killed and raced beside it. A run tells of
@@ -39,34 +38,16 @@ _CLEARED_NAMES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """What a run of `om` left behind."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The JSON document on stdout."""
-        document: dict[str, Any] = json.loads(self.stdout)
-        return document
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        """The JSON Lines on stdout."""
-        return [json.loads(line) for line in self.stdout.splitlines()]
-
-
 class Om:
-    """Runs `om` as a user does: one fresh process per command, in a clean environment, with a store of its own."""
+    """Runs `om` commands in a clean environment, with a store of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.db = folder / "store" / "memory.db"
         self.home = folder / "home"
         self.home.mkdir()
+        self.program = [sys.executable, "-m", "omcli"]
+        self.argv0 = str(Path(omcli.__file__).with_name("__main__.py"))
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """What a run sees, and nothing of the machine's settings."""
@@ -78,8 +59,8 @@ class Om:
         return {**kept, "HOME": str(self.home), "TERM": "dumb", "OM_DB": str(self.db), **(extra or {})}
 
     def command(self, *arguments: str | Path) -> list[str]:
-        """The command line."""
-        return [sys.executable, "-m", "omcli", *map(str, arguments)]
+        """The command line of a process."""
+        return [*self.program, *map(str, arguments)]
 
     def __call__(
         self,
@@ -88,12 +69,22 @@ class Om:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         code: int | None = 0,
+    ) -> Ended:
+        """Run a command in this process, as `omcli.__main__` does; `code` is the exit code expected, None for any."""
+        return run_here(
+            self.argv0, list(map(str, arguments)), stdin=stdin, env=self.environment(env), cwd=cwd or self.folder
+        ).expected(code)
+
+    def process(
+        self,
+        *arguments: str | Path,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        code: int | None = 0,
         seconds: float = 300,
     ) -> Ended:
-        """Runs a command to its end; `code` is what it has to end with, None for whatever it likes.
-
-        `seconds` is how long it may take.
-        """
+        """Run a command in a process of its own, which may take so many seconds."""
         ended = subprocess.run(
             self.command(*arguments),
             input=stdin.encode() if isinstance(stdin, str) else stdin,
@@ -103,11 +94,12 @@ class Om:
             timeout=seconds,
             check=False,
         )
-        run = Ended(code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
-        told = f"om {' '.join(map(str, arguments))}\n{run.stdout[-2000:]}\n{run.stderr[-4000:]}"
-        assert "Traceback" not in run.stderr, told
-        assert code is None or run.code == code, f"ended with {run.code}, not {code}: {told}"
-        return run
+        return Ended(
+            words=tuple(map(str, arguments)),
+            code=ended.returncode,
+            stdout=ended.stdout.decode(),
+            stderr=ended.stderr.decode(),
+        ).expected(code)
 
     def start(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Starts a command whose stdin, stdout and stderr are pipes."""

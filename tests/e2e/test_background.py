@@ -160,10 +160,10 @@ def test_a_session_may_be_called_anything(om: Om) -> None:
     """What a command line cannot hold, or would take for something else, is for a transcript to say."""
     names = ["a\0b", "--db=/elsewhere.db", "-", "q\nz", "*" * 10_000, "é😀", "$(id)", "x"]
     paths = [om.write(f"{number}.jsonl", tide_story(session=name).text()) for number, name in enumerate(names)]
-    for path in paths[1:]:
+    for number, path in enumerate(paths[1:], 1):
         run = om("observe", "--background", path, "--observer", "rules", env=EAGER)
         assert "left to a worker" in run.stderr
-    wait_for_workers(om, len(names) - 1)
+        wait_for_workers(om, number)
     assert pending(om) == 0
     om("observe", "--background", paths[0], "--observer", "rules", env=EAGER)
     wait_for_workers(om, len(names))

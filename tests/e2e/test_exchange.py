@@ -12,7 +12,6 @@ import pytest
 
 from omcli.exchange import NAMES
 from omcli.memory.ports import Lane
-from omcli.sqlite.owner import this_process
 from omcli.sqlite.store import SqliteStore
 from tests.architecture.test_hot_path import imported as modules
 from tests.conftest import Om
@@ -129,6 +128,8 @@ def test_the_mark_of_a_bracket_is_kept(om: Om) -> None:
     assert om("export", "--to", "pi").stdout == text
 
 
+ELSEWHERE = "elsewhere:4711:1"
+"""A process of another machine, which may still be running."""
 TWO = Talk(session="two").user("We decided to use UTC.", uuid="a").user("Thanks.", uuid="b")
 
 
@@ -139,7 +140,7 @@ def pending(om: Om, session: str = "two") -> int:
 
 def keep_only(om: Om, talk: Talk) -> None:
     """Takes a transcript in while somebody else is at its session, so that nothing covers its messages."""
-    owner, far = this_process(), "2036-01-01T00:00:00.000Z"
+    owner, far = ELSEWHERE, "2036-01-01T00:00:00.000Z"
     with SqliteStore.open(om.db, wait=1) as store:
         store.claim(talk.session, Lane.OBSERVE, owner=owner, now="2026-02-10T00:00:00.000Z", expires_at=far)
         om("observe", "-q", "--wait", "0", stdin=talk.text(), code=75)
@@ -344,7 +345,7 @@ def test_a_session_that_somebody_is_at_is_left_to_them(om: Om) -> None:
     keep_only(om, TWO)
     with SqliteStore.open(om.db, wait=1) as store:
         far = "2036-01-01T00:00:00.000Z"
-        store.claim("two", Lane.OBSERVE, owner=this_process(), now="2026-02-10T00:00:00.000Z", expires_at=far)
+        store.claim("two", Lane.OBSERVE, owner=ELSEWHERE, now="2026-02-10T00:00:00.000Z", expires_at=far)
         run = om("import", "--format", "duet-groups", "--wait", "0", stdin=duet("a:b", "Both"), code=75)
     assert "is at the observe lane of session two" in run.stderr
     assert (pending(om), rows(om)) == (2, [])

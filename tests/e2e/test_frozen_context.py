@@ -6,7 +6,8 @@ import json
 from itertools import pairwise
 
 from omcli.tokenizers.table import counter
-from tests.conftest import Ended, Om
+from tests.command_line import Ended
+from tests.conftest import Om
 from tests.e2e.transcripts import Talk
 
 OTHER = "5d0c6e0a-0000-4000-8000-00000000000b"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import omcli
-from tests.conftest import Ended, Om
+from tests.command_line import Ended
+from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once
 from tests.e2e.transcripts import long_talk, tide_story
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from omcli.llm.model import Rung
-from tests.conftest import Ended, Om
+from tests.command_line import Ended
+from tests.conftest import Om
 from tests.e2e.scripts import calls, pending, rows
 from tests.e2e.transcripts import Talk, tide_story
 from tests.fake_provider import KEY, Act, FakeModel

@@ -14,7 +14,8 @@ import pytest
 
 from omcli.base.record import replace
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from tests.conftest import Ended, Om
+from tests.command_line import Ended
+from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
 from tests.e2e.scripts import UNTIL, Script, always, calls, pending, rows
 from tests.e2e.transcripts import Talk, tide_story

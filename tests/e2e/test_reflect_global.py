@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from tests.conftest import Ended, Om
+from tests.command_line import Ended
+from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, kept, labels, noticed, reflecting, reply, texts, told
 from tests.e2e.scripts import UNTIL, Script, always, calls, rows
 from tests.material import row

@@ -56,9 +56,10 @@ FOREIGN = b"MAILTO=ada\n# m h dom mon dow\n0 4 * * * /bin/backup 100\\% # caf\xe
 class Installed(Om):
     """An `om` that is a program, and needs no environment to be one."""
 
-    def command(self, *arguments: str | Path) -> list[str]:
-        """The command line."""
-        return [str(self.folder / "om"), *map(str, arguments)]
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.program = [str(folder / "om")]
+        self.argv0 = self.program[0]
 
 
 @pytest.fixture

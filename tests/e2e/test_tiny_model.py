@@ -57,7 +57,7 @@ def test_a_tiny_model_observes_and_reflects_and_nothing_breaks(om: Om, served: t
     """F33, F34, F37, F38, F83: cut off, in loops, no JSON; either it is used, or a run says so and nothing is lost."""
     base_url, rung = served
     model = ("openai", "--base-url", base_url, "--model", "smollm2")
-    observed = om("observe", "--observer", *model, _STORY, env=_WAYS, code=None, seconds=_PATIENCE)
+    observed = om.process("observe", "--observer", *model, _STORY, env=_WAYS, code=None, seconds=_PATIENCE)
     assert observed.code in (0, _UNAVAILABLE), observed.stderr
     pending = om("status", "--json").document["pending"]
     assert (pending == 0) == (observed.code == 0)
@@ -68,7 +68,7 @@ def test_a_tiny_model_observes_and_reflects_and_nothing_breaks(om: Om, served: t
     assert calls(om)["observe"] > 0
 
     [session] = om("sessions", "--jsonl").lines
-    reflected = om(
+    reflected = om.process(
         "reflect", "--reflector", *model, "--session", session["id"], env=_WAYS, code=None, seconds=_PATIENCE
     )
     assert reflected.code in (0, _UNAVAILABLE), reflected.stderr
