@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omcli.compressor.results import Context, Stats, Worked
     from omcli.memory.message import Message, Role
     from omcli.memory.observation import Observation
-    from omcli.operations.ingest import Ingested
+    from omcli.operations.ingest_window import Ingested
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,9 +31,14 @@ __all__ = [
 
 if not TYPE_CHECKING:  # who checks types is to know what is there
     _ELSEWHERE = {
-        "Message": "memory.message", "Role": "memory.message", "Observation": "memory.observation",
-        "ContextCompressor": "compressor", "Context": "compressor.results", "Stats": "compressor.results",
-        "Worked": "compressor.results", "Ingested": "operations.ingest",
+        "Message": "omcli.memory.message",
+        "Role": "omcli.memory.message",
+        "Observation": "omcli.memory.observation",
+        "ContextCompressor": "omcli.compressor",
+        "Context": "omcli.compressor.results",
+        "Stats": "omcli.compressor.results",
+        "Worked": "omcli.compressor.results",
+        "Ingested": "omcli.operations.ingest_window",
     }  # fmt: skip
 
     def __getattr__(name: str) -> object:
@@ -42,7 +47,7 @@ if not TYPE_CHECKING:  # who checks types is to know what is there
             raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
         from importlib import import_module  # noqa: PLC0415
 
-        value = getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'memory.errors')}"), name)
+        value = getattr(import_module(_ELSEWHERE.get(name, "omcli.base.errors")), name)
         globals()[name] = value
         return value
 

@@ -13,10 +13,10 @@ from omcli.memory.ports import Batch, Incoming, LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
+from omcli.operations.deps import Workshop
 from omcli.operations.observe_session import observe_session
-from omcli.operations.workshop import Workshop
 from omcli.tokenizers.table import counter
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
 
 

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from omcli.cli.run import Run
-    from omcli.operations.studio import Studio
+    from omcli.operations.background import Able
+    from omcli.operations.deps import Studio, Workshop
     from omcli.operations.tick import Due
-    from omcli.operations.unable import Able
-    from omcli.operations.workshop import Workshop
     from omcli.wiring import Wiring
-    from omcli.workers.log import Ran
+    from omcli.workers import Ran
 
 _MOST_NAMED, _LONGEST_NAME = 500, 500
 """Sessions that a worker is told by name, and characters of a name: a command line has an end."""
@@ -87,7 +86,7 @@ def model_argv(*, observer: str | None, model: str | None, base_url: str | None,
 
 def able(wiring: Wiring, workshop: Workshop) -> Able:
     """What the models of the settings can be asked to do, and what keeps them from the rest."""
-    from omcli.operations import unable
+    from omcli.operations import background as unable
 
     return unable.able(wiring.studio_to_check(workshop), wiring.due(), wiring.observing, wiring.studio)
 
@@ -141,9 +140,8 @@ def _started(run: Run, workshop: Workshop, sessions: Sequence[str], words: Seque
 
     The messages are kept by now; so none is left that neither of the two has seen.
     """
-    from omcli.operations.lanes import is_free
-    from omcli.workers.log import log_file
-    from omcli.workers.starting import start
+    from omcli.operations.leases import is_free
+    from omcli.workers import log_file, start
 
     log = log_file(os.environ)
     free = [session for session in sessions if is_free(session, Lane.WORK, workshop)]
@@ -168,7 +166,7 @@ def _named(sessions: Sequence[str]) -> list[str]:
 
 def last_worker(run: Run) -> tuple[Path, Ran | None]:
     """Where workers write, and how the last one on this store fared."""
-    from omcli.workers.log import last_run, log_file
+    from omcli.workers import last_run, log_file
 
     log = log_file(os.environ)
     ran = last_run(log, _store(run))
@@ -191,7 +189,7 @@ def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
     The log tells when it began and how it ended, whatever ended it.
     """
     from omcli.operations.clock import Clock
-    from omcli.workers.log import Ran, line
+    from omcli.workers import Ran, line
 
     store, owner, clock = _store(run), run.wiring.owner, Clock()
     failures: list[OmError] = []

@@ -20,8 +20,8 @@ from omcli.text.dates.instants import pinned, seconds
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.ports import TokenCounter
+    from omcli.operations.deps import Workshop
     from omcli.operations.tally import Tally
-    from omcli.operations.workshop import Workshop
     from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
 

@@ -10,8 +10,8 @@ from omcli.memory.buffer import Block, activated
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Batch
 from omcli.memory.recount import message_tokens
+from omcli.operations.deps import Workshop
 from omcli.operations.drafts import remembered, rows_of
-from omcli.operations.workshop import Workshop
 from omcli.pack.budget import UNLIMITED
 
 

@@ -13,8 +13,8 @@ from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
 from omcli.memory.transcript import Pause
 from omcli.operations.conversations import Conversations
+from omcli.operations.deps import Workshop
 from omcli.operations.tally import Tally
-from omcli.operations.workshop import Workshop
 from omcli.text.clean import clean
 from omcli.text.hashes import packed_counts, unpacked_counts
 from omcli.text.secrets.redaction import redact

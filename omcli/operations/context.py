@@ -20,6 +20,7 @@ from omcli.pack.tiers import Tier
 
 if TYPE_CHECKING:
     from omcli.memory.freeze import Cutting, Horizon
+    from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
@@ -163,3 +164,29 @@ def _rows(
     last = None if budgets.session >= UNLIMITED else _CANDIDATES
     query = LogQuery(session=session.id, last=last, as_of=as_of, bare=bare)
     return tuple(logged.observation for logged in store.log(query))
+
+
+@record
+class Blocked:
+    """A block, whose it is, and what people should know about how it came about."""
+
+    block: WorkingBlock
+    session: str | None
+    note: str | None = None
+
+
+def working_block(store: Store, place: Place, *, budget: int, counter: TokenCounter) -> Blocked:
+    """The block of the session that `om context` chooses as well, from all of its rows that were not taken back. Only
+    reads."""
+    from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
+    from omcli.pack.working_block import working_block as block_of  # noqa: PLC0415 - no pack needs it
+
+    session, note = chosen(store, place)
+    name = session.id if session else place.session
+    query = LogQuery(session=name, kinds=(Kind.OBSERVATION, Kind.NOTE), hidden=True)
+    everything = (logged.observation for logged in store.log(query)) if name else ()
+    rows = tuple(row for row in everything if row.reason != UNDONE)
+    if session is None and name:
+        note = None if rows else f"there is no session `{name}`"
+    block = block_of(rows, cwd=session.cwd if session else None, budget=budget, counter=counter)
+    return Blocked(block=block, session=name, note=note)

@@ -13,11 +13,11 @@ from omcli.memory.daily_notes import Note, Notebook, section, session_of
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import Ending, Scope
-from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.deps import Studio
+from omcli.operations.observe_files import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect import reflect_session
+from omcli.operations.reflect_session import reflect_session
 from omcli.operations.reflected import Reflection
-from omcli.operations.studio import Studio
 from omcli.pack.salience import most_telling
 from omcli.text.similarity import wording
 from omcli.text.speakers import USER

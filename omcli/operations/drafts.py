@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from omcli.base.record import replace
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority
 from omcli.memory.ports import Batch, Operations, Replacement
-from omcli.operations.workshop import Workshop
+from omcli.operations.deps import Workshop
 
 
 def as_row(

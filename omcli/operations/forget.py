@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 
 from omcli.base.errors import BadUsage, StaleBatch, UnknownId
 from omcli.base.record import record, replace
-from omcli.memory.changes import Change, Erased, Recorded, Titled, Verb, tombstone_of, tombstone_to_be
+from omcli.memory.changes import Change, Erased, Recorded, Titled, Undoing, Verb, tombstone_of, tombstone_to_be
 from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation, handle
-from omcli.memory.ports import LogQuery, Store
+from omcli.memory.ports import LogQuery, Operations, Store
 from omcli.memory.reflection import Scope
 from omcli.operations.clock import Clock
 from omcli.text.similarity import says, wording
@@ -230,3 +230,21 @@ def _titles(
             )
         if tells:
             yield titled
+
+
+@record
+class Undone:
+    """An operation that was taken back, or would be."""
+
+    undoing: Undoing
+    by: Recorded | None = None
+    """None where nothing was done."""
+
+
+def undo(store: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> Undone:
+    """Takes an operation back, the last one that can be where none is named; `dry_run` only looks.
+
+    Raises NotUndoable.
+    """
+    undoing = store.undoing(number)
+    return Undone(undoing=undoing, by=None if dry_run else store.undo(undoing.undone.number, now=clock.now()))

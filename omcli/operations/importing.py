@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from omcli.base.errors import BadInput, OmError, UnknownId
 from omcli.base.record import field, record, replace
 from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach, Unread
+from omcli.exchange.pi import render
 from omcli.exchange.provenance import MARK, provenance
+from omcli.exchange.summary import parse
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import as_line
 from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
-from omcli.operations.lanes import held
-from omcli.operations.workshop import Workshop
+from omcli.operations.deps import Workshop
+from omcli.operations.leases import held
 from omcli.text.clean import clean
 from omcli.text.dates.instants import instant, minute
 from omcli.text.secrets.redaction import redact
@@ -320,3 +322,44 @@ def _item_type(category: str | None) -> Type:
     """What a category speaks of; knowledge where nobody knows."""
     name = (category or "").partition("/")[0]
     return next((type_ for type_ in ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
+
+
+_SUMMARY = Exchange(name="summary", counter="chars-4", render=render, parse=parse)
+
+
+@record
+class Earlier:
+    """What became of a summary."""
+
+    rows: int
+    """That were made of it."""
+    tokens: int
+    """Of its text; 0 where nothing was made of it."""
+
+
+def take_in_summary(name: str, text: str, session_id: str, workshop: Workshop) -> Earlier:
+    """Makes rows of a summary, unless the store has rows of the session: what it says stands in those.
+
+    Raises BadInput where it says nothing.
+    """
+    if not text.strip():
+        raise BadInput("there is no summary in it")
+    if next(workshop.store.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
+        return Earlier(rows=0, tokens=0)
+    session = workshop.store.session(session_id)
+    project = (session.project if session else None) or ""
+    [report] = import_files(
+        [Input(name=name, read=lambda: text)],
+        _SUMMARY,
+        workshop,
+        session=session_id,
+        project=project,
+        each=_kept,
+    )
+    if report.error is not None:
+        raise report.error
+    return Earlier(rows=report.observations, tokens=workshop.counter.text(text))
+
+
+def _kept(_row: Observation) -> None:
+    """Nobody is told of a row."""

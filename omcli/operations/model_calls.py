@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 
 from omcli.base.errors import OmError, OverLimit, ProviderFailed
-from omcli.llm.model import Call, Ledger, Prompt, Provider, Reply, Stop
+from omcli.base.record import mutable_record, record
+from omcli.llm.model import Call, Ledger, Prompt, Provider, Reply, Spent, Stop
 from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
-from omcli.operations.limits import Limit
 
 
 class Metered:
@@ -136,3 +137,133 @@ class WithFallback:
         except OmError as error:
             self._warn(f"{self._first.model}: {error.message}; asking {self._second.model}")
         return self._second.ask(prompt)
+
+
+_OF_A_DAY, _OF_A_MONTH = len("2026-02-10"), len("2026-02")
+
+
+@record
+class Limit:
+    """What models may come to in a day or in a month."""
+
+    name: str
+    """As the settings call it: `limits.day_tokens`, `limits.soft_month_cost`."""
+    most: float
+    """Tokens, or US dollars."""
+    is_cost: bool
+    of_month: bool
+    """Of the calendar month, else of the day; both in UTC."""
+    is_hard: bool
+    """Refuses calls; a soft one only says so."""
+
+    @property
+    def period(self) -> str:
+        """Which day or month, in words."""
+        return "this month" if self.of_month else "today"
+
+    def since(self, now: str) -> str:
+        """Where the day or month of an instant begins."""
+        return now[:_OF_A_MONTH] + "-01" if self.of_month else now[:_OF_A_DAY]
+
+    def used(self, spent: Spent) -> float:
+        """How much of it is used, where so much was spent in its period."""
+        return spent.cost if self.is_cost else spent.tokens
+
+    def reached(self, spent: Spent) -> str | None:
+        """That it has been reached, in words; None where it has not."""
+        used = self.used(spent)
+        if used < self.most:
+            return None
+        so_far = f"${used:.2f} of ${self.most:.2f}" if self.is_cost else f"{used:.0f} of {self.most:.0f} tokens"
+        return f"`{self.name}` is reached: {so_far} {self.period}"
+
+
+_DAY = len("2026-02-10")
+
+
+class By(StrEnum):
+    """What calls are summed up by."""
+
+    DAY = "day"
+    MODEL = "model"
+    LANE = "lane"
+    SESSION = "session"
+
+
+@mutable_record
+class Sum:
+    """What some calls came to. Sums count what is known: `untold` and `unpriced` say of how many calls it is not."""
+
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    untold: int = 0
+    """Calls of which the endpoint did not tell the tokens."""
+    cost: float = 0.0
+    """US dollars."""
+    unpriced: int = 0
+    """Calls for which no price is known."""
+    duration: int = 0
+    """Milliseconds."""
+
+    def add(self, call: Call) -> None:
+        """Counts a call."""
+        is_ok = call.outcome == "ok"
+        told = (call.input_tokens, call.output_tokens)
+        self.calls += 1
+        self.failed += not is_ok
+        self.input_tokens += call.input_tokens or 0
+        self.output_tokens += call.output_tokens or 0
+        self.cached_tokens += call.cached_tokens or 0
+        # A call that failed without a reply has no tokens to tell.
+        self.untold += is_ok and None in told
+        self.cost += call.cost or 0.0
+        self.unpriced += call.cost is None and (is_ok or told != (None, None))
+        self.duration += call.duration
+
+
+@record
+class UsedUp:
+    """A limit, and how much of it is used."""
+
+    limit: Limit
+    used: float
+    """Tokens or US dollars, as the limit is."""
+
+
+@record
+class Usage:
+    """What models have cost in a period."""
+
+    sums: Mapping[str, Sum]
+    """By day, model, lane or session, in the order of their names."""
+    total: Sum
+    limits: tuple[UsedUp, ...]
+
+
+def usage(ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Sequence[Limit], now: str) -> Usage:
+    """What calls of a period come to; `limits` are of today and this month, whatever the period."""
+    sums: dict[str, Sum] = {}
+    total = Sum()
+    for call in ledger.calls(since=since, until=until):
+        sums.setdefault(_named(call, by), Sum()).add(call)
+        total.add(call)
+    return Usage(
+        sums=dict(sorted(sums.items())),
+        total=total,
+        limits=tuple(UsedUp(limit=one, used=one.used(ledger.spent(since=one.since(now)))) for one in limits),
+    )
+
+
+def _named(call: Call, by: By) -> str:
+    match by:
+        case By.DAY:
+            return call.at[:_DAY]
+        case By.MODEL:
+            return f"{call.provider}/{call.model}"
+        case By.LANE:
+            return call.lane
+        case By.SESSION:
+            return call.session or "(none)"

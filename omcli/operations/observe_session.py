@@ -12,10 +12,10 @@ from omcli.memory.ports import Batch, Lane, Outcome
 from omcli.memory.roles import Observed, Reading
 from omcli.memory.slicing import between
 from omcli.operations.activation import due_blocks, rows_of_block, with_pending_rows
+from omcli.operations.deps import Workshop
 from omcli.operations.drafts import remembered, replacements, rows_of
-from omcli.operations.lanes import held
+from omcli.operations.leases import held
 from omcli.operations.reading import Slices
-from omcli.operations.workshop import Workshop
 
 STANDING_ROWS = 150
 """Rows an observer is shown of what was written before: the newest, and the newest that may change."""

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from omcli.base.record import record
-from omcli.memory.ports import Store, TokenCounter
+from omcli.memory.message import Image, KeptMessage, Role
+from omcli.memory.observation import Observation
+from omcli.memory.ports import Batch, LogQuery, Store, TokenCounter
 from omcli.memory.session import Session
+from omcli.observers.agent_reply import PendingToken, shown_digest
+from omcli.observers.model.evidence import Evidence, select_context_rows
+from omcli.observers.model.transcript import ObserverLimits, TranscriptView, view_transcript
 from omcli.operations.observe_session import STANDING_ROWS
-from omcli.operations.showing import Showing, showing
+from omcli.pack.budget import UNLIMITED
+from omcli.pack.tail import TOOL_CHARS, excerpt
 
 
 @record
@@ -39,3 +45,68 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
 
 def _waiting(store: Store) -> Session | None:
     return next((summary.session for summary in store.sessions() if summary.pending), None)
+
+
+_ROWS = 600
+"""The newest rows of a session among which some are chosen to be shown."""
+_ROOM = 2_000
+"""Tokens of those that are."""
+_CHARS_PER_TOKEN = 4
+_BESIDE = 30
+"""Tokens at most that stand on a line beside what was said: the label, the time, who says it."""
+
+
+@record
+class Showing:
+    """What is shown."""
+
+    session: Session
+    batch: Batch | None
+    """None where no message waits."""
+    evidence: Evidence
+    ticket: PendingToken
+
+
+def showing(
+    store: Store, session: Session, batch: Batch | None, *, counter: TokenCounter, tokens: int | None = None
+) -> Showing:
+    """What is shown of a session and a batch of it. To fit `tokens`, messages are shown by their beginnings and ends.
+
+    The labels depend on nothing but what the store holds, and on the counter: it says how many rows find room.
+    """
+    rows = [logged.observation for logged in store.log(LogQuery(session=session.id, last=_ROWS))]
+    recorded = select_context_rows(rows, room=_ROOM, counter=counter)
+    shown = _shown(batch, counter, tokens)
+    ids = [row.id for row in recorded.labels.values()]
+    ticket = PendingToken(
+        session=session.id,
+        after=batch.after if batch else 0,
+        through=batch.through if batch else 0,
+        counter=counter.name,
+        shown=shown_digest(session.id, [kept.seq for kept in shown.labels.values()], ids),
+    )
+    evidence = Evidence(shown=shown, recorded=recorded, cwd=session.cwd)
+    return Showing(session=session, batch=batch, evidence=evidence, ticket=ticket)
+
+
+def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> TranscriptView:
+    if batch is None:
+        return TranscriptView(content=(), labels={}, new=frozenset(), utc_offset=None, tokens=0, minutes={})
+    room = UNLIMITED if tokens is None else tokens + _BESIDE * (len(batch.messages) + 2)
+    return view_transcript(batch, limits=ObserverLimits(transcript=room), counter=counter, pictures=_unseen)
+
+
+def _unseen(_image: Image) -> bytes | None:
+    """Pictures are shown in words."""
+    return None
+
+
+def excerpt_of(kept: KeptMessage, tokens: int) -> str:
+    """The text of a message, of what tools take and give and of what alone is longer than `tokens` an excerpt."""
+    said = kept.message
+    return excerpt(said.text, TOOL_CHARS if said.role in (Role.CALL, Role.RESULT) else _CHARS_PER_TOKEN * tokens)
+
+
+def belongs(row: Observation, session: Session) -> bool:
+    """Whether a row may be handled along with a session: one of it, or of none in its project."""
+    return row.session == session.id or (row.session is None and row.project in (None, session.project))

@@ -9,7 +9,7 @@ from omcli.base.record import mutable_record
 from omcli.memory.ports import Batch
 from omcli.memory.roles import Reading
 from omcli.memory.slicing import next_slice
-from omcli.operations.workshop import Workshop
+from omcli.operations.deps import Workshop
 
 _MOST_HALVINGS = 4
 """How often a slice is made smaller since the model cannot read so much at once."""

@@ -7,9 +7,9 @@ from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Replacement
 from omcli.memory.reflection import Ending, Scope
 from omcli.memory.roles import Dropped, Reflected
-from omcli.operations.reflect import material, reflected_or_noted, tried
+from omcli.operations.deps import Studio
+from omcli.operations.reflect_session import material, reflected_or_noted, tried
 from omcli.operations.reflected import Reflection, as_folding, made
-from omcli.operations.studio import Studio
 from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, planned, within
 
 _SCOPE = Scope()

@@ -11,8 +11,8 @@ from omcli.memory.ports import LogQuery, Replacement
 from omcli.memory.recount import rows_tokens
 from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.memory.roles import Dropped, Reflected
+from omcli.operations.deps import Workshop
 from omcli.operations.drafts import as_row, replacements
-from omcli.operations.workshop import Workshop
 from omcli.text.similarity import wording
 
 T = TypeVar("T")

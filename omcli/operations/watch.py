@@ -17,14 +17,12 @@ from omcli.base.errors import (
     SessionTaken,
     TryAgain,
 )
-from omcli.base.record import record, replace
+from omcli.base.record import mutable_record, record, replace
 from omcli.operations import tick
 from omcli.operations.clock import Clock
-from omcli.operations.observe import FileReport, Input, observe_files
-from omcli.operations.pace import Pace, Stamp
-from omcli.operations.studio import Studio
+from omcli.operations.deps import Studio, Workshop
+from omcli.operations.observe_files import FileReport, Input, observe_files
 from omcli.operations.tick import Due, Ticked
-from omcli.operations.workshop import Workshop
 
 _PATIENCE = 60.0
 """Seconds until a model that failed is asked again, unless there is something new."""
@@ -201,3 +199,64 @@ class Watch:
         is_news = self._said.get(about) != error.message
         self._said[about] = error.message
         return is_news
+
+
+Stamp = tuple[int, ...]
+"""What a file is told from its earlier and later states by."""
+
+
+@mutable_record
+class _Known:
+    """What is known of a file; times are seconds on a clock that only measures durations."""
+
+    looked: Stamp
+    """As it was at the last look."""
+    changed_at: float
+    """When it was first seen to be other than what was taken in."""
+    taken: Stamp | None = None
+    """As it was when it was taken in last."""
+    tried_at: float | None = None
+
+
+class Pace:
+    """Decides it, look by look.
+
+    A file that is as it was at the look before is taken in; one that changes with every look is when `seconds` have
+    passed, and none is more often than that. Its last state is taken in whatever happens: what is not taken in is due
+    until it is.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._known: dict[str, _Known] = {}
+        self._has_looked = False
+
+    def due(self, looked: Mapping[str, Stamp], now: float) -> list[str]:
+        """What is to be taken in of the files that there are; at the first look that is all of them."""
+        self._known = {path: known for path, known in self._known.items() if path in looked}
+        due = [path for path, stamp in looked.items() if self._is_due(path, stamp, now)]
+        self._has_looked = True
+        return due
+
+    def took(self, path: str, stamp: Stamp, now: float) -> None:
+        """Notes that a file was taken in, at least as it was at that look."""
+        self._known[path].taken = stamp
+        self._known[path].tried_at = now
+
+    def tried(self, path: str, now: float) -> None:
+        """Notes that a file could not be taken in now, whatever is in it."""
+        self._known[path].tried_at = now
+
+    def _is_due(self, path: str, stamp: Stamp, now: float) -> bool:
+        known = self._known.get(path)
+        if known is None:
+            self._known[path] = _Known(looked=stamp, changed_at=now)
+            return not self._has_looked
+        is_settled, was_taken = stamp == known.looked, known.looked == known.taken
+        known.looked = stamp
+        if stamp == known.taken:
+            return False
+        if was_taken:
+            known.changed_at = now
+        since = known.tried_at if is_settled else max(known.changed_at, known.tried_at or known.changed_at)
+        return since is None or now >= since + self._seconds

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from omcli.memory.roles import Observed
     from omcli.memory.transcript import Transcript
     from omcli.operations.clock import Clock
-    from omcli.operations.limits import Limit
-    from omcli.operations.studio import Studio
+    from omcli.operations.deps import Studio, Workshop
+    from omcli.operations.model_calls import Limit
     from omcli.operations.tally import Tally
     from omcli.operations.tick import Due
-    from omcli.operations.workshop import Workshop
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
     from omcli.settings.settings import Settings
@@ -232,7 +231,7 @@ class Wiring:
         busy: Callable[[str], None] = _unheard,
     ) -> Workshop:
         """What taking transcripts in works with, rules as observer."""
-        from omcli.operations.workshop import Workshop
+        from omcli.operations.deps import Workshop
 
         return Workshop(
             open_store=lambda: self.store,
@@ -270,7 +269,7 @@ class Wiring:
     @property
     def limits(self) -> tuple[Limit, ...]:
         """What models may cost."""
-        from omcli.wiring.costs import limits
+        from omcli.wiring.policies import limits
 
         return limits(self.settings)
 
@@ -313,7 +312,7 @@ class Wiring:
 
     def studio_of_rules(self, workshop: Workshop) -> Studio:
         """What reflecting by rules works with."""
-        from omcli.operations.studio import Studio
+        from omcli.operations.deps import Studio
         from omcli.reflectors.rules import RuleReflector
         from omcli.wiring.policies import folding
 
@@ -336,8 +335,6 @@ class Wiring:
 
     def new_id(self) -> str:
         """A UUIDv7."""
-        from omcli.wiring.ids import uuid7
-
         return uuid7(self.clock.milliseconds(), int.from_bytes(os.urandom(10), "big"))
 
     @property
@@ -352,6 +349,13 @@ class Wiring:
         from omcli.sqlite.owner import is_gone
 
         return is_gone(owner)
+
+
+def uuid7(milliseconds: int, randomness: int) -> str:
+    """The UUIDv7 of an instant and (at least) 74 random bits."""
+    tail = 0x7 << 76 | (randomness >> 62 & 0xFFF) << 64 | 0b10 << 62 | randomness & (1 << 62) - 1
+    digits = f"{(milliseconds & (1 << 48) - 1) << 80 | tail:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _size(file: Path) -> int | None:

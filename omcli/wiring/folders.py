@@ -10,8 +10,7 @@ from fnmatch import translate
 
 from omcli.base.errors import NoInput, OmError
 from omcli.formats.table import TRANSCRIPTS
-from omcli.operations.pace import Stamp
-from omcli.operations.watch import Looked
+from omcli.operations.watch import Looked, Stamp
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
 """Of these the others may be transcripts: a reader decides, and says nothing where one is none."""

@@ -13,7 +13,7 @@ from omcli.memory.ports import Lane, TokenCounter
 from omcli.memory.roles import Reflector, SlicedObserver
 
 if TYPE_CHECKING:
-    from omcli.llm.model import Call, Provider, Rung, Spent
+    from omcli.llm.model import Call, Provider, Reply, Rung, Spent
     from omcli.operations.clock import Clock
     from omcli.providers.resolve import Spec
     from omcli.reflectors.prompt import Ladder
@@ -243,7 +243,7 @@ def _who_says(key: str, lane: Lane, around: Surroundings) -> str:
 def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
     from omcli.operations.model_calls import Metered
     from omcli.providers.resolve import provider
-    from omcli.wiring.costs import cost, limits
+    from omcli.wiring.policies import limits
 
     kept = _Kept(around.store)
     asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, rungs=kept)
@@ -255,6 +255,22 @@ def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
         cost=partial(cost, endpoint=spec.endpoint, settings=around.settings),
         clock=around.clock,
         warn=around.warn,
+    )
+
+
+def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
+    """What a reply of an endpoint has cost, in US dollars, by your prices before those that are known; None where
+    neither has the model."""
+
+    from omcli.providers import endpoints
+
+    return endpoints.cost(
+        reply.model,
+        endpoint=endpoint,
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+        cached_tokens=reply.cached_tokens,
+        own=settings.prices,
     )
 
 

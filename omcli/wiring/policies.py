@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from omcli.base.record import fields_of
+
 if TYPE_CHECKING:
     from omcli.memory.freeze import Cutting
     from omcli.memory.retention import Rules
     from omcli.operations.clock import Clock
-    from omcli.operations.studio import Policy
+    from omcli.operations.deps import Policy, Workshop
+    from omcli.operations.model_calls import Limit
     from omcli.operations.tick import Due
-    from omcli.operations.workshop import Workshop
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
     from omcli.settings.settings import ObserveSettings, Settings
@@ -136,7 +138,7 @@ def _days_ago(days: float | None, clock: Clock) -> str | None:
 
 def folding(settings: Settings) -> Policy:
     """When rows are folded, and into how much."""
-    from omcli.operations.studio import Meta, Policy, Verbatim
+    from omcli.operations.deps import Meta, Policy, Verbatim
 
     said = settings.reflect
     return Policy(
@@ -147,4 +149,21 @@ def folding(settings: Settings) -> Policy:
         verbatim=Verbatim(said.verbatim),
         meta=Meta(said.meta),
         meta_at=said.meta_at,
+    )
+
+
+def limits(settings: Settings) -> tuple[Limit, ...]:
+    """What models may cost, the hard limits first."""
+    from omcli.operations.model_calls import Limit
+
+    return tuple(
+        Limit(
+            name=f"limits.{name}",
+            most=most,
+            is_cost=name.endswith("_cost"),
+            of_month="month_" in name,
+            is_hard=not name.startswith("soft_"),
+        )
+        for name, most in fields_of(settings.limits).items()
+        if most is not None
     )

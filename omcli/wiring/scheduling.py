@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration
 from omcli.schedules.job import Job, When, check
-from omcli.workers.log import state_folder
+from omcli.workers import state_folder
 
 if TYPE_CHECKING:
     from omcli.settings.settings import Files, Settings

@@ -15,7 +15,7 @@ from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from omcli.text.dates.instants import spell
 from omcli.tokenizers.approximate import APPROXIMATE
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 
 PROJECT = "/home/ada/harbour"
 SESSION = "7b1e4c52-0000-4000-8000-000000000000"

@@ -18,10 +18,10 @@ from omcli.formats.table import NAMES
 from omcli.memory.transcript import Transcript
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
-from omcli.operations.observe import FileReport, Input, observe_files
-from omcli.operations.workshop import Workshop
+from omcli.operations.deps import Workshop
+from omcli.operations.observe_files import FileReport, Input, observe_files
 from omcli.tokenizers.table import counter
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 from omcli.wiring.inputs import transcript_in
 from tests.conftest import Om
 from tests.fakes import MemoryStore

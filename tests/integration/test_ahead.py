@@ -17,12 +17,11 @@ from omcli.memory.ports import Batch, LogQuery, Outcome
 from omcli.memory.reflection import Scope
 from omcli.memory.roles import Observed, Reflected
 from omcli.operations.clock import Clock
+from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.observe_session import activate, observe_session
-from omcli.operations.reflect import reflect_session
-from omcli.operations.studio import Policy, Studio
+from omcli.operations.reflect_session import reflect_session
 from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
-from omcli.operations.workshop import Workshop
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
 from tests.material import COUNTER, NOW, said, session
 

@@ -10,7 +10,7 @@ from omcli.base.errors import BadInput
 from omcli.memory.observation import Priority, Source
 from omcli.memory.roles import Reflected
 from omcli.observers.agent_reply import parse_agent_reply
-from omcli.operations.apply_rows import reflected
+from omcli.operations.apply import reflected
 from omcli.tokenizers.table import counter
 from tests.material import NOW, row, row_id
 

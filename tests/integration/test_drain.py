@@ -13,12 +13,11 @@ from omcli.base.record import replace
 from omcli.memory.buffer import Ahead
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome
 from omcli.memory.roles import Observed, Observer
-from omcli.operations.drain import drain
-from omcli.operations.lanes import LEASE_SECONDS
+from omcli.operations.background import drain, note_unable
+from omcli.operations.deps import Policy, Studio
+from omcli.operations.leases import LEASE_SECONDS
 from omcli.operations.observe_session import observe_session
-from omcli.operations.studio import Policy, Studio
 from omcli.operations.tick import Due, Ticked, Trigger, due, overdue, tick
-from omcli.operations.unable import note_unable
 from omcli.reflectors.rules import RuleReflector
 from tests.fakes import MemoryStore
 from tests.integration.test_operations import NOW, EchoObserver, SteppingClock, workshop

@@ -17,10 +17,10 @@ from omcli.memory.ports import Appended, Incoming
 from omcli.memory.session import Session
 from omcli.memory.transcript import Item, Reason, Skipped, Transcript
 from omcli.operations.clock import Clock
-from omcli.operations.ingest import Ingested, ingest
-from omcli.operations.observe import Input, observe_files
-from omcli.operations.workshop import Workshop
-from omcli.wiring.ids import uuid7
+from omcli.operations.deps import Workshop
+from omcli.operations.ingest_window import Ingested, ingest
+from omcli.operations.observe_files import Input, observe_files
+from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
 
 NOW = "2026-02-10T09:00:00.000Z"

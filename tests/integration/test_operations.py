@@ -23,17 +23,16 @@ from omcli.operations.append import CHUNK
 from omcli.operations.clock import Clock
 from omcli.operations.context import Place, context
 from omcli.operations.conversations import Conversations
-from omcli.operations.log import follow
+from omcli.operations.deps import BATCH_TOKENS, Workshop
+from omcli.operations.lookup import follow, show
 from omcli.operations.note import note
-from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.observe_files import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.period import period
-from omcli.operations.show import show
-from omcli.operations.status import status
-from omcli.operations.workshop import BATCH_TOKENS, Workshop
+from omcli.operations.sizes import status
 from omcli.pack.budget import budgets
 from omcli.tokenizers.table import counter
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
 
 NOW = "2026-02-10T09:00:00.000Z"

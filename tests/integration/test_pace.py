@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.operations.pace import Pace
+from omcli.operations.watch import Pace
 
 EVERY = 5.0
 INTERVAL = 2.0

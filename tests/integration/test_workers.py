@@ -9,7 +9,7 @@ import pytest
 from platformdirs import user_state_path
 
 from omcli.base.errors import CannotCreate
-from omcli.workers.log import Ran, last_run, line, log_file, opened
+from omcli.workers import Ran, last_run, line, log_file, opened
 
 STORE = Path("/data/memory.db")
 

@@ -24,7 +24,7 @@ from omcli.cli.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from omcli.operations.consolidate import Agenda, Consolidated, Failure, LookedAfter
+    from omcli.operations.consolidate_run import Agenda, Consolidated, Failure, LookedAfter
     from omcli.operations.daily_notes import NoteReport
     from omcli.operations.foreseeing import Foreseen
     from omcli.operations.prune import Pruned
@@ -114,7 +114,7 @@ def _agenda(
     run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
 ) -> tuple[Agenda, int]:
     """What is to be done, and how many files need not be read. Raises BadUsage, NoInput."""
-    from omcli.wiring.agenda import agenda
+    from omcli.wiring.consolidate_inputs import agenda
 
     said = run.settings.consolidate
     if said.archive_after is not None and said.notes is None:
@@ -132,7 +132,7 @@ def _agenda(
 
 def _done(run: Run, agenda: Agenda) -> Consolidated:
     from omcli.base.record import replace
-    from omcli.operations.consolidate import consolidate
+    from omcli.operations.consolidate_run import consolidate
 
     if run.wiring.has_store or agenda.brings_something:
         workshop = run.workshop()

@@ -120,7 +120,7 @@ def _print_pack(
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -> None:
     """The working-memory block: Markdown, or one JSON document."""
-    from omcli.operations.working_block import working_block
+    from omcli.operations.context import working_block
     from omcli.pack.working_block import CAP, document
 
     if to not in (To.TEXT, To.MARKDOWN, To.JSON) or (run.json and to is To.MARKDOWN):

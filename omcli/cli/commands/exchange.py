@@ -55,7 +55,7 @@ def export(
     """
     from omcli.exchange import named
     from omcli.memory.ports import LogQuery
-    from omcli.operations import log
+    from omcli.operations import lookup as log
     from omcli.operations.export import export as written
 
     exchange = named(to)

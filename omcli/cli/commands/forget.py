@@ -88,7 +88,7 @@ def forget(
 def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[TakenIn]) -> tuple[Path, ...]:
     """Files of notes that tell it as well."""
     from omcli.text.speakers import USER
-    from omcli.wiring.beside import notes_that_say
+    from omcli.wiring.stale_notes import notes_that_say
 
     said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))
     texts = said if match is None else (match,)

@@ -16,7 +16,7 @@ from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Recorded, Undoing
-    from omcli.operations.history import Undone
+    from omcli.operations.forget import Undone
 
 _HISTORY_EXAMPLES = """\b
 om history -n 5
@@ -90,7 +90,7 @@ def undo(
     order; a message that waited to be observed waits again. What a reflection made can't be taken away while
     another operation stands on it: that one is undone first. What was deleted for good is not to be had back.
     """
-    from omcli.operations.history import undo
+    from omcli.operations.forget import undo
 
     if run.is_disabled("nothing is undone"):
         return

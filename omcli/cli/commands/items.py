@@ -55,8 +55,7 @@ def items(
     of. Reflection finds them, agents hand them in (`om apply`), people write them (`om note --item`).
     """
     from omcli.memory.ports import LogQuery
-    from omcli.operations.items import items
-    from omcli.operations.log import unknown
+    from omcli.operations.lookup import items, unknown
 
     run.check_stream(jsonl=jsonl)
     if nothing := unknown(run.wiring.reading, LogQuery(project=resolved(project))):

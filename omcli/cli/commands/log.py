@@ -86,7 +86,7 @@ def log(
 
 
 def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
-    from omcli.operations import log
+    from omcli.operations import lookup as log
 
     # A store that is not there yet is made to be followed: reading nothing would never see what comes.
     store = run.wiring.store if follow and not run.settings.db.exists() else run.wiring.reading

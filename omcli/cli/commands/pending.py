@@ -14,8 +14,7 @@ from omcli.cli.run import LARGEST, Run, is_typed
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
     from omcli.operations.apply import Applied
-    from omcli.operations.pending import Waiting
-    from omcli.operations.showing import Showing
+    from omcli.operations.pending import Showing, Waiting
 
 _PENDING_EXAMPLES = """\b
 om pending --json | my-agent | om apply -
@@ -104,7 +103,7 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
 
 def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
     from omcli.memory.row_json import message
-    from omcli.operations.showing import excerpt_of
+    from omcli.operations.pending import excerpt_of
 
     shown = evidence.shown
     told: list[dict[str, object]] = []

@@ -23,8 +23,8 @@ from omcli.cli.run import Run
 from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
+    from omcli.operations.deps import Studio
     from omcli.operations.reflected import Reflection
-    from omcli.operations.studio import Studio
     from omcli.reflectors.cross_session import GlobalPlan
 
 _EXAMPLES = """\b
@@ -93,7 +93,7 @@ def _failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
 def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
     from omcli.memory.reflection import Scope
     from omcli.operations.context import Place, chosen
-    from omcli.operations.reflect import reflect_session
+    from omcli.operations.reflect_session import reflect_session
     from omcli.operations.reflected import Reflection
 
     place = Place(project=run.project, session=session, current=run.current_session)

@@ -13,8 +13,8 @@ from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.ports import SessionSummary
-    from omcli.operations.status import Status
-    from omcli.workers.log import Ran
+    from omcli.operations.sizes import Status
+    from omcli.workers import Ran
 
 _SESSIONS_EXAMPLES = """\b
 om sessions -n 10
@@ -91,7 +91,7 @@ om status --counter chars-4 --json | jq .message_tokens
 @with_shared(examples=_STATUS_EXAMPLES, without=["now"])
 def status(run: Run) -> None:
     """Show where the store is and what it holds."""
-    from omcli.operations import status
+    from omcli.operations import sizes as status
 
     numbers = status.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)

@@ -45,7 +45,7 @@ def show(
     or several (strong); `state` whether it is in sight, superseded or dropped. With --history it is told as well which
     operation made it and which one took it out of sight, by the numbers of `om history`.
     """
-    from omcli.operations import show
+    from omcli.operations import lookup as show
 
     shown = show.show(run.wiring.reading, id_, with_traces=history)
     if run.json:

@@ -25,7 +25,7 @@ from omcli.cli.run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from omcli.operations.studio import Studio
+    from omcli.operations.deps import Studio
     from omcli.operations.tick import Due, Ticked
 
 _EXAMPLES = """\b
@@ -156,7 +156,8 @@ def _work(
 
 def _ticks(studio: Studio, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
     """Does what is due, session by session; a worker until nothing is."""
-    from omcli.operations import drain, tick
+    from omcli.operations import background as drain
+    from omcli.operations import tick
 
     if is_worker:
         named = sessions or [found.session for found in tick.due(studio, when)]

@@ -11,10 +11,10 @@ from omcli.cli.command import with_shared
 from omcli.cli.console import named
 from omcli.cli.options import named_format
 from omcli.cli.run import Run, is_typed
-from omcli.operations.tokens import Unit
+from omcli.operations.sizes import Unit
 
 if TYPE_CHECKING:
-    from omcli.operations.tokens import TokenCount
+    from omcli.operations.sizes import TokenCount
 
 _EXAMPLES = """\b
 om tokens transcript.jsonl
@@ -68,7 +68,7 @@ def tokens(
 
 
 def _count(run: Run, content: bytes, unit: Unit | None, format_name: str | None) -> TokenCount:
-    from omcli.operations.tokens import count_items, count_text
+    from omcli.operations.sizes import count_items, count_text
     from omcli.wiring.inputs import transcript_in
 
     if unit is not Unit.TEXT:

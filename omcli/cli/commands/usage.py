@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.run import Run
-from omcli.operations.usage import By
+from omcli.operations.model_calls import By
 
 if TYPE_CHECKING:
-    from omcli.operations.usage import Sum, UsedUp
+    from omcli.operations.model_calls import Sum, UsedUp
 
 _EXAMPLES = """\b
 om usage --since 7d
@@ -35,7 +35,7 @@ def usage(
     which a part is not known begins with `≥`. Days are UTC. Limits that are set are shown below, with what today and
     this month have used of them.
     """
-    from omcli.operations import usage
+    from omcli.operations import model_calls as usage
     from omcli.operations.period import period
 
     now = run.wiring.clock.now()

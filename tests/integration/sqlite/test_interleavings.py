@@ -19,11 +19,11 @@ from omcli.base.errors import LaneTaken, StaleBatch
 from omcli.memory.ports import Batch, Incoming, Lane
 from omcli.memory.roles import Observed
 from omcli.operations.clock import Clock
+from omcli.operations.deps import Workshop
 from omcli.operations.observe_session import observe_session
-from omcli.operations.workshop import Workshop
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 from tests.integration.sqlite.running import start
 from tests.integration.sqlite.watching import SetClock, Watcher, word_for_word
 from tests.material import COUNTER, NOW, said, session

@@ -21,19 +21,18 @@ from omcli.memory.message import Role
 from omcli.memory.ports import Lane, Store
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
+from omcli.operations.deps import Meta, Policy, Studio, Workshop
 from omcli.operations.model_calls import Metered
 from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect import reflect_session
-from omcli.operations.studio import Meta, Policy, Studio
+from omcli.operations.reflect_session import reflect_session
 from omcli.operations.tick import Due, Ticked, tick
-from omcli.operations.workshop import Workshop
 from omcli.providers.scripted import echo
 from omcli.reflectors.model import ModelReflector
 from omcli.reflectors.prompt import Ladder
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
 from tests.material import COUNTER, said, session
 

@@ -18,15 +18,14 @@ from omcli.memory.observation import Draft, Type
 from omcli.memory.ports import Batch, LogQuery
 from omcli.memory.retention import Rules
 from omcli.memory.roles import Material, Observed, Reflected
+from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.forget import Wanted, forget
 from omcli.operations.observe_session import observe_session
 from omcli.operations.prune import prune
-from omcli.operations.reflect import reflect_session
-from omcli.operations.studio import Policy, Studio
-from omcli.operations.workshop import Workshop
+from omcli.operations.reflect_session import reflect_session
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
-from omcli.wiring.ids import uuid7
+from omcli.wiring import uuid7
 from tests.integration.sqlite.watching import SetClock, happened_often, word_for_word
 from tests.material import COUNTER, row, said, session
 

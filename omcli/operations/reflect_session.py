@@ -11,10 +11,9 @@ from omcli.memory.ports import Lane, LogQuery
 from omcli.memory.recount import rows_tokens
 from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.memory.roles import Material, Reflected
-from omcli.operations.lanes import held
+from omcli.operations.deps import Meta, Studio, Workshop
+from omcli.operations.leases import held
 from omcli.operations.reflected import Reflection, as_folding, made
-from omcli.operations.studio import Meta, Studio
-from omcli.operations.workshop import Workshop
 
 
 def reflect_session(

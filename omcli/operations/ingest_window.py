@@ -13,8 +13,8 @@ from omcli.memory.message import Message
 from omcli.memory.transcript import Facts, Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
+from omcli.operations.deps import Workshop
 from omcli.operations.tally import Counts, Tally
-from omcli.operations.workshop import Workshop
 from omcli.text.clean import clean
 from omcli.text.secrets.redaction import redact
 

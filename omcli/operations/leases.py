@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from omcli.base.errors import InputOutput, LaneTaken, TryAgain
 from omcli.base.record import replace
 from omcli.memory.ports import Lane
+from omcli.operations.deps import Workshop
 from omcli.operations.tally import Tally
-from omcli.operations.workshop import Workshop
 
 LEASE_SECONDS = 600
 """How long a lane stays ours without a sign of life: for so long whoever hangs holds others up, and no longer."""

@@ -13,9 +13,9 @@ from omcli.memory.observation import Observation
 from omcli.memory.transcript import Transcript
 from omcli.operations.append import Intake
 from omcli.operations.conversations import Conversations
+from omcli.operations.deps import Workshop
 from omcli.operations.observe_session import Step, observe_session
 from omcli.operations.tally import Counts
-from omcli.operations.workshop import Workshop
 
 
 @record

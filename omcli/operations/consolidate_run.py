@@ -12,17 +12,16 @@ from omcli.memory.backups import BackedUp
 from omcli.memory.daily_notes import Notebook
 from omcli.memory.ports import Lane, SessionSummary
 from omcli.memory.retention import Rules
-from omcli.operations import reflect
+from omcli.operations import reflect_session as reflect
 from omcli.operations.clock import Clock
 from omcli.operations.daily_notes import Archiving, NoteReport, keep_notes
-from omcli.operations.lanes import held, living, seldom
-from omcli.operations.observe import FileReport, Input, observe_files
+from omcli.operations.deps import Studio, Workshop
+from omcli.operations.leases import held, living, seldom
+from omcli.operations.observe_files import FileReport, Input, observe_files
 from omcli.operations.observe_session import observe_session
 from omcli.operations.prune import Pruned, prune
 from omcli.operations.reflect_globally import GlobalReflection, reflect_globally
 from omcli.operations.reflected import Reflection
-from omcli.operations.studio import Studio
-from omcli.operations.workshop import Workshop
 
 PLACES = "places"
 """The part that takes transcripts in."""

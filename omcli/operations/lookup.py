@@ -1,0 +1,96 @@
+"""The observation log: rows in the order they were written, and those that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from omcli.base.errors import UnknownId
+from omcli.base.record import record, replace
+from omcli.memory.changes import Traces
+from omcli.memory.message import KeptMessage
+from omcli.memory.observation import Kind, Observation, Type
+from omcli.memory.ports import LogQuery, Store
+from omcli.memory.retention import Coverage
+from omcli.operations.clock import Clock
+from omcli.pack.cross_session import ranked
+
+_POLL_SECONDS = 1.0
+
+
+def log(store: Store, query: LogQuery) -> Iterator[Observation]:
+    """The rows a query asks for."""
+    for logged in store.log(query):
+        yield logged.observation
+
+
+def unknown(store: Store, query: LogQuery) -> str | None:
+    """Says which session or project of a query the store has never heard of."""
+    session, project = query.session, query.project
+    if session is not None and not (store.session(session) or _has(store, LogQuery(session=session))):
+        return f"there is no session `{session}`; `om sessions` lists them"
+    if project is not None and not (store.sessions(project=project, last=1) or _has(store, LogQuery(project=project))):
+        return f"there is nothing of project {project}; `om sessions` shows which there are"
+    return None
+
+
+def _has(store: Store, query: LogQuery) -> bool:
+    return any(store.log(replace(query, hidden=True, last=1)))
+
+
+def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:
+    """The same, and then every row that is added; ends only when the reader stops."""
+    while True:
+        for logged in store.log(query):
+            query = replace(query, after=logged.position)
+            yield logged.observation
+        query = replace(query, last=None)
+        clock.sleep(_POLL_SECONDS)
+
+
+def items(
+    store: Store,
+    *,
+    now: str,
+    tags: Collection[str] = (),
+    types: tuple[Type, ...] = (),
+    project: str | None = None,
+    hidden: bool = False,
+) -> tuple[Observation, ...]:
+    """The items that have all of these tags, in the order in which packs of other sessions take them."""
+    query = LogQuery(kinds=(Kind.ITEM,), types=types, project=project, hidden=hidden)
+    wanted = {tag.casefold() for tag in tags}
+    found = [
+        logged.observation
+        for logged in store.log(query)
+        if wanted <= {tag.casefold() for tag in logged.observation.tags}
+    ]
+    return tuple(found[place] for place in ranked(found, now=now))
+
+
+@record
+class Shown:
+    """A row with its messages, or a message alone."""
+
+    observation: Observation | None
+    messages: tuple[KeptMessage, ...]
+    coverage: Coverage | None = None
+    """Of a row."""
+    traces: Traces | None = None
+    """What became of it and how it came to be, where that was asked for."""
+
+
+def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
+    """What an id or its short form names: a row, else a message. Raises UnknownId for none and for several."""
+    try:
+        observation = store.observation(reference)
+    except UnknownId as no_row:
+        try:
+            return Shown(observation=None, messages=(store.message(reference),))
+        except UnknownId as no_message:
+            raise no_message if len(store.messages_named(reference)) > 1 else no_row from None
+    return Shown(
+        observation=observation,
+        messages=store.messages(observation.sources),
+        coverage=Coverage.of(store.support(observation.id)),
+        traces=store.traces(observation.id) if with_traces else None,
+    )

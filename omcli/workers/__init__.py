@@ -1,1 +1,0 @@
-"""Work that goes on in the background when whoever asked for it has ended."""
