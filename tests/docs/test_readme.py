@@ -1,8 +1,7 @@
-"""The README's commands work as printed."""
+"""The README's commands work as printed, and print what it shows."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,20 +12,28 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import picture
 from tests.docs.generate import ROOT
-from tests.fake_provider import KEY, FakeModel
+from tests.fake_provider import FakeModel
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STORIES = ROOT / "tests" / "stories"
+FIRST_SCREEN = 40
+"""Lines of text that a reader sees without scrolling much."""
 TOUR = [
-    line.removeprefix("$ ")
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    for line in block.splitlines()
-    if line.startswith("$ ")
+    (block.partition("\n")[0], block.partition("\n")[2].splitlines())
+    for blocks in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for block in re.split(r"^\$ ", blocks, flags=re.MULTILINE)[1:]
 ]
-
-
+"""Commands of the README with the lines that it shows for them."""
+TABLE = [
+    command.replace("\\|", "|")
+    for row in re.findall(r"^\| .* \| (.*) \|$", README, re.MULTILINE)
+    for command in re.findall(r"`([^`]+)`", row)
+    if " " in command
+]
 PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+HANDLE = re.compile(r"^[0-9a-f]{8}(?= \[)")
 AGENT = """
 import json, sys
 shown = json.load(sys.stdin)
@@ -41,32 +48,28 @@ json.dump({"token": shown["token"], "observations": [row]}, sys.stdout)
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[FakeModel]:
-    """The model that the reader has a key of, and serves."""
+    """A model that the reader serves."""
     with FakeModel() as fake:
         yield fake
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> dict[str, str]:
-    """The machine of somebody who reads the README: their agents' transcripts, `om`, and agents to pipe with."""
+def reader(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of someone who reads the README: a checkout, their agents' transcripts, agents to pipe with."""
     home = tmp_path_factory.mktemp("home")
-    place = home / "work"
-    project = home / ".claude" / "projects" / "-home-ada-src-parcel"
-    commands = home / "bin"
-    for folder in (place, project, commands):
+    checkout, commands = home / "om", home / "bin"
+    claude, pi = home / ".claude" / "projects" / "-home-ada-src-parcel", home / ".pi" / "agent" / "sessions" / "ledger"
+    for folder in (checkout / "tests", commands, claude, pi):
         folder.mkdir(parents=True)
-    shutil.copy(STORIES / "claude_code_refactor.jsonl", project / "5f0c3c1e.jsonl")
-    shutil.copy(STORIES / "claude_code_refactor.jsonl", place / "transcript.jsonl")
-    shutil.copy(STORIES / "codex_release.jsonl", place / "rollout.jsonl")
-    shutil.copy(STORIES / "chat.txt", place / "chat.txt")
-    shutil.copy(STORIES / "pi_bugfix.jsonl", place / "t.jsonl")
-    shutil.copy(STORIES / "anthropic_body.json", place / "next.jsonl")
-    long = [{"role": "user", "content": f"We decided to ship part {number} on Friday. " * 5} for number in range(50)]
-    (place / "long.jsonl").write_text("\n".join(map(json.dumps, long)), "utf-8")
+    shutil.copytree(STORIES, checkout / "tests" / "stories")
+    shutil.copy(STORIES / "claude_code_refactor.jsonl", claude / "5f0c3c1e.jsonl")
+    shutil.copy(STORIES / "pi_bugfix.jsonl", pi)
+    shutil.copy(STORIES / "anthropic_body.json", checkout / "t.jsonl")
     _script(commands / "om", f'exec "{sys.executable}" -m omcli "$@"')
     (commands / "agent.py").write_text(AGENT, "utf-8")
     _script(commands / "my-agent", f'exec "{sys.executable}" "{commands / "agent.py"}"')
     _script(commands / "some-agent", f'cat "{STORIES / "chat_openai.jsonl"}"')
+    _script(commands / "codex", f'cat "{STORIES / "codex_release.jsonl"}"')
     others = ("OM_", "CLAUDE", "ANTHROPIC_", "OPENAI_", "XDG_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     return environment | {
@@ -75,25 +78,50 @@ def reader(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> dict[s
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "CLAUDE_CODE_SESSION_ID": "5f0c3c1e-7b1d-4e0a-9a57-2f6f5d1b8c44",
-        "PWD": str(place),
-        "ANTHROPIC_BASE_URL": model.root,
+        "PWD": str(checkout),
     }
 
 
-def test_the_commands_of_the_tour_work_one_after_another(reader: dict[str, str], model: FakeModel) -> None:
-    """Each command line of the README, in its order, in a shell, in a process of its own."""
+def test_the_readme_is_short_and_begins_with_what_om_prints() -> None:
+    assert len(README.splitlines()) <= 170
+    beginning = "\n".join(README.splitlines()[:FIRST_SCREEN])
+    assert all(f"$ {command}" in beginning for command in ("om observe", "om log", "om context"))
+
+
+def test_the_examples_work_one_after_another_and_print_what_is_shown(reader: dict[str, str]) -> None:
+    """Each in a shell, in a process of its own. `…` stands for any lines; handles are new in every store."""
+    handles: dict[str, str] = {}
     assert len(TOUR) > 10
-    for command in TOUR:
+    for written, shown in TOUR:
+        command = written
+        for in_print, here in handles.items():
+            command = command.replace(in_print, here)
         if "jq" in command and shutil.which("jq") is None:
             continue
-        done = _run(_here(command, reader, model), reader)
+        if command.startswith("export OM_DB="):
+            reader["OM_DB"] = str(Path(reader["HOME"], "tour.db"))
+            continue
+        done = _run(command, reader)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
-        assert done.stdout.strip() or "observe" in command or "watch" in command, f"{command} printed nothing"
+        assert done.stdout.strip() or "observe" in command, f"{command} printed nothing"
+        handles |= _compared(shown, done, command=command)
+
+
+def test_the_commands_of_the_table_work(reader: dict[str, str], model: FakeModel, tmp_path: Path) -> None:
+    """Each by itself, for someone who has remembered the sample sessions; what has to wait is there to be observed."""
+    here = reader | {"OM_DB": str(tmp_path / "table.db")}
+    assert _run("om observe -q tests/stories/claude_code_refactor.jsonl", here).returncode == 0
+    assert len(TABLE) > 8
+    for command in TABLE:
+        if "pending" in command:
+            assert _run("om observe --later tests/stories/chat.txt", here).returncode == 0
+        done = _run(command.replace("--model ollama", f"--base-url {model.url} --model ollama"), here)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert "Traceback" not in done.stderr
 
 
 def test_the_programs_work_as_printed(reader: dict[str, str]) -> None:
-    """Each in a process of its own, for somebody who has no key."""
+    """Each in a process of its own, for someone who has no key."""
     assert PROGRAMS
     for program in PROGRAMS:
         done = subprocess.run(
@@ -106,9 +134,16 @@ def test_the_programs_work_as_printed(reader: dict[str, str]) -> None:
             timeout=300,
         )
         assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith("1 This session:\n"), "what was said when it was built, and what is known later"
+        assert done.stdout.startswith("This session:\n")
         assert "Always use metric units." in done.stdout
         assert done.stderr == ""
+
+
+def test_no_example_can_destroy_anything_of_the_reader() -> None:
+    """Nothing is forgotten, pruned, undone or installed."""
+    commands = [*(command for command, _ in TOUR), *TABLE]
+    harmful = re.compile(r"\b(om (forget|prune|undo)|--hard|--install|--remove|rm)\b")
+    assert not [command for command in commands if harmful.search(command) and "--dry-run" not in command]
 
 
 @pytest.mark.parametrize("wanted", ["om observe tests/stories/claude_code_refactor.jsonl", "om context", "pytest"])
@@ -120,24 +155,38 @@ def test_the_two_set_up_commands_begin_from_nothing(wanted: str) -> None:
     assert any(wanted in block for block in blocks)
 
 
-def _here(command: str, reader: dict[str, str], model: FakeModel) -> str:
-    """A command of the README with what stands for something in it: an id, a key, the addresses of local servers."""
-    local = "--model ollama/qwen2.5:7b"
-    meant = {
-        "http://localhost:8000/v1": model.url,
-        local: f"{local} --base-url {model.url}",
-        "=…": f"={KEY}",
-        "om watch": "om watch --once",
-    }
-    if "om show" in command:
-        meant["7c1e9a04"] = _any_row(reader)
-    for written, here in meant.items():
-        command = command.replace(written, here)
-    return command
+def test_the_test_command_is_the_one_that_ci_takes_out_of_the_readme() -> None:
+    (command,) = re.findall(r"^python3 -m venv \.venv && .*pytest$", README, re.MULTILINE)
+    assert "s/^\\(python3 -m venv .venv && .*pytest\\)$/\\1/p" in (ROOT / ".ci" / "run").read_text("utf-8")
+    assert command.endswith(".venv/bin/pytest")
 
 
-def _any_row(reader: dict[str, str]) -> str:
-    return _run("om log --last 1", reader).stdout.split()[0]
+def test_every_link_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README)
+    assert links
+    assert not [link for link in links if not (ROOT / link).is_file()]
+
+
+def test_the_picture_shows_what_om_prints() -> None:
+    """Its words; how rich draws them may differ between versions. Rewritten by: python -m tests.docs.picture."""
+    drawn = picture.PICTURE.read_text(encoding="utf-8")
+    assert picture.words(drawn) == picture.words(picture.draw(picture.session()))
+
+
+def _compared(shown: list[str], done: subprocess.CompletedProcess[str], *, command: str) -> dict[str, str]:
+    """Compare shown lines with printed ones, notes on stderr aside. Return the real handles of the shown ones."""
+    notes = [line for line in done.stderr.splitlines() if not line.startswith("om: ")]
+    printed = [*done.stdout.splitlines(), *notes]
+    pattern = "".join(
+        r"(?:.*\n)*?"
+        if line == "…"
+        else re.escape(HANDLE.sub("HANDLE", line)).replace("HANDLE", "([0-9a-f]{8})") + r"\n"
+        for line in shown
+    )
+    text = "".join(f"{line}\n" for line in printed)
+    found = re.fullmatch(pattern, text) if shown else re.match("", text)
+    assert found, f"{command} prints:\n{text}"
+    return dict(zip((line[:8] for line in shown if HANDLE.match(line)), found.groups(), strict=True))
 
 
 def _run(command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
