@@ -113,7 +113,7 @@ def remembered(talk: Talk, *ends: int) -> MemoryStore:
             Incoming(message=kept.message, identity=digest(kept.key), key=kept.key, tokens=1)
             for kept in talk.kept[begin:end]
         ]
-        store.append(Session(id="s", agent="made", cwd=talk.cwd), incoming, counter="chars-4", now=_NOW)
+        store.messages.append(Session(id="s", agent="made", cwd=talk.cwd), incoming, counter="chars-4", now=_NOW)
         for _ in observe_session("s", workshop):
             pass
         begin = max(begin, end)
@@ -122,4 +122,4 @@ def remembered(talk: Talk, *ends: int) -> MemoryStore:
 
 def in_sight(store: MemoryStore, *types: Type, hidden: bool = False) -> list[Observation]:
     """The rows in sight, of these types where any are given; with `hidden` those out of sight as well."""
-    return [logged.observation for logged in store.log(LogQuery(types=types, hidden=hidden))]
+    return [logged.observation for logged in store.rows.log(LogQuery(types=types, hidden=hidden))]

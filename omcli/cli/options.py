@@ -140,7 +140,7 @@ def provider_names() -> list[str]:
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last sessions, with their titles. Nothing where anything goes wrong: a TAB is no place for errors."""
     with suppress(OmError, OSError):
-        found = _reading(ctx).sessions(last=_LAST)
+        found = _reading(ctx).sessions.summaries(last=_LAST)
         return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
     return []
 
@@ -151,7 +151,7 @@ def handles(ctx: Any) -> list[tuple[str, str]]:
     from omcli.memory.ports import LogQuery
 
     with suppress(OmError, OSError):
-        rows = [logged.observation for logged in _reading(ctx).log(LogQuery(last=_LAST))]
+        rows = [logged.observation for logged in _reading(ctx).rows.log(LogQuery(last=_LAST))]
         return [(handle(row.id), row.text[:60]) for row in rows]
     return []
 
@@ -161,7 +161,7 @@ def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
     from omcli.text.dates.instants import minute
 
     with suppress(OmError, OSError):
-        found = [done for done in _reading(ctx).history() if done.can_be_undone][:_LAST]
+        found = [done for done in _reading(ctx).operations.history() if done.can_be_undone][:_LAST]
         return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]
     return []
 

@@ -239,7 +239,7 @@ class ContextCompressor:
         return wiring.studio(wiring.observing(wiring.workshop(self._counter, warn=warnings.append)))
 
     def _told(self, worked: Worked, wiring: Wiring, warnings: Iterable[str]) -> Worked:
-        return replace(worked, pending=wiring.store.pending(self.session).messages, warnings=tuple(warnings))
+        return replace(worked, pending=wiring.store.batches.pending(self.session).messages, warnings=tuple(warnings))
 
 
 def _absolute(path: str | Path) -> Path:

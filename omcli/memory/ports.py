@@ -226,56 +226,82 @@ class StoreStatus:
     """Of the pending messages, those that were observed ahead."""
 
 
-class Intake(Protocol):
-    """Taking in: messages, each once, and how far files were read."""
+class MessageLog(Protocol):
+    """The messages of all sessions, each once, in the order in which they arrived."""
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        """Keeps the messages that are not yet there, in order, and merges what is known of the session.
+        """Keep the messages that are not yet there, in order, and merge what is known of the session.
 
-        The first `opening` of the messages have to be those that the session begins with (`begins_with`): where it does
+        The first `opening` of the messages have to be those that the session begins with (`begins_with`): if it does
         not, SessionTaken is raised and nothing is kept.
 
         A message whose identity is already stored, in any session, is left as it is; one that is stored under the
         identity it had formerly goes by the present one from then on. The session is there afterwards,
-        also where no message is given. An exit code that does not fit into 64 bits is dropped.
+        even if no message is given. An exit code that does not fit into 64 bits is dropped.
         """
 
     def begins_with(self, session: str, identities: Sequence[str]) -> bool:
-        """Whether a session's first messages are those of these identities, in order, as far as both of them go.
+        """True if a session's first messages are those of these identities, in order, as far as both of them go.
 
-        Identities whose messages are kept in another session, or are gone, are passed over. A session without messages
+        Identities whose messages are kept in another session, or were deleted, are skipped. A session without messages
         begins with anything.
         """
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
-        """For each identity whether its message was ever taken in, be it there or gone."""
+        """For each identity True if its message was ever ingested, even if it was deleted since."""
 
     def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
         """The last messages of a session to arrive, oldest first, at most so many."""
 
-    def bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
-        """How far a file was taken in, by ascending offset; none where it was read on other terms."""
+    def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+        """Messages by `seq`, ascending, each once; unknown ones are left out."""
 
-    def put_bookmarks(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        """Keeps bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
+    def by_key(self, key: str) -> KeptMessage:
+        """The message with this printed id. Raises UnknownId for none and for several."""
 
-    def taken_in(self) -> tuple[TakenIn, ...]:
-        """Every file that there are bookmarks of, by path."""
+    def named(self, key: str) -> tuple[KeptMessage, ...]:
+        """The messages with a printed id, in the order of arrival; hidden ones as well."""
+
+    def containing(self, text: str) -> tuple[KeptMessage, ...]:
+        """The messages that contain a text (`wording`), in the order of arrival; hidden ones as well."""
+
+    def all(self) -> Iterator[KeptMessage]:
+        """Every message of every session, read on demand."""
+
+    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
+        """The newest messages of a session's main thread behind a `seq`, oldest first, at most `max_tokens` but at
+        least one."""
+
+    def outline(self, session: str) -> tuple[Outlined, ...]:
+        """The messages of a session without their texts, in order."""
+
+    def tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of all messages of a session's main thread, by counter; of its subagents' if it has none."""
+
+    def image(self, sha256: str) -> bytes | None:
+        """The bytes of an image that came with a message, until a batch covers that; None if they are not kept."""
 
 
-class Observing(Protocol):
-    """Observing: what waits, in batches, what came of them, and what was observed ahead."""
+class Bookmarks(Protocol):
+    """How far files were ingested."""
+
+    def find(self, origin: Origin) -> tuple[Bookmark, ...]:
+        """The bookmarks of a file, by ascending offset; none if it was read on other terms."""
+
+    def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
+        """Keep bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
+
+    def files(self) -> tuple[TakenIn, ...]:
+        """Every file that has bookmarks, by path."""
+
+
+class Batches(Protocol):
+    """Messages that wait to be observed, in batches, and the outcome of each; also of those observed ahead."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
-        """How much of a session no observation covers yet; `ahead`: and no pending block has."""
-
-    def said_tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of all messages of a session's main thread, by counter; of its subagents' where it has none."""
-
-    def visible_tokens(self, session: str) -> Mapping[str, int]:
-        """Tokens of a session's rows in sight, by counter."""
+        """How much of a session no observation covers yet; `ahead`: and no buffered batch has."""
 
     def unobserved(
         self,
@@ -286,19 +312,19 @@ class Observing(Protocol):
         standing: int = 0,
         ahead: bool = False,
     ) -> Batch | None:
-        """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None where none is left.
+        """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None if none is left.
 
         Those that came back behind the cursor are the first; no batch has others beside them, nor covered ones between
         them, and only rows come with it that are of messages before it. They are never deferred.
 
-        The batch does not end between a call and its result where the two, and what stands between them, fit into one
-        batch (`batching`). With it come the newest `standing` observations of the session that are in sight, and the
+        The batch does not end between a call and its result if the two, and what is between them, fit into one
+        batch (`batching`). With it come the newest `standing` observations of the session that are visible, and the
         newest `standing` of those that may change (`Observation.may_change`). `ahead`: the oldest behind the last
-        pending block.
+        buffered batch.
         """
 
     def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
-        """The uncovered messages of a session up to the one with this `seq`, as a batch; None where it is none of them.
+        """The uncovered messages of a session up to the one with this `seq`, as a batch; None if it is none of them.
 
         A batch that was read before is read again that way, whatever was said since.
         """
@@ -316,49 +342,55 @@ class Observing(Protocol):
         error: str | None = None,
         folding: Folding | None = None,
     ) -> None:
-        """Writes a batch's rows, hides what they replace and moves the cursor to `batch.through`, or nothing of it.
+        """Write a batch's rows, hide those they replace and move the cursor to `batch.through`, or nothing of it.
 
-        A `folding` is written down before them, as `fold` does: all of both, or nothing of either.
+        A `folding` is written before them, as `Reflections.fold` does: all of both, or nothing of either.
 
-        What is out of sight already, or not there, is not replaced. `used` are ids of rows that mattered: they were
-        used `now`. The session gets the `title` where it has none. FAILED records the error and leaves the cursor,
-        DEFERRED leaves it as well; both also go for a batch behind the last pending block. Blocks that the cursor has
-        passed are gone. A late batch leaves the cursor where it is, whatever its outcome. A row that is passed over,
-        since what it says was forgotten, takes nobody's place. Raises StaleBatch, whatever the outcome, where the
-        cursor is no longer `batch.after`, or of a late batch a message is covered; and where messages of it were put
-        aside meanwhile, or brought back between them; ValueError for rows or replacements of a batch that is not
+        A row that is hidden already, or does not exist, is not replaced. `used` are ids of rows that mattered: they
+        were used `now`. The session gets the `title` if it has none. FAILED records the error and leaves the cursor,
+        DEFERRED leaves it as well; both also go for a batch behind the last buffered one. Buffered batches that the
+        cursor has passed are deleted. A late batch leaves the cursor where it is, whatever its outcome. A row that is
+        skipped, since its text was forgotten, replaces nothing. Raises StaleBatch, whatever the outcome, if the
+        cursor is no longer `batch.after`, or if a message of a late batch is covered; and if messages of it were
+        hidden meanwhile, or brought back between them; ValueError for rows or replacements of a batch that is not
         OBSERVED.
 
         What links a row to its messages is `sources`. Read again, `message_ids` are the printed ids of those; a source
-        that names no message is left out, but not one whose message was put aside or deleted.
+        that names no message is left out, but not one whose message was hidden or deleted.
         """
 
-    def put_block(self, block: Block) -> None:
-        """Keeps what was observed ahead until it is activated. Nothing of it is in sight, and the cursor stays.
+    def covered(self, session: str) -> tuple[Covered, ...]:
+        """The messages and rows of each batch of a session, in order; a batch whose messages are gone is left out.
 
-        Pending blocks inside it are gone. Raises StaleBatch where the cursor has passed it, another has all of it, or
-        messages of it were put aside meanwhile, or brought back between them.
+        Places are among all messages that the session ever had.
         """
 
-    def blocks(self, session: str) -> tuple[Block, ...]:
-        """The pending blocks that can be written down one after another, oldest first (`blocks.in_line`).
+    def buffer(self, block: Block) -> None:
+        """Keep a batch that was observed ahead until it is written. None of its rows is visible, and the cursor stays.
+
+        Buffered batches inside it are deleted. Raises StaleBatch if the cursor has passed it, another has all of it, or
+        messages of it were hidden meanwhile, or brought back between them.
+        """
+
+    def buffered(self, session: str) -> tuple[Block, ...]:
+        """The buffered batches that can be written one after another, oldest first (`blocks.in_line`).
 
         The first begins at the cursor, each other where the one before ends. Messages that are gone are left out, with
-        the title, which may have come from them, and so is what the cursor has passed; a block that cannot be read is
-        as good as none.
+        the title, which may have come from them, and so is what the cursor has passed; one that cannot be read counts
+        as none.
         """
 
-    def every_block(self) -> tuple[Block, ...]:
-        """The pending blocks of all sessions, also those behind a gap, each as it was put but for its messages."""
+    def all_buffered(self) -> tuple[Block, ...]:
+        """The buffered batches of all sessions, also those behind a gap, each as it was put but for its messages."""
 
 
-class Reflecting(Protocol):
-    """Reflecting: rows folded into fewer ones, and what was tried in vain."""
+class Reflections(Protocol):
+    """Rows folded into fewer ones, and attempts that failed."""
 
     def fold(self, folding: Folding, *, now: str) -> None:
-        """Writes a reflection down, with all it makes and hides, or nothing of it.
+        """Write a reflection, with all it makes and hides, or nothing of it.
 
-        Raises StaleBatch where a row it was made from is no longer in sight, or what it is a part of was undone or made
+        Raises StaleBatch if a row it was made from is no longer visible, or if what it is a part of was undone or made
         final.
         """
 
@@ -367,174 +399,176 @@ class Reflecting(Protocol):
         rows."""
 
     def support(self, observation: str) -> int:
-        """How many rows were made of the row with this id."""
+        """Number of rows that were made of the row with this id."""
 
     def supports(self) -> Mapping[str, int]:
         """The same of every row, by id, that any was made of."""
 
 
-class Copies(Protocol):
-    """Copies of the store beside it."""
-
-    def snapshot(self, *, now: str) -> str:
-        """Copies the whole store to a file of its own and tells its name. Raises CannotCreate, InputOutput."""
-
-    def back_up(self, *, keep: int, now: str) -> BackedUp:
-        """Copies the whole store where the last copy is a day old, and removes all but the newest `keep` (from 1).
-
-        A copy counts where it was looked through and found in order. Raises InputOutput; no copy is removed then.
-        """
-
-    def wants_backup(self, *, now: str) -> bool:
-        """Whether `back_up` would make a copy."""
-
-
 class Operations(Protocol):
-    """What is done in one piece, taken back or made final; and what became of rows by it."""
+    """Changes made in one piece, undone in one piece or made final; and the traces they left on rows."""
 
     def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
-        """Takes rows and messages out of sight, all of it or nothing, and gives the operation as it was written down.
+        """Hide rows and messages, all of them or nothing, and return the operation as it was recorded.
 
-        With nothing to take out of sight it begins an operation that others are a part of (`Folding.part_of`). A row
-        or a message that is not there is left out. `for_good` deletes all of it in the same transaction, rows that are
-        out of sight already as well; `erase` then gives the room back. Raises StaleBatch where rows have come that were
-        not looked at (`Change.seen`).
+        With nothing to hide it begins an operation that others are a part of (`Folding.part_of`). A row or a message
+        that does not exist is left out. `for_good` deletes all of it in the same transaction, rows that are hidden
+        already as well; `erase` then frees the disk space. Raises StaleBatch if rows have come that were not looked at
+        (`Change.seen`).
         """
 
     def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
-        """The operations that something came of, newest first; what is a part of another one is told with that."""
+        """The operations that had an effect, newest first; parts of another one are counted with that."""
 
     def undo(self, number: int | None = None, *, now: str) -> Recorded:
-        """Takes an operation back - the last one that can be, where none is named - and gives the undoing.
+        """Undo an operation - the last one that can be, if none is named - and return the undoing.
 
-        What it hid is in sight again, what it made is not, and what it put aside is back where it was, unless another
-        operation that stands has put it aside as well. A message that waited to be observed waits again, also where the
-        cursor has passed it meanwhile; a pending block around it that was made without it goes. Raises NotUndoable.
+        Rows it hid are visible again, rows it made are not, and what it forgot is back where it was, unless another
+        operation that was not undone has hidden it as well. A message that waited to be observed waits again, even if
+        the cursor has passed it meanwhile; a buffered batch around it that was made without it goes. Raises
+        NotUndoable.
         """
 
-    def undoing(self, number: int | None = None) -> Undoing:
-        """What `undo` would come to; nothing changes. Raises NotUndoable as that does."""
+    def preview_undo(self, number: int | None = None) -> Undoing:
+        """What `undo` would do; nothing changes. Raises NotUndoable as that does."""
 
     def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
-        """Deletes for good what these prunings and forgettings took out of sight, and gives the room back to the disk.
+        """Delete for good what these prunings and forgettings hid, and free the disk space.
 
-        With a row go those that it took the place of. Tombstones and identities stay, and of a message its printed id.
-        What was taken back has nothing to delete; for no numbers at all only room is given back. A reflection whose
+        With a row go those that it replaced. Tombstones and identities stay, and of a message its printed id.
+        What was undone has nothing to delete; for no numbers at all only space is freed. A reflection whose
         rows were deleted cannot be undone any more.
-        A pending block that has one of the messages goes with them: the others are observed again.
+        A buffered batch that has one of the messages goes with them: the others are observed again.
         """
 
-    def erasing(self, numbers: Sequence[int]) -> Erased:
-        """What `erase` would come to, but for the room; nothing changes."""
-
-    def put_aside(self) -> tuple[Observation, ...]:
-        """The rows that were forgotten and are not deleted, in the log's order; without what they are linked to."""
-
-    def titles_aside(self) -> tuple[Titled, ...]:
-        """The titles that were forgotten and are not deleted, by session."""
-
-    def are_forgotten(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
-        """For each row whether what it says was forgotten: the store passes it over when it is to be kept."""
-
-    def are_forgotten_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        """For each text whether something that says it in any session, or a title, was forgotten."""
+    def preview_erase(self, numbers: Sequence[int]) -> Erased:
+        """What `erase` would delete, but for the disk space; nothing changes."""
 
     def traces(self, observation: str) -> Traces:
-        """What became of the row with this id, and how it came to be."""
+        """The operations and rows that the row with this id came from and went to."""
 
 
-class Contents(Protocol):
-    """What is kept: messages, rows and sessions, to be read; and rows that come from no batch."""
+class Tombstones(Protocol):
+    """Rows, titles and texts that were forgotten and must not come back."""
 
-    def outline(self, session: str) -> tuple[Outlined, ...]:
-        """The messages of a session without what they say, in order."""
+    def rows(self) -> tuple[Observation, ...]:
+        """The rows that were forgotten and are not deleted, in the log's order; without their links."""
 
-    def said_in_messages(self, text: str) -> tuple[KeptMessage, ...]:
-        """The messages that contain a text (`wording`), in the order in which they came; what is put aside as well."""
+    def titles(self) -> tuple[Titled, ...]:
+        """The titles that were forgotten and are not deleted, by session."""
 
-    def said_in_rows(self, text: str) -> tuple[Observation, ...]:
-        """The rows that contain it (`row_says`), hidden or not, in the log's order; behind them what is put aside."""
+    def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        """For each row True if its text was forgotten: the store skips it when it is to be kept."""
 
-    def messages_named(self, key: str) -> tuple[KeptMessage, ...]:
-        """The messages with a printed id, in the order in which they came; what is put aside as well."""
+    def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        """For each text True if something that says it in any session, or a title, was forgotten."""
 
-    def kin(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
-        """What was made of rows of these ids, put aside or not, and of messages; what the rows took the place of."""
 
-    def covered(self, session: str) -> tuple[Covered, ...]:
-        """What the batches of a session covered, in order; a batch whose messages are gone is left out.
-
-        Places are among all messages that the session ever had.
-        """
-
-    def picture(self, sha256: str) -> bytes | None:
-        """The bytes of an image that came with a message, until a batch covers that; None where they are not kept."""
+class Rows(Protocol):
+    """All rows: observations, reflections, notes and items."""
 
     def add(self, *observations: Observation) -> None:
-        """Keeps rows that come from no batch: a note, what was imported. Their sessions need not exist."""
+        """Keep rows that come from no batch: a note, or imported rows. Their sessions need not exist."""
 
     def log(self, query: LogQuery) -> Iterator[Logged]:
-        """Rows in the order they were added, read on demand: what is added meanwhile may come as well."""
+        """Rows in the order they were added, read on demand: rows added meanwhile may come as well."""
 
-    def observation(self, reference: str) -> Observation:
+    def find(self, reference: str) -> Observation:
         """The row with this id, hidden or not, or whose handle begins with these 4 digits or more.
 
         Raises UnknownId for none and for several.
         """
 
-    def messages(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-        """Messages by `seq`, ascending, each once; unknown ones are left out."""
+    def containing(self, text: str) -> tuple[Observation, ...]:
+        """The rows that contain a text (`row_says`), hidden or not, in the log's order; forgotten ones behind them."""
 
-    def message(self, key: str) -> KeptMessage:
-        """The message with this printed id. Raises UnknownId for none and for several."""
+    def related(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+        """Rows made of the rows of these ids, forgotten or not, and of messages; and rows that those rows replaced."""
 
-    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
-        """The newest messages of a session's main thread behind a `seq`, oldest first, at most `max_tokens` but at
-        least one."""
+    def tokens(self, session: str) -> Mapping[str, int]:
+        """Tokens of a session's visible rows, by counter."""
 
-    def horizon(
-        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
-    ) -> Horizon:
-        """The horizon of the frozen pack of a session in the project `own`, with `further` cuts than there have to be.
-        The pack holds rows of `project`, of all projects for None.
 
-        It moves when the tail is cut (`Cutting`), when an operation makes rows of the session, or of none, when such
-        an operation is undone, and when rows come that no message tells: written by hand, or taken in from elsewhere.
-        """
+class Sessions(Protocol):
+    """The sessions, and numbers of each and of all."""
 
-    def session(self, session: str) -> Session | None:
-        """A session by its id; None where nothing was ever appended to it, also if rows belong to it."""
+    def find(self, session: str) -> Session | None:
+        """A session by its id; None if nothing was ever appended to it, even if rows belong to it."""
 
-    def sessions(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
+    def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
         """Sessions, most recently seen first; of those seen at one instant, the greatest id."""
 
     def status(self) -> StoreStatus:
-        """The store in numbers."""
+        """The whole store in numbers."""
 
-    def stored_texts(self) -> Iterator[Message | Observation]:
-        """Every message and every visible row, for counting them anew with another counter."""
+    def freeze_point(
+        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
+    ) -> Horizon:
+        """The freeze point of the pack of a session in the project `own`, with `further` cuts than there have to be.
+        The pack holds rows of `project`, of all projects for None.
+
+        It moves when the tail is cut (`Cutting`), when an operation makes rows of the session, or of none, when such
+        an operation is undone, and when rows come that no message gave: written by hand, or imported.
+        """
+
+
+class Backups(Protocol):
+    """Copies of the store beside it."""
+
+    def snapshot(self, *, now: str) -> str:
+        """Copy the whole store to a file of its own and return its name. Raises CannotCreate, InputOutput."""
+
+    def back_up(self, *, keep: int, now: str) -> BackedUp:
+        """Copy the whole store if the last copy is a day old, and remove all but the newest `keep` (from 1).
+
+        A copy counts if it was checked and found in order. Raises InputOutput; no copy is removed then.
+        """
+
+    def is_due(self, *, now: str) -> bool:
+        """True if `back_up` would make a copy."""
 
 
 class Leases(Protocol):
-    """Who is at a lane of a session."""
+    """Owners of the lanes of sessions."""
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
-        """Takes the lease on a lane, or extends it for its owner. Raises LaneTaken while another holds it.
+        """Take the lease on a lane, or extend it for its owner. Raises LaneTaken while another holds it.
 
         A lease that has expired, or whose owner is known to be gone, is taken over. The error names the owner. A lease
         that keeps others out lasts no longer than the last of them asked for: clocks go wrong, and back.
         """
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
-        """Gives the lease back; does nothing where somebody else holds it."""
+        """Give the lease back; does nothing if another owner holds it."""
 
 
-class Store(Intake, Observing, Reflecting, Operations, Contents, Copies, Leases, Protocol):
-    """Messages and rows, kept for good. Every method is one transaction; none is open between two calls.
+class Store(Protocol):
+    """Messages and rows, kept for good, by role. Every method of a role is one transaction; none is open between two.
 
-    Text comes back as it was given, but for halves of surrogate pairs: they are no Unicode and become U+FFFD. What
-    writes raises StoreLocked and InputOutput. Who needs only a part of it asks for one of the roles above.
+    Text comes back as it was given, but for halves of surrogate pairs: they are not Unicode and become U+FFFD. Methods
+    that write raise StoreLocked and InputOutput. Code that needs only one role asks for that role.
     """
+
+    @property
+    def messages(self) -> MessageLog: ...
+    @property
+    def bookmarks(self) -> Bookmarks: ...
+    @property
+    def batches(self) -> Batches: ...
+    @property
+    def reflections(self) -> Reflections: ...
+    @property
+    def operations(self) -> Operations: ...
+    @property
+    def tombstones(self) -> Tombstones: ...
+    @property
+    def rows(self) -> Rows: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def backups(self) -> Backups: ...
+    @property
+    def leases(self) -> Leases: ...
 
 
 class TokenCounter(Protocol):

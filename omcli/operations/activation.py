@@ -29,7 +29,7 @@ class Waits(NamedTuple):
 
 def waiting(session_id: str, workshop: Workshop, *, ahead: bool = False) -> Waits:
     """What no observation covers; `ahead`: and no pending block has."""
-    counter, pending = workshop.counter, workshop.store.pending(session_id, ahead=ahead)
+    counter, pending = workshop.counter, workshop.store.batches.pending(session_id, ahead=ahead)
     if set(pending.tokens) <= {counter.name}:
         tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
     else:
@@ -43,18 +43,18 @@ def waiting(session_id: str, workshop: Workshop, *, ahead: bool = False) -> Wait
 def _batches(session_id: str, workshop: Workshop, *, ahead: bool) -> Iterator[Batch]:
     """What no observation covers: what follows the cursor, and of what came back behind it the first."""
     store = workshop.store
-    batch = store.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
+    batch = store.batches.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
     if batch is None:
         return
     yield batch
-    last = store.newest(session_id, 1)
-    if batch.is_late and (follows := store.unobserved_up_to(session_id, last[0].seq)) and not follows.is_late:
+    last = store.messages.newest(session_id, 1)
+    if batch.is_late and (follows := store.batches.unobserved_up_to(session_id, last[0].seq)) and not follows.is_late:
         yield follows
 
 
 def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tuple[Block, ...]:
     """The pending blocks of a session that are to be written down, oldest first; all of them without a floor."""
-    blocks = workshop.store.blocks(session_id)
+    blocks = workshop.store.batches.buffered(session_id)
     if floor is None or not blocks:
         return blocks
     sizes = [sum(message_tokens(kept, workshop.counter) for kept in block.batch.messages) for block in blocks]
@@ -70,7 +70,7 @@ def rows_of_block(
     block, one whose messages it has all passed: what covers them has told it.
     """
     cited = {seq for draft in block.observed.drafts for seq in draft.sources}
-    keys = {kept.seq: kept.key for kept in workshop.store.messages(cited)}
+    keys = {kept.seq: kept.key for kept in workshop.store.messages.by_seq(cited)}
     drafts: list[Draft] = []
     ids: list[str] = []
     for draft, row_id in zip(block.observed.drafts, block.ids, strict=True):
@@ -85,8 +85,9 @@ def rows_of_block(
 
 def with_pending_rows(batch: Batch, workshop: Workshop) -> Batch:
     """A batch behind pending blocks, with their rows among those that stand: as if they were written down."""
-    blocks = workshop.store.blocks(batch.session)
-    made = [remembered(*rows_of_block(block, project=None, workshop=workshop), workshop.store) for block in blocks]
+    blocks = workshop.store.batches.buffered(batch.session)
+    tombstones = workshop.store.tombstones
+    made = [remembered(*rows_of_block(block, project=None, workshop=workshop), tombstones) for block in blocks]
     replaced = {row for drafts, _ in made for draft in drafts for row in draft.replaces}
     standing = (*batch.standing, *(row for _, rows in made for row in rows))
     return replace(batch, standing=tuple(row for row in standing if row.id not in replaced))

@@ -122,7 +122,9 @@ class Intake:
         if session.title is not None:
             session = replace(session, title=redact(clean(session.title)).text)
         now = work.clock.now()
-        return work.store.append(session, tuple(incoming), counter=work.counter.name, now=now, opening=opening).new
+        return work.store.messages.append(
+            session, tuple(incoming), counter=work.counter.name, now=now, opening=opening
+        ).new
 
     def _incoming(self, session_id: str, message: Message) -> Incoming:
         kept = self._redacted(message)

@@ -86,12 +86,12 @@ def apply(
 
 def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> Showing:
     """What was shown, read again. Raises StaleBatch where it has changed since."""
-    session = store.session(wanted.session)
+    session = store.sessions.find(wanted.session)
     if session is None:
         raise BadInput(f"token: there is no session `{wanted.session}` here", hint="is `--db` the same as before?")
     batch = None
     if wanted.through:
-        batch = store.unobserved_up_to(session.id, wanted.through, standing=STANDING_ROWS)
+        batch = store.batches.unobserved_up_to(session.id, wanted.through, standing=STANDING_ROWS)
     try:
         counter = counters(wanted.counter)
     except BadUsage as error:
@@ -110,7 +110,7 @@ def _rows(given: AgentReply, shown: Showing, store: Store) -> dict[str, Observat
         if reference in rows:
             continue
         try:
-            row = store.observation(reference)
+            row = store.rows.find(reference)
         except UnknownId as error:
             message = f"there is no row `{reference}`" if reference[:1] in _LABELS else error.message
             raise BadInput(f"{place}: {message}", hint="`om pending` prints the labels of rows") from None
@@ -172,7 +172,7 @@ class _Written:
         """Observations as rows, with what becomes of other rows."""
         batch, project = shown.batch, shown.session.project
         made = rows_of(batch, seen.drafts, project=project, workshop=workshop) if batch else ()
-        drafts, observations = remembered(seen.drafts, made, workshop.store)
+        drafts, observations = remembered(seen.drafts, made, workshop.store.tombstones)
         return cls(
             shown=shown,
             seen=seen,
@@ -186,7 +186,7 @@ class _Written:
         """Writes it down in one transaction. Raises StaleBatch."""
         store, now = workshop.store, workshop.clock.now()
         if self.shown.batch is not None:
-            store.record(
+            store.batches.record(
                 self.shown.batch,
                 self.rows,
                 outcome=Outcome.OBSERVED if self.rows else Outcome.EMPTY,
@@ -197,7 +197,7 @@ class _Written:
                 folding=self.folding,
             )
         elif self.folding is not None:
-            store.fold(self.folding, now=now)
+            store.reflections.fold(self.folding, now=now)
 
     def told(self) -> Applied:
         """What people are told of it."""

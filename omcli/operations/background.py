@@ -63,8 +63,8 @@ def _place(session: str, store: Store) -> tuple[int, int, int]:
 
     Not how much waits: as much may have come as was observed.
     """
-    batch = store.unobserved(session, max_tokens=1)
-    return (batch.after, batch.deferred_through, store.pending(session).messages) if batch else (0, 0, 0)
+    batch = store.batches.unobserved(session, max_tokens=1)
+    return (batch.after, batch.deferred_through, store.batches.pending(session).messages) if batch else (0, 0, 0)
 
 
 def _has_come_to_something(done: Ticked) -> bool:
@@ -134,9 +134,9 @@ def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[st
 
 
 def _note_observing(session: str, workshop: Workshop, error: OmError) -> None:
-    batch = workshop.store.unobserved(session, max_tokens=workshop.batch_tokens)
+    batch = workshop.store.batches.unobserved(session, max_tokens=workshop.batch_tokens)
     if batch is not None:
-        workshop.store.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
+        workshop.store.batches.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
 
 
 def _note_reflecting(session: str, studio: Studio, error: OmError) -> None:
@@ -148,4 +148,4 @@ def _note_reflecting(session: str, studio: Studio, error: OmError) -> None:
         error=error.message,
         figures={"in_vain": False},
     )
-    studio.workshop.store.fold(failed, now=studio.workshop.clock.now())
+    studio.workshop.store.reflections.fold(failed, now=studio.workshop.clock.now())

@@ -192,9 +192,9 @@ class _Lost:
 
 
 def _lost(session_id: str, store: Store) -> _Lost:
-    if not any(store.pending(session_id).fresh_tokens.values()):
+    if not any(store.batches.pending(session_id).fresh_tokens.values()):
         return _Lost()
-    return _Lost(seqs=frozenset(each.seq for each in store.outline(session_id) if not each.is_covered))
+    return _Lost(seqs=frozenset(each.seq for each in store.messages.outline(session_id) if not each.is_covered))
 
 
 @record
@@ -216,7 +216,7 @@ class _Room:
 
     def rows(self) -> tuple[Observation, ...]:
         """The rows in sight."""
-        return tuple(logged.observation for logged in self.store.log(LogQuery(session=self.session_id)))
+        return tuple(logged.observation for logged in self.store.rows.log(LogQuery(session=self.session_id)))
 
     def holds(self, rows: Sequence[Observation]) -> bool:
         """Whether all of these rows can be printed, together with the last messages."""
@@ -229,14 +229,14 @@ class _Room:
         """What remains of the session, by these rows."""
         work = self.studio.workshop
         return remains(
-            self.store.session(self.session_id),
+            self.store.sessions.find(self.session_id),
             rows,
             self.ending,
             self.asked.wanted,
             figures,
             counter=work.counter,
             now=work.clock.now(),
-            pending=self.store.pending(self.session_id).messages,
+            pending=self.store.batches.pending(self.session_id).messages,
             is_quoted=is_quoted,
         )
 
@@ -274,7 +274,7 @@ def _operation(room: _Room) -> int:
     """Begins the one operation that all folds are a part of."""
     figures = {"target_tokens": room.asked.wanted.target}
     change = Change(verb=Verb.COMPACT, scope=Scope(session=room.session_id), figures=figures)
-    return room.store.change(change, now=room.studio.workshop.clock.now()).number
+    return room.store.operations.change(change, now=room.studio.workshop.clock.now()).number
 
 
 def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], Studio]]:
@@ -352,7 +352,7 @@ def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
     """Tokens of all messages that count; those of the main thread that were counted otherwise are counted anew."""
-    stored = store.said_tokens(session_id)
+    stored = store.messages.tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())
-    return sum(message_tokens(kept, counter) for kept in store.tail(session_id, max_tokens=UNLIMITED))
+    return sum(message_tokens(kept, counter) for kept in store.messages.tail(session_id, max_tokens=UNLIMITED))

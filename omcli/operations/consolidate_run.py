@@ -164,7 +164,7 @@ def consolidate(
         if agenda.backups:
             with done.part("backup"):
                 extend()
-                done.backup = workshop.store.back_up(keep=agenda.backups, now=workshop.clock.now())
+                done.backup = workshop.store.backups.back_up(keep=agenda.backups, now=workshop.clock.now())
     return done
 
 
@@ -198,7 +198,7 @@ def _look_after(
 ) -> None:
     """Observes what waits of sessions that are over, and reflects where that is due."""
     with done.part(_SESSIONS):
-        for summary in workshop.store.sessions():
+        for summary in workshop.store.sessions.summaries():
             session = summary.session.id
             if agenda.session not in (None, session):
                 continue

@@ -76,7 +76,7 @@ def context(
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
     bare = to is not To.JSON  # nothing else prints where rows come from
-    pending = store.pending(session.id).messages if session else 0
+    pending = store.batches.pending(session.id).messages if session else 0
 
     def packed(horizon: Horizon | None) -> ContextPack:
         as_of = horizon.position if horizon else None
@@ -114,7 +114,7 @@ def _as_printed(cutting: Cutting, budgets: Budgets) -> Cutting:
 def _horizons(store: Store, session: Session, *, own: str, project: str | None, cutting: Cutting) -> Iterator[Horizon]:
     """Where the horizon of a session may be: from where it has to be at least to where it can be at most."""
     for further in count():
-        horizon = store.horizon(session.id, own=own, project=project, cutting=cutting, further=further)
+        horizon = store.sessions.freeze_point(session.id, own=own, project=project, cutting=cutting, further=further)
         yield horizon
         if horizon.is_last:
             return
@@ -123,14 +123,14 @@ def _horizons(store: Store, session: Session, *, own: str, project: str | None, 
 def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
     """The session that a pack is for, if there is one, and what people should know about the choice."""
     if place.session is not None:
-        session = store.session(place.session)
+        session = store.sessions.find(place.session)
         note = None if session else f"there is no session `{place.session}`: only what other sessions left behind"
         return session, note
-    if place.current and (session := store.session(place.current)):
+    if place.current and (session := store.sessions.find(place.current)):
         return session, None
-    if here := store.sessions(project=place.project, last=1):
+    if here := store.sessions.summaries(project=place.project, last=1):
         return here[0].session, f"no session named: using the last one of this project, `{here[0].session.id}`"
-    if anywhere := store.sessions(last=1):
+    if anywhere := store.sessions.summaries(last=1):
         session = anywhere[0].session
         return session, f"no session named: using the last one, `{session.id}` of {session.project or 'no project'}"
     return None, None
@@ -144,7 +144,7 @@ def _cross(
     newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, as_of=as_of, bare=bare)
     by_hand = replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
     observed = replace(newest, kinds=(Kind.OBSERVATION,), types=SHARED_TYPES)
-    logged = sorted((*store.log(by_hand), *store.log(observed)), key=lambda row: row.position)
+    logged = sorted((*store.rows.log(by_hand), *store.rows.log(observed)), key=lambda row: row.position)
     return tuple(row.observation for row in logged)
 
 
@@ -153,7 +153,7 @@ def _last_messages(
 ) -> tuple[KeptMessage, ...]:
     if budgets.tail <= 0:
         return ()
-    return store.tail(
+    return store.messages.tail(
         session.id, max_tokens=_EXCERPTS * budgets.tail, after=horizon.message if horizon is not None else 0
     )
 
@@ -163,7 +163,7 @@ def _rows(
 ) -> tuple[Observation, ...]:
     last = None if budgets.session >= UNLIMITED else _CANDIDATES
     query = LogQuery(session=session.id, last=last, as_of=as_of, bare=bare)
-    return tuple(logged.observation for logged in store.log(query))
+    return tuple(logged.observation for logged in store.rows.log(query))
 
 
 @record
@@ -184,7 +184,7 @@ def working_block(store: Store, place: Place, *, budget: int, counter: TokenCoun
     session, note = chosen(store, place)
     name = session.id if session else place.session
     query = LogQuery(session=name, kinds=(Kind.OBSERVATION, Kind.NOTE), hidden=True)
-    everything = (logged.observation for logged in store.log(query)) if name else ()
+    everything = (logged.observation for logged in store.rows.log(query)) if name else ()
     rows = tuple(row for row in everything if row.reason != UNDONE)
     if session is None and name:
         note = None if rows else f"there is no session `{name}`"

@@ -183,7 +183,7 @@ class Conversations:
         store, known = self._open_store(), list(map(self.identities(session_id).ever, opening))
         identities = [identity for identity, _ in known]
         formerly = [former or identity for identity, former in known]
-        return store.begins_with(session_id, identities) or store.begins_with(session_id, formerly)
+        return store.messages.begins_with(session_id, identities) or store.messages.begins_with(session_id, formerly)
 
 
 def _is_prompt(message: Message) -> bool:

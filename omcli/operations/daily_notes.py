@@ -67,8 +67,8 @@ def keep_notes(
     """
     with suppress(InputOutput, CannotCreate):  # whoever has something to write there says so
         notebook.unremember(lambda facts: _are_forgotten(facts, studio.workshop.store))
-    known = {taken.origin.path: taken for taken in studio.workshop.store.taken_in()}
-    waiting = {each.session.id for each in studio.workshop.store.sessions() if each.pending}
+    known = {taken.origin.path: taken for taken in studio.workshop.store.bookmarks.files()}
+    waiting = {each.session.id for each in studio.workshop.store.sessions.summaries() if each.pending}
     asks = True
     for note in notebook.notes():
         extend()
@@ -82,7 +82,7 @@ def keep_notes(
 
 def foreseen(notebook: Notebook, store: Store, archiving: Archiving) -> Iterator[tuple[Note, bool, bool]]:
     """Notes with whether they would be taken in, and whether they are to be moved. Raises NoInput."""
-    known = {taken.origin.path: taken for taken in store.taken_in()}
+    known = {taken.origin.path: taken for taken in store.bookmarks.files()}
     for note in notebook.notes():
         changed, moves = notebook.as_it_is(note) != known.get(note.path), archiving.takes(note)
         if changed or moves:
@@ -132,18 +132,18 @@ def _taken_in(note: Note, notebook: Notebook, studio: Studio) -> FileReport:
 
 def _is_reflected(session: str, studio: Studio) -> bool:
     """Whether the last reflection on a day came to an end; a day without rows needs none."""
-    last = studio.workshop.store.last_attempt(Scope(session=session))
+    last = studio.workshop.store.reflections.last_attempt(Scope(session=session))
     if last is not None:
         return last.ending is not Ending.FAILED
-    return not studio.workshop.store.visible_tokens(session)
+    return not studio.workshop.store.rows.tokens(session)
 
 
 def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: TakenIn) -> NoteReport:
     """Moves a note, with what lasts of it said before; or leaves it where it is."""
     store = studio.workshop.store
-    if any(store.pending(report.session).fresh_tokens.values()):
+    if any(store.batches.pending(report.session).fresh_tokens.values()):
         return replace(report, left="some of it waits to be observed")
-    last = store.last_attempt(Scope(session=report.session))
+    last = store.reflections.last_attempt(Scope(session=report.session))
     if last is not None and last.ending is Ending.FAILED:
         raise Unusable(f"the last reflection on it failed: {last.error}", hint="`om reflect --again` tries once more")
     if notebook.as_it_is(report.note) != known:
@@ -157,7 +157,7 @@ def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: TakenI
 
 def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
     """For each fact whether it was forgotten, in the words of its row."""
-    bare, said = (store.are_forgotten_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
+    bare, said = (store.tombstones.match_texts([f"{by}{fact}" for fact in facts]) for by in ("", USER))
     return tuple(map(any, zip(bare, said, strict=True)))
 
 
@@ -168,9 +168,9 @@ def lasting(session: str, store: Store) -> tuple[str, ...]:
     the session took the place of gives way to that, and one that was made and taken back is none.
     """
     kinds = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
-    rows = [logged.observation for logged in store.log(LogQuery(session=session, kinds=kinds, hidden=True))]
+    rows = [logged.observation for logged in store.rows.log(LogQuery(session=session, kinds=kinds, hidden=True))]
     own = {row.id for row in rows}
-    items = [logged.observation for logged in store.log(LogQuery(kinds=(Kind.ITEM,)))]
+    items = [logged.observation for logged in store.rows.log(LogQuery(kinds=(Kind.ITEM,)))]
     standing = [row for row in rows if row.superseded_by not in own and row.reason != UNDONE]
     ranked = [standing[place] for place in most_telling(standing)]
     facts: dict[str, str] = {}

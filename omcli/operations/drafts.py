@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.base.record import replace
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch, Operations, Replacement
+from omcli.memory.ports import Batch, Replacement, Tombstones
 from omcli.operations.deps import Workshop
 
 
@@ -51,10 +51,10 @@ def as_row(
 
 
 def remembered(
-    drafts: Sequence[Draft], rows: Sequence[Observation], store: Operations
+    drafts: Sequence[Draft], rows: Sequence[Observation], tombstones: Tombstones
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
     """Drafts and the rows that they become, without those that say what was forgotten."""
-    gone = {row.id for row, is_gone in zip(rows, store.are_forgotten(rows), strict=True) if is_gone}
+    gone = {row.id for row, is_gone in zip(rows, tombstones.match(rows), strict=True) if is_gone}
     kept = [(draft, _placed_besides(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
     return tuple(draft for draft, _ in kept), tuple(row for _, row in kept)
 

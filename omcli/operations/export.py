@@ -38,7 +38,7 @@ def export(store: Store, query: LogQuery, exchange: Exchange, counter: TokenCoun
 def _groups(store: Store, query: LogQuery) -> Iterator[Group]:
     @cache
     def batches(session: str) -> Mapping[int, Covered]:
-        return {position: batch for batch in store.covered(session) for position in batch.positions}
+        return {position: batch for batch in store.batches.covered(session) for position in batch.positions}
 
     def origin(logged: Logged) -> _Origin:
         row = logged.observation
@@ -55,10 +55,10 @@ def _groups(store: Store, query: LogQuery) -> Iterator[Group]:
 
     @cache
     def directory(session: str) -> str | None:
-        found = store.session(session)
+        found = store.sessions.find(session)
         return found.cwd if found else None
 
-    for shared, logged in groupby(store.log(query), key=origin):
+    for shared, logged in groupby(store.rows.log(query), key=origin):
         rows = [entry.observation for entry in logged]
         cwd = _said(rows[0], CWD) or (directory(shared.session) if shared.session else None)
         yield _group(shared, rows, cwd or rows[0].project)

@@ -46,7 +46,7 @@ def foreseen(agenda: Agenda, studio: Studio) -> Foreseen:
     work = studio.workshop
     going_on, plan = [], None
     if agenda.session is None:
-        summaries = work.store.sessions()
+        summaries = work.store.sessions.summaries()
         going_on = [each.session.id for each in summaries if each.pending and is_going_on(each, work.clock)]
         whole = reflect_globally(studio, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens, dry_run=True)
         plan = None if reflect.tried(Scope(), _mark(whole.plan, studio), work) else whole.plan
@@ -58,7 +58,7 @@ def foreseen(agenda: Agenda, studio: Studio) -> Foreseen:
         notes=tuple(notes),
         plan=plan,
         pruned=None if agenda.rules.is_empty else _pruned(agenda, studio),
-        backup=bool(agenda.backups) and work.store.wants_backup(now=work.clock.now()),
+        backup=bool(agenda.backups) and work.store.backups.is_due(now=work.clock.now()),
     )
 
 
@@ -73,7 +73,7 @@ def _pruned(agenda: Agenda, studio: Studio) -> Pruned:
 
 def _waiting(agenda: Agenda, studio: Studio) -> Iterator[Waiting]:
     work = studio.workshop
-    for summary in work.store.sessions():
+    for summary in work.store.sessions.summaries():
         session = summary.session.id
         if agenda.session not in (None, session) or (agenda.session is None and is_going_on(summary, work.clock)):
             continue

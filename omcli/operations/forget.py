@@ -94,7 +94,7 @@ def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False,
             if not tries_left:
                 raise
             found = _found(store, wanted)
-    return replace(found, erased=store.erase((), now=clock.now())) if for_good else found
+    return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
 def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for_good: bool) -> Recorded:
@@ -108,22 +108,22 @@ def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for
         digests=tuple(dict.fromkeys(each.digest for each in found.ahead)),
         seen=found.seen,
     )
-    return store.change(change, now=clock.now(), for_good=for_good)
+    return store.operations.change(change, now=clock.now(), for_good=for_good)
 
 
 def _found(store: Store, wanted: Wanted) -> Forgotten:
     if wanted.match is not None and not wording(wanted.match):
         raise BadUsage("`--match` is empty")
     # Before anything is looked for: what comes after it has been seen by nobody.
-    seen = next((logged.position for logged in store.log(LogQuery(hidden=True, last=1, bare=True))), 0)
+    seen = next((logged.position for logged in store.rows.log(LogQuery(hidden=True, last=1, bare=True))), 0)
     rows, messages = _named(store, wanted.ids) if wanted.match is None else _matching(store, wanted)
     seqs = {kept.seq for kept in messages}
-    kin = store.kin([row.id for row in rows], sorted(seqs))
+    kin = store.rows.related([row.id for row in rows], sorted(seqs))
     derived = {row.id for row in kin.derived}
     telling = [row for row in kin.derived if row.is_visible]
     if wanted.with_derived and derived:
         rows, telling = [*kin.derived, *rows], []
-        kin = store.kin([row.id for row in rows], sorted(seqs))
+        kin = store.rows.related([row.id for row in rows], sorted(seqs))
     gone = {row.id for row in rows}
     along = {row.id for row in kin.replaced}
     ahead, telling_ahead = _ahead(store, wanted, gone | derived, seqs)
@@ -136,7 +136,7 @@ def _found(store: Store, wanted: Wanted) -> Forgotten:
         telling=tuple(row for row in telling if row.id not in along),
         ahead=ahead,
         telling_ahead=telling_ahead,
-        sources=store.messages(cited - seqs),
+        sources=store.messages.by_seq(cited - seqs),
         seen=seen,
     )
 
@@ -144,10 +144,10 @@ def _found(store: Store, wanted: Wanted) -> Forgotten:
 def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[KeptMessage]]:
     rows: dict[str, Observation] = {}
     messages: dict[int, KeptMessage] = {}
-    aside = store.put_aside()
+    aside = store.tombstones.rows()
     for reference in ids:
         try:
-            row = store.observation(reference)
+            row = store.rows.find(reference)
             rows[row.id] = row
         except UnknownId as no_row:
             kept = _message(store, reference)
@@ -161,21 +161,21 @@ def _named(store: Store, ids: Iterable[str]) -> tuple[list[Observation], list[Ke
 
 def _message(store: Store, key: str) -> KeptMessage | None:
     """The message with a printed id, also if it was pruned. Raises UnknownId for several."""
-    found = store.messages_named(key)
-    return store.message(key) if len(found) > 1 else next(iter(found), None)
+    found = store.messages.named(key)
+    return store.messages.by_key(key) if len(found) > 1 else next(iter(found), None)
 
 
 def _matching(store: Store, wanted: Wanted) -> tuple[list[Observation], list[KeptMessage]]:
     text, projects = wording(wanted.match or ""), _projects(store)
-    rows = [row for row in store.said_in_rows(text) if _is_meant(wanted, row.session, row.project)]
+    rows = [row for row in store.rows.containing(text) if _is_meant(wanted, row.session, row.project)]
     messages = [
-        kept for kept in store.said_in_messages(text) if _is_meant(wanted, kept.session, projects.get(kept.session))
+        kept for kept in store.messages.containing(text) if _is_meant(wanted, kept.session, projects.get(kept.session))
     ]
     return rows, messages
 
 
 def _projects(store: Store) -> dict[str, str | None]:
-    return {summary.session.id: summary.session.project for summary in store.sessions()}
+    return {summary.session.id: summary.session.project for summary in store.sessions.summaries()}
 
 
 def _is_meant(wanted: Wanted, session: str | None, project: str | None) -> bool:
@@ -193,7 +193,7 @@ def _ahead(
     text, projects, of_it = wording(wanted.match or ""), _projects(store), set(gone)
     ahead: list[Ahead] = []
     telling: list[Ahead] = []
-    for block in store.every_block():
+    for block in store.batches.all_buffered():
         session = block.batch.session
         is_meant = bool(text) and _is_meant(wanted, session, projects.get(session))
         for draft, name in zip(block.observed.drafts, block.ids, strict=True):
@@ -219,8 +219,12 @@ def _titles(
     """Titles that contain the text, or tell what one of the rows or messages does; those that are put aside as well."""
     rows, messages = list(rows), list(messages)
     projects = _projects(store)
-    given = (Titled(each.session.id, each.session.title) for each in store.sessions() if each.session.title is not None)
-    for titled in dict.fromkeys((*given, *store.titles_aside())):
+    given = (
+        Titled(each.session.id, each.session.title)
+        for each in store.sessions.summaries()
+        if each.session.title is not None
+    )
+    for titled in dict.fromkeys((*given, *store.tombstones.titles())):
         name, title = titled
         if wanted.match is not None:
             tells = _is_meant(wanted, name, projects.get(name)) and wording(wanted.match) in wording(title)
@@ -241,10 +245,10 @@ class Undone:
     """None where nothing was done."""
 
 
-def undo(store: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> Undone:
+def undo(operations: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> Undone:
     """Takes an operation back, the last one that can be where none is named; `dry_run` only looks.
 
     Raises NotUndoable.
     """
-    undoing = store.undoing(number)
-    return Undone(undoing=undoing, by=None if dry_run else store.undo(undoing.undone.number, now=clock.now()))
+    undoing = operations.preview_undo(number)
+    return Undone(undoing=undoing, by=None if dry_run else operations.undo(undoing.undone.number, now=clock.now()))

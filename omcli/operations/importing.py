@@ -199,7 +199,7 @@ class _Intake:
         """Why a row is not taken in; None where it is."""
         if not row.text.strip():
             return "empty"
-        [is_forgotten] = self._workshop.store.are_forgotten([row])
+        [is_forgotten] = self._workshop.store.tombstones.match([row])
         return "forgotten" if is_forgotten else None
 
     def _row(self, group: Group, entry: Entry, place: _Place, ends: list[KeptMessage]) -> Observation:
@@ -239,23 +239,23 @@ class _Place:
         self._store = workshop.store
         self.session = session
         self.now = workshop.clock.now()
-        found = self._store.session(session) if session is not None else None
+        found = self._store.sessions.find(session) if session is not None else None
         self.project = found.project if found else None
         self._batch = self._waits(session) if session is not None else None
         self._keys = {kept.key: kept for kept in self._batch.messages} if self._batch else {}
-        covered = self._store.covered(session) if session is not None else ()
+        covered = self._store.batches.covered(session) if session is not None else ()
         self._begin = max((batch.end for batch in covered), default=0)
         """The place in the session of the first message that nothing covers."""
         self._known: dict[tuple[str, str | None], str] = {}
         query = LogQuery(session=session, project=project if session is None else None, hidden=True, bare=True)
-        for logged in self._store.log(query):
+        for logged in self._store.rows.log(query):
             if logged.observation.session == session:
                 self.note(logged.observation)
 
     def _waits(self, session: str) -> Batch | None:
         """What follows all that is covered; what came back between is left to those who observe."""
-        last = self._store.newest(session, 1)
-        batch = self._store.unobserved_up_to(session, last[0].seq) if last else None
+        last = self._store.messages.newest(session, 1)
+        batch = self._store.batches.unobserved_up_to(session, last[0].seq) if last else None
         return batch if batch and not batch.is_late else None
 
     def note(self, row: Observation) -> None:
@@ -297,14 +297,14 @@ class _Place:
         batch = self._batch
         if batch is None or through <= batch.after:
             if rows:
-                self._store.add(*rows)
+                self._store.rows.add(*rows)
             return 0
         messages = tuple(kept for kept in batch.messages if kept.seq <= through)
         part = Batch(
             session=batch.session, after=batch.after, through=messages[-1].seq, messages=messages, cwd=batch.cwd
         )
         with held(part.session, Lane.OBSERVE, self._workshop):  # what somebody else is at would be in vain
-            self._store.record(part, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=self.now)
+            self._store.batches.record(part, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=self.now)
         self._begin += len(messages)
         rest = batch.messages[len(messages) :]
         self._batch = replace(batch, after=part.through, messages=rest) if rest else None
@@ -313,7 +313,7 @@ class _Place:
 
 def _message(store: Store, key: str | None) -> KeptMessage | None:
     try:
-        return store.message(key) if key is not None else None
+        return store.messages.by_key(key) if key is not None else None
     except UnknownId:
         return None
 
@@ -344,9 +344,9 @@ def take_in_summary(name: str, text: str, session_id: str, workshop: Workshop) -
     """
     if not text.strip():
         raise BadInput("there is no summary in it")
-    if next(workshop.store.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
+    if next(workshop.store.rows.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
         return Earlier(rows=0, tokens=0)
-    session = workshop.store.session(session_id)
+    session = workshop.store.sessions.find(session_id)
     project = (session.project if session else None) or ""
     [report] = import_files(
         [Input(name=name, read=lambda: text)],

@@ -72,7 +72,7 @@ def ingest(
         skipped=dict(tally.skipped),
         faults=dict(tally.faults),
         redactions=dict(taking.redactions),
-        pending=workshop.store.pending(session).messages,
+        pending=workshop.store.batches.pending(session).messages,
     )
 
 
@@ -107,9 +107,9 @@ class _Taking:
         """
         store = self._workshop.store
         while True:
-            last = store.newest(self._session, 1)
+            last = store.messages.newest(self._session, 1)
             placed = self._from_beginning(messages) or self._from_end(messages)
-            if store.newest(self._session, 1) == last:
+            if store.messages.newest(self._session, 1) == last:
                 return placed
 
     def _keep(self, messages: Sequence[Message], before: Counter[int]) -> int:
@@ -130,16 +130,18 @@ class _Taking:
         """As `_placed`, for a conversation from its beginning; None where the session has not begun like that."""
         store, identities = self._workshop.store, self._identities()
         asked = [identities.ever(message) for message in messages]
-        present = store.known([identity for identity, _ in asked])
+        present = store.messages.known([identity for identity, _ in asked])
         going_by = [now if known else formerly or now for (now, formerly), known in zip(asked, present, strict=True)]
-        if not store.begins_with(self._session, going_by):
+        if not store.messages.begins_with(self._session, going_by):
             return None
-        known = sum(1 for _ in takewhile(bool, store.known(going_by)))
+        known = sum(1 for _ in takewhile(bool, store.messages.known(going_by)))
         return known, identities.counted() - Counter(map(identities.short, messages[known:]))
 
     def _from_end(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
         """As `_placed`, for a piece of the conversation, or all of it with something in it changed."""
-        newest = [kept.message for kept in self._workshop.store.newest(self._session, min(len(messages), _ENOUGH))]
+        newest = [
+            kept.message for kept in self._workshop.store.messages.newest(self._session, min(len(messages), _ENOUGH))
+        ]
         known = _overlap(messages, newest)
         if not known and self._is_first(messages[0]):
             return 0, Counter()  # each is known by how often the same came before
@@ -148,7 +150,7 @@ class _Taking:
     def _is_first(self, message: Message) -> bool:
         """Whether the session begins with it."""
         store, identities = self._workshop.store, filter(None, self._identities().ever(message))
-        return any(store.begins_with(self._session, [identity]) for identity in identities)
+        return any(store.messages.begins_with(self._session, [identity]) for identity in identities)
 
     def _counted(self, messages: Sequence[Message]) -> Counter[int]:
         """How often each of these is kept, where nothing else tells it apart."""
@@ -166,8 +168,8 @@ class _Taking:
         return counts
 
     def _are_known(self, asked: Sequence[tuple[str, str | None]]) -> list[bool]:
-        present = self._workshop.store.known([identity for identity, _ in asked])
-        formerly = self._workshop.store.known([former or identity for identity, former in asked])
+        present = self._workshop.store.messages.known([identity for identity, _ in asked])
+        formerly = self._workshop.store.messages.known([former or identity for identity, former in asked])
         return [one or other for one, other in zip(present, formerly, strict=True)]
 
     def _identities(self) -> Identities:

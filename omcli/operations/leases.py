@@ -28,7 +28,7 @@ def held(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], 
 
     def claim() -> None:
         expires_at = clock.later(LEASE_SECONDS)
-        store.claim(session, lane, owner=owner, now=clock.now(), expires_at=expires_at)
+        store.leases.claim(session, lane, owner=owner, now=clock.now(), expires_at=expires_at)
 
     until = clock.monotonic() + workshop.wait
     while True:
@@ -45,7 +45,7 @@ def held(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], 
         yield claim
     finally:
         with suppress(TryAgain, InputOutput):  # what was done is done; and the lease ends with this process
-            store.release(session, lane, owner=owner)
+            store.leases.release(session, lane, owner=owner)
 
 
 def is_free(session: str, lane: Lane, workshop: Workshop) -> bool:

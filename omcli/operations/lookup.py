@@ -19,28 +19,30 @@ _POLL_SECONDS = 1.0
 
 def log(store: Store, query: LogQuery) -> Iterator[Observation]:
     """The rows a query asks for."""
-    for logged in store.log(query):
+    for logged in store.rows.log(query):
         yield logged.observation
 
 
 def unknown(store: Store, query: LogQuery) -> str | None:
     """Says which session or project of a query the store has never heard of."""
     session, project = query.session, query.project
-    if session is not None and not (store.session(session) or _has(store, LogQuery(session=session))):
+    if session is not None and not (store.sessions.find(session) or _has(store, LogQuery(session=session))):
         return f"there is no session `{session}`; `om sessions` lists them"
-    if project is not None and not (store.sessions(project=project, last=1) or _has(store, LogQuery(project=project))):
+    if project is not None and not (
+        store.sessions.summaries(project=project, last=1) or _has(store, LogQuery(project=project))
+    ):
         return f"there is nothing of project {project}; `om sessions` shows which there are"
     return None
 
 
 def _has(store: Store, query: LogQuery) -> bool:
-    return any(store.log(replace(query, hidden=True, last=1)))
+    return any(store.rows.log(replace(query, hidden=True, last=1)))
 
 
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:
     """The same, and then every row that is added; ends only when the reader stops."""
     while True:
-        for logged in store.log(query):
+        for logged in store.rows.log(query):
             query = replace(query, after=logged.position)
             yield logged.observation
         query = replace(query, last=None)
@@ -61,7 +63,7 @@ def items(
     wanted = {tag.casefold() for tag in tags}
     found = [
         logged.observation
-        for logged in store.log(query)
+        for logged in store.rows.log(query)
         if wanted <= {tag.casefold() for tag in logged.observation.tags}
     ]
     return tuple(found[place] for place in ranked(found, now=now))
@@ -82,15 +84,15 @@ class Shown:
 def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
     """What an id or its short form names: a row, else a message. Raises UnknownId for none and for several."""
     try:
-        observation = store.observation(reference)
+        observation = store.rows.find(reference)
     except UnknownId as no_row:
         try:
-            return Shown(observation=None, messages=(store.message(reference),))
+            return Shown(observation=None, messages=(store.messages.by_key(reference),))
         except UnknownId as no_message:
-            raise no_message if len(store.messages_named(reference)) > 1 else no_row from None
+            raise no_message if len(store.messages.named(reference)) > 1 else no_row from None
     return Shown(
         observation=observation,
-        messages=store.messages(observation.sources),
-        coverage=Coverage.of(store.support(observation.id)),
-        traces=store.traces(observation.id) if with_traces else None,
+        messages=store.messages.by_seq(observation.sources),
+        coverage=Coverage.of(store.reflections.support(observation.id)),
+        traces=store.operations.traces(observation.id) if with_traces else None,
     )

@@ -59,7 +59,7 @@ def note(
     store = open_store()
     resolved = tuple(_in_sight(store, each) for each in resolves)
     session = session or next((row.session for row in resolved), None)
-    known = store.session(session) if session else None
+    known = store.sessions.find(session) if session else None
     now = clock.now()
     observation = Observation(
         id=new_id(),
@@ -84,13 +84,13 @@ def note(
     redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
     noted = Noted(observation=observation, redactions=dict(redactions))
     if not resolved:
-        store.add(observation)
+        store.rows.add(observation)
         return noted
     return replace(noted, resolved=resolved, operation=_resolve(store, resolved, observation))
 
 
 def _in_sight(store: Store, reference: str) -> Observation:
-    row = store.observation(reference)
+    row = store.rows.find(reference)
     if not row.is_visible:
         shown = handle(row.id)
         raise BadInput(f"`{shown}` is out of sight already", hint=f"`om show {shown} --history` tells why")
@@ -106,4 +106,4 @@ def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation) -
         dropped=tuple(Dropped(row=row.id, reason=Status.RESOLVED, by=by.id) for row in resolved),
         figures={"rows": len(resolved)},
     )
-    return store.change(done, now=by.observed_at).number
+    return store.operations.change(done, now=by.observed_at).number

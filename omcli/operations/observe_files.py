@@ -137,14 +137,14 @@ def _remember(transcript: Transcript, bookmarks: Sequence[Bookmark], workshop: W
     """Keeps how far a file was taken in, and that nothing of it is left; of one that is as it was, the latter."""
     if transcript.origin is None:
         return
-    known = workshop.store.bookmarks(transcript.origin) if transcript.stamp and not bookmarks else ()
+    known = workshop.store.bookmarks.find(transcript.origin) if transcript.stamp and not bookmarks else ()
     if bookmarks or (known and known[-1].stamp != transcript.stamp):
         *others, last = bookmarks or known
-        workshop.store.put_bookmarks(transcript.origin, (*others, last.stamped(transcript.stamp)))
+        workshop.store.bookmarks.put(transcript.origin, (*others, last.stamped(transcript.stamp)))
 
 
 def _pending(intake: Intake, workshop: Workshop) -> int:
-    return sum(workshop.store.pending(session_id).messages for session_id in intake.sessions)
+    return sum(workshop.store.batches.pending(session_id).messages for session_id in intake.sessions)
 
 
 def _report(

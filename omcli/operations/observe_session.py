@@ -48,7 +48,7 @@ def observe_session(
     next run.
     """
     store = workshop.store
-    if store.unobserved(session_id, max_tokens=1) is None:
+    if store.batches.unobserved(session_id, max_tokens=1) is None:
         return  # no need to wait for somebody else
     with held(session_id, Lane.OBSERVE, workshop) as extend:
         if is_due():
@@ -105,13 +105,13 @@ def _batches(session_id: str, workshop: Workshop, extend: Callable[[], None], ba
 
 
 def _project(session_id: str, workshop: Workshop) -> str | None:
-    session = workshop.store.session(session_id)
+    session = workshop.store.sessions.find(session_id)
     return session.project if session else None
 
 
 def _next_batch(session_id: str, workshop: Workshop) -> Batch | None:
     """What is to be observed next; None where all that is left was offered before, and nothing has followed it."""
-    batch = workshop.store.unobserved(
+    batch = workshop.store.batches.unobserved(
         session_id,
         max_tokens=workshop.batch_tokens,
         max_messages=workshop.batch_messages,
@@ -148,7 +148,7 @@ def _read(batch: Batch, reading: Reading, slices: Slices, project: str | None, w
 
 
 def _note_failure(batch: Batch, error: OmError, workshop: Workshop) -> None:
-    workshop.store.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
+    workshop.store.batches.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
 
 
 def _written(batch: Batch, observed: Observed, project: str | None, workshop: Workshop) -> Iterator[Step]:
@@ -161,7 +161,7 @@ def _written(batch: Batch, observed: Observed, project: str | None, workshop: Wo
         yield _write(between(batch, batch.after, waits), observed, project, workshop)
         observed = Observed(drafts=())
     left = between(batch, waits, batch.through)
-    workshop.store.record(left, (), outcome=Outcome.DEFERRED, now=workshop.clock.now(), used=observed.used)
+    workshop.store.batches.record(left, (), outcome=Outcome.DEFERRED, now=workshop.clock.now(), used=observed.used)
     yield Step(rows=(), message_tokens=0, findings=observed.findings)
 
 
@@ -172,8 +172,8 @@ def _write(batch: Batch, observed: Observed, project: str | None, workshop: Work
 
 
 def _recorded(batch: Batch, observed: Observed, rows: tuple[Observation, ...], workshop: Workshop) -> Step:
-    drafts, rows = remembered(observed.drafts, rows, workshop.store)
-    workshop.store.record(
+    drafts, rows = remembered(observed.drafts, rows, workshop.store.tombstones)
+    workshop.store.batches.record(
         batch,
         rows,
         outcome=Outcome.OBSERVED if rows else Outcome.EMPTY,
@@ -196,7 +196,7 @@ def _kept(batch: Batch, observed: Observed, workshop: Workshop) -> Step:
         source=Source.MODEL if by_model else Source.RULES,
         at=workshop.clock.now(),
     )
-    workshop.store.put_block(block)
+    workshop.store.batches.buffer(block)
     return Step(rows=(), message_tokens=0, findings=observed.findings, ahead=len(batch.messages))
 
 
@@ -204,4 +204,4 @@ def _is_end(batch: Batch, workshop: Workshop) -> bool:
     """Whether nothing waits behind a batch: only then can it be offered again together with more."""
     if batch.is_late:
         return False  # what follows it is covered, and is not shown again
-    return workshop.store.pending(batch.session, ahead=workshop.ahead).messages <= len(batch.messages)
+    return workshop.store.batches.pending(batch.session, ahead=workshop.ahead).messages <= len(batch.messages)

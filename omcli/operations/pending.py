@@ -30,12 +30,12 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
 
     Where none is named it is the session seen last of those that wait.
     """
-    meant = store.session(session) if session is not None else _waiting(store)
+    meant = store.sessions.find(session) if session is not None else _waiting(store)
     if meant is None:
         return Waiting(showing=None, messages=0)
-    messages = store.pending(meant.id).messages
+    messages = store.batches.pending(meant.id).messages
     while True:
-        batch = store.unobserved(meant.id, max_tokens=tokens, standing=STANDING_ROWS)
+        batch = store.batches.unobserved(meant.id, max_tokens=tokens, standing=STANDING_ROWS)
         shown = showing(store, meant, batch, counter=counter, tokens=tokens)
         # Summaries of what was said before are not shown: a batch of nothing else would look as if nothing waited.
         if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:
@@ -44,7 +44,7 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
 
 
 def _waiting(store: Store) -> Session | None:
-    return next((summary.session for summary in store.sessions() if summary.pending), None)
+    return next((summary.session for summary in store.sessions.summaries() if summary.pending), None)
 
 
 _ROWS = 600
@@ -74,7 +74,7 @@ def showing(
 
     The labels depend on nothing but what the store holds, and on the counter: it says how many rows find room.
     """
-    rows = [logged.observation for logged in store.log(LogQuery(session=session.id, last=_ROWS))]
+    rows = [logged.observation for logged in store.rows.log(LogQuery(session=session.id, last=_ROWS))]
     recorded = select_context_rows(rows, room=_ROOM, counter=counter)
     shown = _shown(batch, counter, tokens)
     ids = [row.id for row in recorded.labels.values()]

@@ -66,12 +66,12 @@ def prune(
     if dry_run:
         return found
     if not found.is_empty:
-        found = replace(found, done=_change(store, rules, found, clock=clock, for_good=for_good))
+        found = replace(found, done=_change(store.operations, rules, found, clock=clock, for_good=for_good))
     # Also where nothing goes: a run that was killed may have left room that was not given back.
-    return replace(found, erased=store.erase((), now=clock.now())) if for_good else found
+    return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
-def _change(store: Operations, rules: Rules, found: Pruned, *, clock: Clock, for_good: bool) -> Recorded:
+def _change(operations: Operations, rules: Rules, found: Pruned, *, clock: Clock, for_good: bool) -> Recorded:
     change = Change(
         verb=Verb.PRUNE,
         scope=Scope(session=rules.session),
@@ -79,30 +79,30 @@ def _change(store: Operations, rules: Rules, found: Pruned, *, clock: Clock, for
         messages=tuple(seq for seqs in found.messages.values() for seq in seqs),
         figures={name: value for name, value in fields_of(rules).items() if value is not None and value is not False},
     )
-    return store.change(change, now=clock.now(), for_good=for_good)
+    return operations.change(change, now=clock.now(), for_good=for_good)
 
 
-def erasing(store: Operations) -> tuple[tuple[Recorded, ...], Erased]:
+def erasing(operations: Operations) -> tuple[tuple[Recorded, ...], Erased]:
     """What prunings and forgettings took out of sight and is not deleted yet: which those are, and what `erase` would
     come to. A row, or a message, counts once, however many of them hide it."""
-    found = waiting(store)
-    return found, store.erasing([done.number for done in found])
+    found = waiting(operations)
+    return found, operations.preview_erase([done.number for done in found])
 
 
-def erase(store: Operations, *, clock: Clock) -> Erased:
+def erase(operations: Operations, *, clock: Clock) -> Erased:
     """Deletes for good all that prunings and forgettings took out of sight, and gives the room back to the disk."""
-    return store.erase([done.number for done in waiting(store)], now=clock.now())
+    return operations.erase([done.number for done in waiting(operations)], now=clock.now())
 
 
-def waiting(store: Operations) -> tuple[Recorded, ...]:
+def waiting(operations: Operations) -> tuple[Recorded, ...]:
     """The prunings and forgettings that can be taken back yet, newest first."""
-    return tuple(done for done in store.history() if done.verb in (Verb.PRUNE, Verb.FORGET) and done.can_be_undone)
+    return tuple(done for done in operations.history() if done.verb in (Verb.PRUNE, Verb.FORGET) and done.can_be_undone)
 
 
 def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: bool) -> Pruned:
-    sessions = {summary.session.id: summary for summary in store.sessions()}
+    sessions = {summary.session.id: summary for summary in store.sessions.summaries()}
     pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
-    support = store.supports() if rules.max_tokens is not None else {}
+    support = store.reflections.supports() if rules.max_tokens is not None else {}
     dropped = tuple(
         rows_to_go(pools, rules, support=lambda row: support.get(row, 0), tokens=lambda row: row_tokens(row, counter))
     )
@@ -126,7 +126,7 @@ def _pools(store: Store, rules: Rules, sessions: dict[str, SessionSummary], *, w
     if not rules.is_across:
         pools |= {name: [] for name in sessions if rules.session in (None, name)}
     hidden: dict[str | None, list[Observation]] = defaultdict(list)
-    for logged in store.log(LogQuery(session=rules.session, hidden=with_hidden, bare=True)):
+    for logged in store.rows.log(LogQuery(session=rules.session, hidden=with_hidden, bare=True)):
         row = logged.observation
         if is_across(row) is rules.is_across:
             (pools if row.is_visible else hidden)[row.project if rules.is_across else row.session].append(row)
@@ -145,7 +145,7 @@ def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]
     """Rows that were read bare, with all that is known of them; as they are where they were forgotten meanwhile."""
     for row in bare:
         try:
-            yield store.observation(row.id)
+            yield store.rows.find(row.id)
         except UnknownId:
             yield row
 
@@ -164,7 +164,7 @@ def _messages(
     for name, summary in sessions.items():
         if rules.session in (None, name):
             undated = summary.last_at or summary.seen_at
-            outline = store.outline(name)
+            outline = store.messages.outline(name)
             gone = frozenset(messages_to_go(outline, before=rules.messages_before, undated=undated))
             if gone:
                 yield name, tuple(each for each in outline if each.seq in gone)

@@ -69,5 +69,5 @@ class Slices:
     def _tell(self, batch: Batch, part: Batch) -> None:
         """Says what is waited for."""
         read = sum(kept.seq <= part.after for kept in batch.messages)
-        waiting = self.workshop.store.pending(batch.session).messages - read
+        waiting = self.workshop.store.batches.pending(batch.session).messages - read
         self.workshop.busy(f"{batch.session}: observing {len(part.messages)} of {waiting} messages that wait")

@@ -37,7 +37,7 @@ def reflect_globally(
     plan, and asks nobody. Raises StaleBatch where rows went out of sight meanwhile, and what the reflector raises.
     """
     work = studio.workshop
-    rows = [logged.observation for logged in work.store.log(LogQuery(kinds=_KINDS))]
+    rows = [logged.observation for logged in work.store.rows.log(LogQuery(kinds=_KINDS))]
     plan = planned(rows, now=work.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=work.counter)
     read = [row for batch in plan.batches for row in batch.rows]
     if dry_run or not read:
@@ -69,9 +69,9 @@ def _swapped(
     dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
     whole = _sum([reflection for reflection, _ in each])
-    snapshot = work.store.snapshot(now=work.clock.now()) if whole.ending is Ending.DONE else None
+    snapshot = work.store.backups.snapshot(now=work.clock.now()) if whole.ending is Ending.DONE else None
     left = studio.mark(whole.left)  # what was made is not folded again
-    work.store.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=work.clock.now())
+    work.store.reflections.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=work.clock.now())
     return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
 
 

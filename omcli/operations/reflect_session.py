@@ -55,13 +55,13 @@ def reflect_rows(
         again_with = reflection.rows if studio.policy.meta is Meta.WHOLE else ()
         left = studio.mark((*reflection.left, *again_with))
         folding = as_folding(reflection, rows, reflected.dropped, replaced, mark, left=left)
-        work.store.fold(replace(folding, part_of=part_of), now=work.clock.now())
+        work.store.reflections.fold(replace(folding, part_of=part_of), now=work.clock.now())
     return reflection
 
 
 def tried(scope: Scope, mark: str, workshop: Workshop) -> str | None:
     """Why rows of this fingerprint need not be tried again; None where they may be."""
-    last = workshop.store.last_attempt(scope, mark)
+    last = workshop.store.reflections.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
 
 
@@ -73,7 +73,7 @@ def is_due(session_id: str, studio: Studio) -> bool:
 def rows_are_due(session_id: str, studio: Studio) -> bool:
     """Whether the session has grown so much that its rows are to be folded."""
     policy, counter = studio.policy, studio.workshop.counter.name
-    stored = studio.workshop.store.visible_tokens(session_id)
+    stored = studio.workshop.store.rows.tokens(session_id)
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
         return False  # known from an index, without reading a row
     rows = rows_to_fold(session_id, studio)
@@ -116,7 +116,7 @@ def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tupl
     if meta:
         kinds = (Kind.REFLECTION,)
     query = LogQuery(session=session_id, kinds=kinds)
-    rows = [logged.observation for logged in studio.workshop.store.log(query)]
+    rows = [logged.observation for logged in studio.workshop.store.rows.log(query)]
     if meta:
         generations = [row.generation for row in rows]
         several = [generation for generation in generations if generations.count(generation) > 1]
@@ -154,5 +154,5 @@ def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: s
         error.message = f"{part}{error.message}"
         figures = {"in_vain": isinstance(error, OF_REPLIES)}
         failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message, figures=figures)
-        work.store.fold(failed, now=work.clock.now())
+        work.store.reflections.fold(failed, now=work.clock.now())
         raise

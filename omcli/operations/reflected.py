@@ -54,7 +54,7 @@ def made(
     """What a reflector came to, as rows, and what those take the place of. `rows` are those that it read."""
     drafts = reflected.reflections
     reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, workshop) for draft in drafts)
-    forgotten = workshop.store.are_forgotten(reflections)
+    forgotten = workshop.store.tombstones.match(reflections)
     drafts, reflections = _without(drafts, forgotten), _without(reflections, forgotten)
     items = _new_items(reflected.items, scope, rows, workshop)
     replaced = replacements(drafts, reflections)
@@ -143,10 +143,10 @@ def _new_items(
     """
     if not drafts:
         return ()
-    known = {_belonging(logged.observation) for logged in workshop.store.log(LogQuery(kinds=(Kind.ITEM,)))}
+    known = {_belonging(logged.observation) for logged in workshop.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
     fresh = {wording(draft.text): draft for draft in reversed(drafts)}
     items = [_row(draft, Kind.ITEM, scope, rows, workshop) for draft in reversed(fresh.values())]
-    remembered = _without(items, workshop.store.are_forgotten(items))
+    remembered = _without(items, workshop.store.tombstones.match(items))
     return tuple(item for item in remembered if _belonging(item) not in known)
 
 

@@ -80,7 +80,7 @@ def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter)
     """
     share = int(wanted.target * _TAIL_SHARE)
     keep = share if wanted.keep is None else wanted.keep
-    messages = store.tail(session_id, max_tokens=max(_REACH * wanted.target, 2 * keep))
+    messages = store.messages.tail(session_id, max_tokens=max(_REACH * wanted.target, 2 * keep))
     live = tuple(kept for kept in messages if kept.message.id not in wanted.abandoned)
     budgets = Budgets(total=wanted.target, cross=0, session=wanted.target, tail=share)
     if not wanted.shape.has_tail:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from omcli.base.record import record
 from omcli.memory.message import Message
-from omcli.memory.ports import LaneError, Store, TokenCounter
+from omcli.memory.ports import LaneError, LogQuery, Store, TokenCounter
 
 if TYPE_CHECKING:
     from omcli.memory.transcript import Item
@@ -40,7 +40,7 @@ class Status:
 
 def status(store: Store, counter: TokenCounter) -> Status:
     """The numbers. Where rows were counted by another counter everything is counted again: units never mix."""
-    stored = store.status()
+    stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
     if recounted:
         message_tokens, observation_tokens = _recount(store, counter)
@@ -65,11 +65,10 @@ def status(store: Store, counter: TokenCounter) -> Status:
 
 def _recount(store: Store, counter: TokenCounter) -> tuple[int, int]:
     messages = observations = 0
-    for stored in store.stored_texts():
-        if isinstance(stored, Message):
-            messages += counter.message(stored)
-        else:
-            observations += counter.text(stored.text)
+    for kept in store.messages.all():
+        messages += counter.message(kept.message)
+    for logged in store.rows.log(LogQuery()):
+        observations += counter.text(logged.observation.text)
     return messages, observations
 
 

@@ -149,12 +149,12 @@ def _sessions(workshop: Workshop, wanted: Sequence[str] | None) -> Iterator[tupl
     """Sessions that are there, whether anything of each waits, and whether any of its rows are in sight."""
     store = workshop.store
     if wanted is None:
-        for summary in store.sessions():
+        for summary in store.sessions.summaries():
             yield summary.session.id, summary.pending > 0, summary.observations > 0
         return
     for session in dict.fromkeys(wanted):  # without a look at all the others
-        if store.session(session) is not None:
-            yield session, store.pending(session).messages > 0, bool(store.visible_tokens(session))
+        if store.sessions.find(session) is not None:
+            yield session, store.batches.pending(session).messages > 0, bool(store.rows.tokens(session))
 
 
 def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
@@ -162,7 +162,7 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
         return False
     if when.trigger is Trigger.TOKENS:
         return _are_enough(waiting(session_id, workshop), when)
-    batch = workshop.store.unobserved(session_id, max_tokens=UNLIMITED)
+    batch = workshop.store.batches.unobserved(session_id, max_tokens=UNLIMITED)
     if batch is None or batch.deferred_through >= batch.through:
         return False
     if batch.is_late:

@@ -7,28 +7,34 @@ from pathlib import Path
 
 from omcli.base.errors import InputOutput
 from omcli.memory.backups import BackedUp, Backup, backups_among, is_due, label, surplus
+from omcli.memory.ports import Backups
 from omcli.sqlite.connection import PARTIAL, is_sound, remove, snapshot_beside
+from omcli.sqlite.database import Table
 
 _DEAD_AFTER = 86_400
 """Seconds after which nobody works on an unfinished copy any more."""
 
 
-def back_up(path: Path, *, keep: int, now: str, wait: float) -> BackedUp:
-    """Copies the store where that is due, then removes what is beyond the newest `keep`.
+class SqliteBackups(Table, Backups):
+    """Copies of the store's file beside it."""
 
-    None is removed before a newer one has passed: where the copy cannot be made, or is damaged, all stay. Raises
-    InputOutput, and SQLite's own errors.
-    """
-    made = None
-    if is_due(_beside(path), now):
-        made = snapshot_beside(path, label(now), wait=wait, thorough=True)
-        _sweep(path)
-    return BackedUp(path=str(made) if made else None, removed=_thinned(path, made, keep=keep, now=now))
+    def snapshot(self, *, now: str) -> str:
+        with self._database.explained():
+            return str(snapshot_beside(self._database.path, label(now), wait=self._database.wait))
 
+    def back_up(self, *, keep: int, now: str) -> BackedUp:
+        # None is removed before a newer one has passed: where the copy cannot be made, or is damaged, all stay.
+        path = self._database.path
+        made = None
+        with self._database.explained():
+            if is_due(_beside(path), now):
+                made = snapshot_beside(path, label(now), wait=self._database.wait, thorough=True)
+                _sweep(path)
+            return BackedUp(path=str(made) if made else None, removed=_thinned(path, made, keep=keep, now=now))
 
-def is_due_for(path: Path, now: str) -> bool:
-    """Whether it is time for another backup."""
-    return is_due(_beside(path), now)
+    def is_due(self, *, now: str) -> bool:
+        path = self._database.path
+        return path.exists() and is_due(_beside(path), now)
 
 
 def _thinned(path: Path, made: Path | None, *, keep: int, now: str) -> tuple[str, ...]:

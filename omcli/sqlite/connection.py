@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -54,15 +55,25 @@ def open_writable(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.
     return connection
 
 
-def open_temporary(*, steps: Sequence[Path]) -> sqlite3.Connection:
+def open_temporary(*, steps: tuple[Path, ...]) -> sqlite3.Connection:
     """A store of this process alone, on disk where it does not fit into SQLite's cache.
 
     Its file has no name: the system takes the room back when the process ends, however it does.
     """
     connection = sqlite3.connect("", isolation_level=None)
+    with closing(sqlite3.connect(":memory:")) as empty:
+        empty.deserialize(_empty(steps))
+        empty.backup(connection)
     connection.execute("PRAGMA foreign_keys = ON")
-    migrate(connection, steps, path=NOWHERE)
     return connection
+
+
+@cache
+def _empty(steps: tuple[Path, ...]) -> bytes:
+    """A store with nothing in it: made once, for a program may open many temporary ones."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, steps, path=NOWHERE)
+        return connection.serialize()
 
 
 def open_readable(path: Path, *, wait: float, steps: Sequence[Path]) -> sqlite3.Connection:

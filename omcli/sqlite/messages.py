@@ -1,25 +1,26 @@
-"""Messages in the store: taking them in once, and the stretches of a session that observers and packs read."""
+"""Messages in the store: appending them once, and the stretches of a session that observers and packs read."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from omcli.base.errors import StaleBatch, UnknownId
+from omcli.base.errors import SessionTaken, StaleBatch, UnknownId
 from omcli.memory.batching import Waiting, batch_length
 from omcli.memory.message import KeptMessage, Role
-from omcli.memory.ports import Batch, Incoming, Lane, Pending
+from omcli.memory.ports import Appended, Batch, Incoming, Lane, MessageLog
 from omcli.memory.session import Session
-from omcli.sqlite import lanes, rows
+from omcli.sqlite import codec, cursors, sessions
+from omcli.sqlite.database import PAGE, Table
 
 if TYPE_CHECKING:
     from omcli.memory.retention import Outlined
 
 _LAST = (1 << 63) - 1
 """No message has a greater `seq`."""
-_ASIDE = rows.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
-"""`rows.MESSAGE` of those that are put aside, and not deleted."""
+_ASIDE = codec.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
+"""`codec.MESSAGE` of those that are put aside, and not deleted."""
 _NAMED = (
     # The first condition is what the index holds: the end of the id.
     "WHERE substr(coalesce(m.key, m.id), -8) = substr(:key, -8) AND coalesce(m.key, m.id) = :key ORDER BY m.seq"
@@ -28,10 +29,114 @@ _ASKED_AT_ONCE = 500
 """Values in one statement; SQLite may be built for no more than 999."""
 
 
-def append(
+class SqliteMessageLog(Table, MessageLog):
+    """The message log in the tables `messages`, `aside_messages` and `identities`."""
+
+    def append(
+        self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
+    ) -> Appended:
+        with self._database.writing() as connection:
+            number = sessions.merge(connection, session, now=now)
+            _rename(connection, messages)
+            first = [incoming.identity for incoming in messages[:opening]]
+            if not _begins_with(connection, first, session=number):
+                raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
+            new = _add(connection, messages, session=number, counter=counter)
+            added = [incoming.message for incoming, is_new in zip(messages, new, strict=True) if is_new]
+            if added:
+                from omcli.sqlite import images  # noqa: PLC0415 - a transcript read again adds nothing
+
+                images.keep(connection, added)
+                instants = [message.at for message in added if message.at]
+                sessions.note_new(connection, number, instants=instants, now=now)
+        return Appended(new=new)
+
+    def begins_with(self, session: str, identities: Sequence[str]) -> bool:
+        with self._database.session(session) as (connection, number):
+            return number is None or _begins_with(connection, identities, session=number)
+
+    def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
+        asked = [bytes.fromhex(identity) for identity in identities]
+        with self._database.reading() as connection:
+            taken = _taken(connection, asked)
+        return tuple(identity in taken for identity in asked)
+
+    def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
+        with self._database.session(session) as (connection, number):
+            return _select(connection, "WHERE m.session = ? ORDER BY m.seq DESC LIMIT ?", (number, count))[::-1]
+
+    def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+        with self._database.reading() as connection:
+            return by_seq(connection, seqs)
+
+    def by_key(self, key: str) -> KeptMessage:
+        with self._database.reading() as connection:
+            found = _select(connection, _NAMED, {"key": key})
+        if not found:
+            raise UnknownId(f"no message has the id `{key}`", hint="`om show` prints the ids of messages")
+        if len(found) > 1:
+            those = ", ".join(sorted({kept.session for kept in found}))
+            raise UnknownId(f"{len(found)} messages have the id `{key}`", hint=f"they are in: {those}")
+        return found[0]
+
+    def named(self, key: str) -> tuple[KeptMessage, ...]:
+        with self._database.reading() as connection:
+            gone = codec.execute(connection, f"SELECT {_ASIDE} {_NAMED}", {"key": key})
+            there = _select(connection, _NAMED, {"key": key})
+            return tuple(sorted((*there, *map(codec.kept_message, gone)), key=lambda kept: kept.seq))
+
+    def containing(self, text: str) -> tuple[KeptMessage, ...]:
+        from omcli.sqlite import text_search  # noqa: PLC0415 - for forgetting only
+
+        with self._database.reading() as connection:
+            return text_search.messages_containing(connection, text)
+
+    def all(self) -> Iterator[KeptMessage]:
+        def read(connection: sqlite3.Connection, after: int) -> Sequence[KeptMessage]:
+            return _select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (after, PAGE))
+
+        return self._database.pages(read, place=lambda kept: kept.seq)
+
+    def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
+        with self._database.session(session) as (connection, number):
+            newest = connection.execute(
+                "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL AND seq > ? ORDER BY seq DESC",
+                (number, after),
+            )
+            first, room = None, max_tokens
+            for seq, tokens in newest:
+                room -= tokens
+                if first is not None and room < 0:
+                    break
+                first = seq
+            return _select(
+                connection, "WHERE m.session = ? AND m.agent IS NULL AND m.seq >= ? ORDER BY m.seq", (number, first)
+            )
+
+    def outline(self, session: str) -> tuple[Outlined, ...]:
+        with self._database.session(session) as (connection, number):
+            return _outline(connection, session=number) if number is not None else ()
+
+    def tokens(self, session: str) -> Mapping[str, int]:
+        with self._database.session(session) as (connection, number):
+            found = connection.execute(
+                "SELECT agent IS NULL, counter, sum(tokens) FROM messages WHERE session = ? GROUP BY 1, 2 ORDER BY 1",
+                (number,),
+            ).fetchall()
+        has_main = bool(found and found[-1][0])
+        return {counter: tokens for is_main, counter, tokens in found if is_main or not has_main}
+
+    def image(self, sha256: str) -> bytes | None:
+        from omcli.sqlite import images  # noqa: PLC0415 - most sessions have none
+
+        with self._database.reading() as connection:
+            return images.content(connection, sha256)
+
+
+def _add(
     connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
 ) -> tuple[bool, ...]:
-    """Keeps the messages that were never taken in, in order; for each whether it was new."""
+    """Add the messages that were never ingested, in order; for each True if it was new."""
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
     taken = _taken(connection, identities)
     new = []
@@ -40,15 +145,15 @@ def append(
         is_new = identity not in taken
         if is_new:
             taken.add(identity)
-            columns = rows.message_columns(incoming, session=session, counter=counter)
-            added.append((identity, rows.insert(connection, "messages", columns)))
+            columns = codec.message_columns(incoming, session=session, counter=counter)
+            added.append((identity, codec.insert(connection, "messages", columns)))
         new.append(is_new)
     # In their order: it is the order of the table, and pages are then filled one after another.
     connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
     return tuple(new)
 
 
-def rename(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
+def _rename(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
     """Lets messages that are known by an identity they had formerly go by the present one."""
     present = {
         bytes.fromhex(incoming.formerly): bytes.fromhex(incoming.identity) for incoming in messages if incoming.formerly
@@ -67,19 +172,7 @@ def _taken(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[b
     return found
 
 
-def known(connection: sqlite3.Connection, identities: Iterable[str]) -> tuple[bool, ...]:
-    """For each identity whether it was taken in before."""
-    asked = [bytes.fromhex(identity) for identity in identities]
-    taken = _taken(connection, asked)
-    return tuple(identity in taken for identity in asked)
-
-
-def newest(connection: sqlite3.Connection, *, session: int, count: int) -> tuple[KeptMessage, ...]:
-    """The last messages of a session to arrive, oldest first."""
-    return _select(connection, "WHERE m.session = ? ORDER BY m.seq DESC LIMIT ?", (session, count))[::-1]
-
-
-def begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
+def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
     """Whether the session's first messages are those of these identities, as far as both of them go."""
     asked = [bytes.fromhex(identity) for identity in dict.fromkeys(identities)]
     expected: list[int | None] = []
@@ -113,7 +206,7 @@ def keys(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, str]:
     asked = "SELECT seq, coalesce(key, id) FROM {} WHERE seq IN (SELECT value FROM json_each(:which))"
     found = connection.execute(
         f"{asked.format('messages')} UNION ALL {asked.format('aside_messages')}",
-        {"which": rows.compact_json(list(seqs))},
+        {"which": codec.compact_json(list(seqs))},
     )
     return dict(found.fetchall())
 
@@ -131,11 +224,11 @@ def uncovered(
     connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
 ) -> Stretch:
     """The first stretch, or that in which a message may be; `ahead`: what follows the last pending block."""
-    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     if ahead:
-        end, _ = lanes.last_end(connection, session=session, cursor=cursor)
+        end, _ = cursors.last_end(connection, session=session, cursor=cursor)
         return Stretch(after=end, through=_LAST, is_late=False)
-    late = lanes.passed(connection, session=session) if through is None or through <= cursor else None
+    late = cursors.passed(connection, session=session) if through is None or through <= cursor else None
     if late is not None:
         return Stretch(after=late.after, through=late.through, is_late=True)
     return Stretch(after=cursor, through=_LAST, is_late=False)
@@ -176,11 +269,11 @@ def check_whole(connection: sqlite3.Connection, batch: Batch, *, session: int) -
         )
 
 
-def outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined, ...]:
+def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined, ...]:
     """The messages of a session without what they say, in order."""
     from omcli.memory.retention import Outlined  # noqa: PLC0415 - for pruning only
 
-    after = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    after = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     found = connection.execute(
         "SELECT seq, at, role, call_id, agent, counted FROM messages WHERE session = ? ORDER BY seq", (session,)
     )
@@ -218,7 +311,7 @@ def batch(connection: sqlite3.Connection, session: Session, stretch: Stretch, *,
         earlier_calls=_earlier_calls(connection, messages, session=number, after=after),
         last_said=last_said[0] if last_said else None,
         cwd=session.cwd,
-        deferred_through=0 if stretch.is_late else lanes.deferred(connection, session=number, after=after),
+        deferred_through=0 if stretch.is_late else cursors.deferred(connection, session=number, after=after),
         is_late=stretch.is_late,
     )
 
@@ -234,38 +327,6 @@ def are_aside(connection: sqlite3.Connection, *, session: int, after: int, throu
     """Whether any of those is put aside."""
     asked = "SELECT 1 FROM aside_messages WHERE session = ? AND seq > ? AND seq <= ? LIMIT 1"
     return connection.execute(asked, (session, after, through)).fetchone() is not None
-
-
-def pending(connection: sqlite3.Connection, *, session: int, ahead: bool = False) -> Pending:
-    """How much of a session follows its cursor, or was passed by it; `ahead`: follows its last pending block."""
-    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
-    end, blocks = lanes.last_end(connection, session=session, cursor=cursor)
-    after = end if ahead else cursor
-    offered = lanes.deferred(connection, session=session, after=after)
-    found = connection.execute(
-        "SELECT counter, count(*), sum(tokens), sum(fresh) FROM ("
-        "SELECT counter, tokens, iif(seq > :offered, tokens, 0) AS fresh FROM messages"
-        " WHERE session = :session AND seq > :after"
-        " UNION ALL SELECT m.counter, m.tokens, m.tokens FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
-        " WHERE p.session = :session AND NOT :ahead) GROUP BY counter",
-        {"offered": offered, "session": session, "after": after, "ahead": ahead},
-    ).fetchall()
-    return Pending(
-        messages=sum(number for _, number, _, _ in found),
-        tokens={counter: tokens for counter, _, tokens, _ in found},
-        fresh_tokens={counter: fresh for counter, _, _, fresh in found},
-        blocks=blocks,
-    )
-
-
-def said_tokens(connection: sqlite3.Connection, *, session: int) -> Mapping[str, int]:
-    """Tokens of the session's main thread, or of the others where it has none, by counter."""
-    found = connection.execute(
-        "SELECT agent IS NULL, counter, sum(tokens) FROM messages WHERE session = ? GROUP BY 1, 2 ORDER BY 1",
-        (session,),
-    ).fetchall()
-    has_main = bool(found and found[-1][0])
-    return {counter: tokens for is_main, counter, tokens in found if is_main or not has_main}
 
 
 def _earlier_calls(
@@ -287,65 +348,25 @@ def _earlier_calls(
     found = connection.execute(
         "SELECT max(seq) FROM messages WHERE role = 'call' AND call_id IN (SELECT value FROM json_each(?))"
         " AND +session = ? AND +seq <= ? GROUP BY call_id",
-        (rows.compact_json(missing), session, after),
+        (codec.compact_json(missing), session, after),
     )
     return by_seq(connection, (seq for (seq,) in found))
-
-
-def tail(connection: sqlite3.Connection, *, session: int, max_tokens: int, after: int) -> tuple[KeptMessage, ...]:
-    """The end of the session's main thread behind a `seq`, oldest first: at most `max_tokens`, at least one message."""
-    newest = connection.execute(
-        "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL AND seq > ? ORDER BY seq DESC",
-        (session, after),
-    )
-    first, room = None, max_tokens
-    for seq, tokens in newest:
-        room -= tokens
-        if first is not None and room < 0:
-            break
-        first = seq
-    return _select(
-        connection, "WHERE m.session = ? AND m.agent IS NULL AND m.seq >= ? ORDER BY m.seq", (session, first)
-    )
 
 
 def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
     """Messages by `seq`, ascending; unknown ones are left out."""
     return _select(
-        connection, "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq", (rows.compact_json(list(seqs)),)
+        connection, "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq", (codec.compact_json(list(seqs)),)
     )
-
-
-def by_key(connection: sqlite3.Connection, key: str) -> KeptMessage:
-    """The message with this printed id. Raises UnknownId."""
-    found = _select(connection, _NAMED, {"key": key})
-    if not found:
-        raise UnknownId(f"no message has the id `{key}`", hint="`om show` prints the ids of messages")
-    if len(found) > 1:
-        sessions = ", ".join(sorted({kept.session for kept in found}))
-        raise UnknownId(f"{len(found)} messages have the id `{key}`", hint=f"they are in: {sessions}")
-    return found[0]
-
-
-def named(connection: sqlite3.Connection, key: str) -> tuple[KeptMessage, ...]:
-    """The messages with this printed id, those that are put aside as well."""
-    gone = rows.execute(connection, f"SELECT {_ASIDE} {_NAMED}", {"key": key})
-    there = _select(connection, _NAMED, {"key": key})
-    return tuple(sorted((*there, *map(rows.kept_message, gone)), key=lambda kept: kept.seq))
-
-
-def after(connection: sqlite3.Connection, seq: int, *, limit: int) -> tuple[KeptMessage, ...]:
-    """The messages of all sessions that follow a `seq`, at most `limit`."""
-    return _select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (seq, limit))
 
 
 def aside(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
     """Messages that are put aside, and not deleted, by `seq`."""
     which = "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq"
     return tuple(
-        map(rows.kept_message, connection.execute(f"SELECT {_ASIDE} {which}", (rows.compact_json(list(seqs)),)))
+        map(codec.kept_message, connection.execute(f"SELECT {_ASIDE} {which}", (codec.compact_json(list(seqs)),)))
     )
 
 
-def _select(connection: sqlite3.Connection, clauses: str, values: rows.Values) -> tuple[KeptMessage, ...]:
-    return tuple(map(rows.kept_message, rows.execute(connection, f"SELECT {rows.MESSAGE} {clauses}", values)))
+def _select(connection: sqlite3.Connection, clauses: str, values: codec.Values) -> tuple[KeptMessage, ...]:
+    return tuple(map(codec.kept_message, codec.execute(connection, f"SELECT {codec.MESSAGE} {clauses}", values)))

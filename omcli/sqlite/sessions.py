@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from omcli.base.record import replace
-from omcli.memory.ports import Lane, SessionSummary, StoreStatus
+from omcli.memory.ports import Lane, Sessions, SessionSummary, StoreStatus
 from omcli.memory.session import Session
-from omcli.sqlite import lanes, rows, tombstones
+from omcli.sqlite import codec, cursors, tombstones
+from omcli.sqlite.database import Table
+
+if TYPE_CHECKING:
+    from omcli.memory.freeze import Cutting, Horizon
 
 _PENDING = """
     ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
@@ -24,47 +29,49 @@ _AHEAD = """
 """
 
 
-def number(connection: sqlite3.Connection, session: str) -> int | None:
-    """The number of a session, None where its name has never come up."""
-    found = rows.execute(connection, "SELECT number FROM sessions WHERE id = ?", (session,)).fetchone()
-    return found["number"] if found else None
+class SqliteSessions(Table, Sessions):
+    """Sessions in the table `sessions`, and counts from all tables."""
 
+    def find(self, session: str) -> Session | None:
+        with self._database.reading() as connection:
+            return find(connection, session)
 
-def numbered(connection: sqlite3.Connection, session: str) -> int:
-    """The number of a session; its name gets one where it comes up for the first time."""
-    found = number(connection, session)
-    return rows.insert(connection, "sessions", {"id": session}) if found is None else found
+    def summaries(self, *, project: str | None = None, last: int | None = None) -> tuple[SessionSummary, ...]:
+        with self._database.reading() as connection:
+            return _summaries(connection, project=project, last=last)
 
+    def status(self) -> StoreStatus:
+        with self._database.reading() as connection:
+            return _status(connection)
 
-def project_number(connection: sqlite3.Connection, project: str) -> int | None:
-    """The number of a project, None where it has never come up."""
-    found = rows.execute(connection, "SELECT number FROM projects WHERE path = ?", (project,)).fetchone()
-    return found["number"] if found else None
+    def freeze_point(
+        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
+    ) -> Horizon:
+        from omcli.sqlite import freeze  # noqa: PLC0415 - packs need not be frozen
 
-
-def numbered_project(connection: sqlite3.Connection, project: str) -> int:
-    """The number of a project; it gets one where it comes up for the first time."""
-    found = project_number(connection, project)
-    return rows.insert(connection, "projects", {"path": project}) if found is None else found
+        with self._database.session(session) as (connection, number):
+            return freeze.freeze_point(
+                connection, session=number or 0, own=own, project=project, cutting=cutting, further=further
+            )
 
 
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
     """What is known about a session, None where nothing but its name is."""
     sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
-    row = rows.execute(connection, sql, (session,)).fetchone()
-    return rows.session(row) if row else None
+    row = codec.execute(connection, sql, (session,)).fetchone()
+    return codec.session(row) if row else None
 
 
 def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
     """Keeps what is known about a session together with what was known before, and gives its number."""
-    place = numbered(connection, session.id)
+    place = codec.numbered_session(connection, session.id)
     known = find(connection, session.id)
     if tombstones.is_forgotten_text(connection, session.title):
         session = replace(session, title=None)
     if known is None:
-        rows.update(connection, "sessions", {**rows.session_columns(session), "seen_at": now}, number=place)
+        codec.update(connection, "sessions", {**codec.session_columns(session), "seen_at": now}, number=place)
     elif (merged := known.merged(session)) != known:
-        rows.update(connection, "sessions", rows.session_columns(merged), number=place)
+        codec.update(connection, "sessions", codec.session_columns(merged), number=place)
     return place
 
 
@@ -72,12 +79,12 @@ def entitle(connection: sqlite3.Connection, session: int, title: str) -> None:
     """Gives a session a title, where it has none and this one was not forgotten."""
     if tombstones.is_forgotten_text(connection, title):
         return
-    rows.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
+    codec.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
 
 
 def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence[str], now: str) -> None:
     """Notes that messages of these instants were taken in. Times only move outwards: clocks skew, imports come late."""
-    rows.execute(
+    codec.execute(
         connection,
         "UPDATE sessions SET seen_at = max(seen_at, :now),"
         " first_at = coalesce(min(first_at, :first), first_at, :first),"
@@ -86,9 +93,9 @@ def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence
     )
 
 
-def summaries(connection: sqlite3.Connection, *, project: str | None, last: int | None) -> tuple[SessionSummary, ...]:
+def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int | None) -> tuple[SessionSummary, ...]:
     """Sessions with their counts, most recently seen first."""
-    found = rows.execute(
+    found = codec.execute(
         connection,
         f"""
         SELECT s.*, {_PENDING} AS pending,
@@ -102,7 +109,7 @@ def summaries(connection: sqlite3.Connection, *, project: str | None, last: int 
     )
     return tuple(
         SessionSummary(
-            session=rows.session(row),
+            session=codec.session(row),
             messages=row["messages"],
             observations=row["observations"],
             pending=row["pending"],
@@ -114,7 +121,7 @@ def summaries(connection: sqlite3.Connection, *, project: str | None, last: int 
     )
 
 
-def status(connection: sqlite3.Connection) -> StoreStatus:
+def _status(connection: sqlite3.Connection) -> StoreStatus:
     """The store in numbers, from indexes; only what came back behind a cursor is looked up message by message."""
     sessions, pending = connection.execute(
         f"SELECT count(s.agent), coalesce(sum({_PENDING}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
@@ -135,7 +142,7 @@ def status(connection: sqlite3.Connection) -> StoreStatus:
         pending=pending,
         message_tokens={row["counter"]: row["tokens"] for row in messages},
         observation_tokens={row["counter"]: row["tokens"] for row in visible},
-        errors=lanes.unanswered_errors(connection),
+        errors=cursors.unanswered_errors(connection),
         blocks=blocks,
         ahead=ahead,
     )

@@ -3,8 +3,43 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from omcli.memory.observation import Observation, Source
+from omcli.memory.ports import Tombstones
+from omcli.sqlite.database import Table
+
+if TYPE_CHECKING:
+    from omcli.memory.changes import Titled
+
+
+class SqliteTombstones(Table, Tombstones):
+    """Tombstones in the table of that name, and forgotten rows and titles in those of what is hidden."""
+
+    def rows(self) -> tuple[Observation, ...]:
+        from omcli.sqlite import soft_delete  # noqa: PLC0415 - for forgetting only
+
+        with self._database.reading() as connection:
+            return tuple(logged.observation for logged in soft_delete.aside(connection, "ORDER BY o.position"))
+
+    def titles(self) -> tuple[Titled, ...]:
+        from omcli.memory.changes import Titled  # noqa: PLC0415 - for forgetting only
+
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
+                " ORDER BY 1, 2"
+            )
+            return tuple(map(Titled._make, found))
+
+    def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            return tuple(is_forgotten(connection, row) for row in rows)
+
+    def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            return tuple(is_forgotten_text(connection, text) for text in texts)
 
 
 def leave(connection: sqlite3.Connection, row: Observation, *, operation: int) -> None:

@@ -220,7 +220,7 @@ class Wiring:
         return transcript(name, bookmarks, format_name=format_name, session=session)
 
     def _bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
-        return self.store.bookmarks(origin) if self.has_store else ()
+        return self.store.bookmarks.find(origin) if self.has_store else ()
 
     def workshop(
         self,
@@ -331,7 +331,7 @@ class Wiring:
         )
 
     def _picture(self, sha256: str) -> bytes | None:
-        return self.store.picture(sha256)
+        return self.store.messages.image(sha256)
 
     def new_id(self) -> str:
         """A UUIDv7."""

@@ -37,7 +37,7 @@ def agenda(
     if takes_in:
         store = wiring.reading if read_only else wiring.existing
         asked = said.places if named is None else named
-        places = looked_through(asked, store.taken_in(), os.environ, others=named is None, without=notes)
+        places = looked_through(asked, store.bookmarks.files(), os.environ, others=named is None, without=notes)
     found = Agenda(
         session=session,
         sources=[

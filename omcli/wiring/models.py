@@ -281,19 +281,19 @@ class _Kept:
         self._store = store
 
     def note_call(self, call: Call) -> None:
-        self._store().note_call(call)
+        self._store().ledger.note_call(call)
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
-        return self._store().calls(since=since, until=until)
+        return self._store().ledger.calls(since=since, until=until)
 
     def spent(self, *, since: str) -> Spent:
-        return self._store().spent(since=since)
+        return self._store().ledger.spent(since=since)
 
     def rung(self, endpoint: str, model: str) -> Rung | None:
-        return self._store().rung(endpoint, model)
+        return self._store().ledger.rung(endpoint, model)
 
     def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
-        self._store().put_rung(endpoint, model, rung)
+        self._store().ledger.put_rung(endpoint, model, rung)
 
 
 def temperature(settings: Settings, role: str) -> float | None:

@@ -74,11 +74,10 @@ def _tokens(path: Path) -> tuple[Counter[str], Counter[str]]:
         except RuntimeError:
             return said, written
         with SqliteStore.open(db, wait=10, read_only=True) as store:
-            for stored in store.stored_texts():
-                if isinstance(stored, Message):
-                    said[_kind([stored])] += APPROXIMATE.message(stored)
-            for logged in store.log(LogQuery()):
-                sources = store.messages(logged.observation.sources)
+            for kept in store.messages.all():
+                said[_kind([kept.message])] += APPROXIMATE.message(kept.message)
+            for logged in store.rows.log(LogQuery()):
+                sources = store.messages.by_seq(logged.observation.sources)
                 written[_kind([kept.message for kept in sources])] += logged.observation.tokens
     return said, written
 

@@ -94,7 +94,9 @@ def _observed(folder: Path, messages: list[Message]) -> tuple[int, _Asked]:
         Incoming(message=message, identity=digest(str(number)), key=f"{number:012x}", tokens=tokens[number])
         for number, message in enumerate(messages)
     ]
-    workshop.store.append(Session(id=_SESSION, agent="made", cwd="/src/app"), incoming, counter=counts.name, now=_NOW)
+    workshop.store.messages.append(
+        Session(id=_SESSION, agent="made", cwd="/src/app"), incoming, counter=counts.name, now=_NOW
+    )
     for _ in observe_session(_SESSION, workshop):
         pass
     wiring.close()

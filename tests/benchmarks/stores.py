@@ -74,11 +74,11 @@ def _observe(store: SqliteStore, session: Session, many: int, *, first: int, ran
         )
         for message in messages
     ]
-    store.append(session, incoming, counter=APPROXIMATE.name, now=now)
-    batch = store.unobserved(session.id, max_tokens=1 << 40)
+    store.messages.append(session, incoming, counter=APPROXIMATE.name, now=now)
+    batch = store.batches.unobserved(session.id, max_tokens=1 << 40)
     assert batch is not None
     written = [_row(session, number, batch, random) for number in range(first, first + many)]
-    store.record(batch, written, outcome=Outcome.OBSERVED, now=now)
+    store.batches.record(batch, written, outcome=Outcome.OBSERVED, now=now)
 
 
 def _row(session: Session, number: int, batch: Batch, random: Random) -> Observation:

@@ -1,4 +1,4 @@
-"""The stores that promise the same: the file, and the fake in memory."""
+"""Stores that keep the same promises: over a file, and in memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.fakes import MemoryStore
 MakeStore = Callable[[Callable[[str], bool]], Store]
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["file", "memory"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Makes a store that asks the given function whether the owner of a lease is gone."""
+    """Make a store that asks the given function if the owner of a lease is gone."""
     with ExitStack() as opened:
 
         def make(is_gone: Callable[[str], bool]) -> Store:
             if request.param == "memory":
-                return MemoryStore(is_gone=is_gone)
+                return opened.enter_context(MemoryStore(is_gone=is_gone))
             return opened.enter_context(SqliteStore.open(tmp_path / "om.db", wait=1, is_gone=is_gone))
 
         yield make
@@ -31,3 +31,10 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
 @pytest.fixture
 def store(make_store: MakeStore) -> Store:
     return make_store(lambda _: False)
+
+
+@pytest.fixture
+def file_store(tmp_path: Path) -> Iterator[Store]:
+    """Make a store over a file: only that has copies beside it."""
+    with SqliteStore.open(tmp_path / "om.db", wait=1) as opened:
+        yield opened

@@ -9,7 +9,7 @@ from tests.material import COUNTER, NOW, session
 
 
 def keep(store: Store, *messages: Incoming, to: str = "s", now: str = NOW, counter: str = COUNTER) -> tuple[bool, ...]:
-    return store.append(session(to), messages, counter=counter, now=now).new
+    return store.messages.append(session(to), messages, counter=counter, now=now).new
 
 
 def texts(messages: Sequence[object]) -> list[str]:
@@ -17,10 +17,10 @@ def texts(messages: Sequence[object]) -> list[str]:
 
 
 def next_batch(store: Store, name: str = "s", *, max_tokens: int = 1000) -> Batch:
-    batch = store.unobserved(name, max_tokens=max_tokens)
+    batch = store.batches.unobserved(name, max_tokens=max_tokens)
     assert batch is not None, f"session {name} has messages that nothing covers"
     return batch
 
 
 def logged(store: Store, **narrowed: object) -> list[str]:
-    return [entry.observation.text for entry in store.log(LogQuery(**narrowed))]  # type: ignore[arg-type]
+    return [entry.observation.text for entry in store.rows.log(LogQuery(**narrowed))]  # type: ignore[arg-type]

@@ -23,38 +23,38 @@ class TestBookmarks:
     LAST = Bookmark(offset=12, digest=b"2" * 32, found='{"messages": 3}')
 
     def test_they_come_back_as_they_were_put(self, store: Store) -> None:
-        assert store.bookmarks(self.HERE) == ()
-        store.put_bookmarks(self.HERE, [self.FIRST, self.LAST])
-        assert store.bookmarks(self.HERE) == (self.FIRST, self.LAST)
+        assert store.bookmarks.find(self.HERE) == ()
+        store.bookmarks.put(self.HERE, [self.FIRST, self.LAST])
+        assert store.bookmarks.find(self.HERE) == (self.FIRST, self.LAST)
 
     def test_new_ones_take_the_place_of_those_that_were_there_on_whatever_terms(self, store: Store) -> None:
         others = replace(self.HERE, terms="otherwise")
-        store.put_bookmarks(self.HERE, [self.FIRST, self.LAST])
-        store.put_bookmarks(others, [self.FIRST])
-        assert (store.bookmarks(self.HERE), store.bookmarks(others)) == ((), (self.FIRST,))
-        store.put_bookmarks(others, [])
-        assert store.bookmarks(others) == ()
+        store.bookmarks.put(self.HERE, [self.FIRST, self.LAST])
+        store.bookmarks.put(others, [self.FIRST])
+        assert (store.bookmarks.find(self.HERE), store.bookmarks.find(others)) == ((), (self.FIRST,))
+        store.bookmarks.put(others, [])
+        assert store.bookmarks.find(others) == ()
 
     def test_every_file_has_its_own(self, store: Store) -> None:
         there = replace(self.HERE, path="/transcripts/moon.jsonl")
-        store.put_bookmarks(self.HERE, [self.FIRST])
-        store.put_bookmarks(there, [self.LAST])
-        assert (store.bookmarks(self.HERE), store.bookmarks(there)) == ((self.FIRST,), (self.LAST,))
+        store.bookmarks.put(self.HERE, [self.FIRST])
+        store.bookmarks.put(there, [self.LAST])
+        assert (store.bookmarks.find(self.HERE), store.bookmarks.find(there)) == ((self.FIRST,), (self.LAST,))
 
     def test_a_path_that_is_no_unicode_is_a_path(self, store: Store) -> None:
         odd = replace(self.HERE, path="/transcripts/\udcff.jsonl")
-        store.put_bookmarks(odd, [self.FIRST])
-        assert store.bookmarks(odd) == (self.FIRST,)
+        store.bookmarks.put(odd, [self.FIRST])
+        assert store.bookmarks.find(odd) == (self.FIRST,)
 
     def test_every_file_that_was_taken_in_is_told_with_what_it_was_then(self, store: Store) -> None:
         """The stamp is that of the last bookmark; a file without bookmarks was not taken in."""
         there = Origin(path="/transcripts/moon.jsonl", terms="otherwise")
-        assert store.taken_in() == ()
-        store.put_bookmarks(self.HERE, [self.FIRST.stamped("old"), self.LAST.stamped("12-1-7")])
-        store.put_bookmarks(there, [self.FIRST])
-        store.put_bookmarks(replace(there, path="/gone"), [])
+        assert store.bookmarks.files() == ()
+        store.bookmarks.put(self.HERE, [self.FIRST.stamped("old"), self.LAST.stamped("12-1-7")])
+        store.bookmarks.put(there, [self.FIRST])
+        store.bookmarks.put(replace(there, path="/gone"), [])
         moon, tide = TakenIn(origin=there, stamp=None), TakenIn(origin=self.HERE, stamp="12-1-7")
-        assert store.taken_in() == (moon, tide)
+        assert store.bookmarks.files() == (moon, tide)
 
 
 class TestAppend:
@@ -77,31 +77,31 @@ class TestAppend:
             images=(Image(media_type="image/png", size=5, sha256="ab" * 32),),
         )
         keep(store, Incoming(message=message, identity="0" * 32, key="printed-1", tokens=7))
-        (kept,) = store.messages([1])
+        (kept,) = store.messages.by_seq([1])
         assert kept.message == message
         assert (kept.session, kept.key, kept.tokens, kept.counter) == ("s", "printed-1", 7, COUNTER)
-        assert store.message("printed-1") == kept
+        assert store.messages.by_key("printed-1") == kept
 
     def test_what_a_message_does_not_say_is_still_unsaid(self, store: Store) -> None:
         keep(store, said(""))
-        (kept,) = store.messages([1])
+        (kept,) = store.messages.by_seq([1])
         assert kept.message == Message(role=Role.USER, text="")
         assert kept.message.failed is None
 
     def test_half_a_surrogate_pair_becomes_a_replacement_character(self, store: Store) -> None:
         keep(store, said("a\ud83d\ude00\udc00b", identity="x", key="k\ud800"), to="s\ud800")
-        (kept,) = store.messages([1])
+        (kept,) = store.messages.by_seq([1])
         assert kept.message.text == "a���b"
         assert (kept.key, kept.session) == ("k�", "s�")
 
     def test_an_absurd_exit_code_is_dropped_and_the_message_kept(self, store: Store) -> None:
         keep(store, result("a", exit_code=10**30), result("b", exit_code=2**63 - 1))
-        assert [kept.message.exit_code for kept in store.messages([1, 2])] == [None, 2**63 - 1]
+        assert [kept.message.exit_code for kept in store.messages.by_seq([1, 2])] == [None, 2**63 - 1]
 
     def test_messages_are_numbered_in_the_order_they_arrive_over_all_sessions(self, store: Store) -> None:
         keep(store, said("one"), said("two"), to="a")
         keep(store, said("three"), to="b")
-        assert texts(store.messages([1, 2, 3])) == ["one", "two", "three"]
+        assert texts(store.messages.by_seq([1, 2, 3])) == ["one", "two", "three"]
 
     def test_each_message_is_told_to_be_new_or_known(self, store: Store) -> None:
         assert keep(store, said("one"), said("two")) == (True, True)
@@ -111,23 +111,23 @@ class TestAppend:
     def test_a_known_message_is_left_as_it_is_also_when_another_session_carries_a_copy(self, store: Store) -> None:
         keep(store, said("one", identity="same"), to="a")
         assert keep(store, said("edited", identity="same"), to="b") == (False,)
-        assert texts(store.messages([1])) == ["one"]
-        assert store.unobserved("b", max_tokens=100) is None
-        assert store.session("b") is not None
+        assert texts(store.messages.by_seq([1])) == ["one"]
+        assert store.batches.unobserved("b", max_tokens=100) is None
+        assert store.sessions.find("b") is not None
 
     def test_a_session_is_any_text_and_there_once_something_is_appended_to_it(self, store: Store) -> None:
         """S1.13: the key is free text, created on first use."""
         name = "anything: spaces, 'quotes', ünïcode and 🗝"
-        assert store.session(name) is None
+        assert store.sessions.find(name) is None
         assert keep(store, to=name) == ()
-        assert store.session(name) == session(name)
+        assert store.sessions.find(name) == session(name)
 
     def test_what_is_known_of_a_session_is_merged(self, store: Store) -> None:
         first = Session(id="s", agent="claude-code", cwd="/src/app", branch="main", title="First")
         later = Session(id="s", agent="codex", cwd="/src/app/lib", branch="topic", model="m-1", parent="p")
         for known in (first, later):
-            store.append(known, [], counter=COUNTER, now=NOW)
-        assert store.session("s") == first.merged(later)
+            store.messages.append(known, [], counter=COUNTER, now=NOW)
+        assert store.sessions.find("s") == first.merged(later)
 
 
 class TestFormerIdentities:
@@ -137,7 +137,7 @@ class TestFormerIdentities:
         keep(store, said("one"), said("3 failed", identity="formerly"))
         renamed = replace(said("3 failed", identity="now"), formerly=digest("formerly"))
         assert keep(store, renamed, said("two")) == (False, True)
-        assert texts(store.messages(range(9))) == ["one", "3 failed", "two"]
+        assert texts(store.messages.by_seq(range(9))) == ["one", "3 failed", "two"]
 
     def test_it_goes_by_its_present_identity_from_then_on(self, store: Store) -> None:
         """A piece of the transcript does not tell the former one."""
@@ -145,12 +145,12 @@ class TestFormerIdentities:
         renamed = replace(said("3 failed", identity="now"), formerly=digest("formerly"))
         keep(store, renamed)
         assert keep(store, said("3 failed", identity="now")) == (False,)
-        assert store.append(session(), [renamed], counter=COUNTER, now=NOW, opening=1).new == (False,)
+        assert store.messages.append(session(), [renamed], counter=COUNTER, now=NOW, opening=1).new == (False,)
 
 
 class TestBeginsWith:
     def begins(self, store: Store, *identities: str, name: str = "s") -> bool:
-        return store.begins_with(name, [digest(identity) for identity in identities])
+        return store.messages.begins_with(name, [digest(identity) for identity in identities])
 
     def test_a_session_begins_with_what_it_has_and_may_go_on_with(self, store: Store) -> None:
         keep(store, said("one"), said("two"), said("three"))
@@ -179,22 +179,22 @@ class TestBeginsWith:
         """F20: two who each found a name free; who comes second is told, in the transaction that would write."""
 
         def begin(*messages: Incoming) -> tuple[bool, ...]:
-            return store.append(session(), messages, counter=COUNTER, now=NOW, opening=2).new
+            return store.messages.append(session(), messages, counter=COUNTER, now=NOW, opening=2).new
 
         assert begin(said("go"), said("3 failed"), said("thanks")) == (True, True, True)
         assert begin(said("go"), said("3 failed"), said("bye")) == (False, False, True)
         with pytest.raises(SessionTaken):
             begin(said("go"), said("all passed"), said("fine"))
-        assert texts(store.messages(range(9))) == ["go", "3 failed", "thanks", "bye"]
+        assert texts(store.messages.by_seq(range(9))) == ["go", "3 failed", "thanks", "bye"]
         assert keep(store, said("all passed")) == (True,), "without an opening nothing is asked"
 
     def test_a_session_that_takes_nothing_in_is_not_made(self, store: Store) -> None:
         keep(store, said("go"), said("3 failed"))
         with pytest.raises(SessionTaken):
-            store.append(
+            store.messages.append(
                 session(cwd="/elsewhere"), [said("other"), said("words")], counter=COUNTER, now=LATER, opening=2
             )
-        (summary,) = store.sessions()
+        (summary,) = store.sessions.summaries()
         assert (summary.session, summary.seen_at) == (session(), NOW)
 
 
@@ -205,17 +205,17 @@ class TestKnown:
         keep(store, said("one"))
         keep(store, said("two"), to="other")
         asked = [digest(text) for text in ("two", "three", "one", "three")]
-        assert store.known(asked) == (True, False, True, False)
-        assert store.known([]) == ()
+        assert store.messages.known(asked) == (True, False, True, False)
+        assert store.messages.known([]) == ()
 
     def test_as_many_as_anybody_may_ask_for(self, store: Store) -> None:
         """SQLite takes no more than 999 values at once where it is built so."""
         keep(store, said("1200"))
-        assert store.known([digest(str(number)) for number in range(1500)]).index(True) == 1200
+        assert store.messages.known([digest(str(number)) for number in range(1500)]).index(True) == 1200
 
     def test_the_newest_messages_are_the_last_to_arrive(self, store: Store) -> None:
         keep(store, said("one"), said("two", agent="side"), said("three"))
         keep(store, said("elsewhere"), to="other")
-        assert texts(store.newest("s", 2)) == ["two", "three"]
-        assert texts(store.newest("s", 9)) == ["one", "two", "three"]
-        assert store.newest("s", 0) == store.newest("unheard of", 3) == ()
+        assert texts(store.messages.newest("s", 2)) == ["two", "three"]
+        assert texts(store.messages.newest("s", 9)) == ["one", "two", "three"]
+        assert store.messages.newest("s", 0) == store.messages.newest("unheard of", 3) == ()

@@ -14,7 +14,7 @@ class TestLeases:
     ME, OTHER = "host:4711:1", "host:4712:1"
 
     def claim(self, store: Store, owner: str, *, now: str = NOW, until: str = LATER, lane: Lane = Lane.OBSERVE) -> None:
-        store.claim("s", lane, owner=owner, now=now, expires_at=until)
+        store.leases.claim("s", lane, owner=owner, now=now, expires_at=until)
 
     def test_a_lane_is_held_by_one_and_the_other_is_told_by_whom(self, store: Store) -> None:
         """T75: the loser is told, and loses nothing."""
@@ -31,7 +31,7 @@ class TestLeases:
     def test_lanes_and_sessions_are_held_apart(self, store: Store) -> None:
         self.claim(store, self.ME)
         self.claim(store, self.OTHER, lane=Lane.REFLECT)
-        store.claim("t", Lane.OBSERVE, owner=self.OTHER, now=NOW, expires_at=LATER)
+        store.leases.claim("t", Lane.OBSERVE, owner=self.OTHER, now=NOW, expires_at=LATER)
 
     def test_an_expired_lease_is_taken_over(self, store: Store) -> None:
         """F24: no mark of a crashed program stays for ever."""
@@ -62,17 +62,17 @@ class TestLeases:
 
     def test_a_lease_given_back_is_free(self, store: Store) -> None:
         self.claim(store, self.ME)
-        store.release("s", Lane.OBSERVE, owner=self.ME)
+        store.leases.release("s", Lane.OBSERVE, owner=self.ME)
         self.claim(store, self.OTHER)
 
     def test_nobody_gives_back_the_lease_of_another(self, store: Store) -> None:
         self.claim(store, self.ME)
-        store.release("s", Lane.OBSERVE, owner=self.OTHER)
-        store.release("unknown", Lane.OBSERVE, owner=self.OTHER)
+        store.leases.release("s", Lane.OBSERVE, owner=self.OTHER)
+        store.leases.release("unknown", Lane.OBSERVE, owner=self.OTHER)
         with pytest.raises(LaneTaken):
             self.claim(store, self.OTHER)
 
     def test_a_lease_makes_no_session(self, store: Store) -> None:
         self.claim(store, self.ME)
-        assert store.session("s") is None
-        assert store.sessions() == ()
+        assert store.sessions.find("s") is None
+        assert store.sessions.summaries() == ()

@@ -20,38 +20,38 @@ class TestPending:
     def test_messages_and_tokens_of_what_waits_are_told_by_counter(self, store: Store) -> None:
         keep(store, said("one", tokens=3), said("two", tokens=4))
         keep(store, said("three", tokens=5), counter="chars-4")
-        store.record(next_batch(store, max_tokens=3), [], outcome=Outcome.EMPTY, now=NOW)
-        assert store.pending("s") == Pending(
+        store.batches.record(next_batch(store, max_tokens=3), [], outcome=Outcome.EMPTY, now=NOW)
+        assert store.batches.pending("s") == Pending(
             messages=2, tokens={COUNTER: 4, "chars-4": 5}, fresh_tokens={COUNTER: 4, "chars-4": 5}
         )
-        assert store.pending("nobody") == Pending(messages=0, tokens={}, fresh_tokens={})
+        assert store.batches.pending("nobody") == Pending(messages=0, tokens={}, fresh_tokens={})
 
     def test_a_deferred_batch_stays_uncovered_and_is_no_longer_fresh(self, store: Store) -> None:
         """T13: the cursor stays; what was offered is remembered, and what is used is used all the same."""
         keep(store, said("one", tokens=3))
         old = row(1)
-        store.add(old)
+        store.rows.add(old)
         batch = next_batch(store)
-        store.record(batch, [], outcome=Outcome.DEFERRED, now=LATER, used=[old.id])
+        store.batches.record(batch, [], outcome=Outcome.DEFERRED, now=LATER, used=[old.id])
         keep(store, said("two", tokens=4))
         again = next_batch(store)
         assert (again.after, again.deferred_through, texts(again.messages)) == (0, batch.through, ["one", "two"])
-        assert store.pending("s") == Pending(messages=2, tokens={COUNTER: 7}, fresh_tokens={COUNTER: 4})
-        assert store.observation(old.id).last_used_at == LATER
-        store.record(again, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=LATER)
-        assert store.unobserved("s", max_tokens=10) is None
+        assert store.batches.pending("s") == Pending(messages=2, tokens={COUNTER: 7}, fresh_tokens={COUNTER: 4})
+        assert store.rows.find(old.id).last_used_at == LATER
+        store.batches.record(again, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=LATER)
+        assert store.batches.unobserved("s", max_tokens=10) is None
 
     def test_a_batch_holds_at_most_so_many_messages(self, store: Store) -> None:
         """S0.18: the oldest of them."""
         keep(store, *(said(text) for text in ("one", "two", "three", "four")))
-        batch = store.unobserved("s", max_tokens=1000, max_messages=3)
+        batch = store.batches.unobserved("s", max_tokens=1000, max_messages=3)
         assert batch is not None
         assert texts(batch.messages) == ["one", "two", "three"]
 
     def test_a_call_waits_for_its_result_where_a_batch_of_so_many_can_hold_both(self, store: Store) -> None:
         """F71."""
         keep(store, said("one"), call("c"), result("c"))
-        first = store.unobserved("s", max_tokens=1000, max_messages=2)
+        first = store.batches.unobserved("s", max_tokens=1000, max_messages=2)
         assert first is not None
         assert [kept.message.role for kept in first.messages] == [Role.USER]
 
@@ -59,9 +59,9 @@ class TestPending:
 class TestUnobserved:
     def test_there_is_no_batch_where_nothing_was_said(self, store: Store) -> None:
         """T8."""
-        assert store.unobserved("s", max_tokens=100) is None
+        assert store.batches.unobserved("s", max_tokens=100) is None
         keep(store)
-        assert store.unobserved("s", max_tokens=100) is None
+        assert store.batches.unobserved("s", max_tokens=100) is None
 
     def test_a_batch_holds_the_oldest_messages_that_fit(self, store: Store) -> None:
         """T10, F17: the rest stays pending, for the next batch."""
@@ -86,7 +86,7 @@ class TestUnobserved:
         keep(store, said("a2"), to="a")
         batch = next_batch(store, "a")
         assert texts(batch.messages) == ["a1", "a2"]
-        store.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
         assert texts(next_batch(store, "b").messages) == ["b1"]
 
     def test_messages_of_subagents_and_events_are_observed_too(self, store: Store) -> None:
@@ -96,7 +96,7 @@ class TestUnobserved:
     def test_a_message_with_an_old_time_that_arrives_late_is_pending(self, store: Store) -> None:
         """F12: the cursor is the order of arrival, never a time."""
         keep(store, said("new", at="2026-03-02T09:00:00.000Z"))
-        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
         keep(store, said("old", at="2020-01-01T00:00:00.000Z"))
         assert texts(next_batch(store).messages) == ["old"]
 
@@ -121,20 +121,20 @@ class TestUnobserved:
 
     def test_covered_calls_come_along_with_the_results_they_belong_to(self, store: Store) -> None:
         keep(store, call("a"), call("b"), said("wait"))
-        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
         keep(store, call("c"), result("c"), result("b"), result("orphan"))
         assert [kept.key for kept in next_batch(store).earlier_calls] == ["call-b"]
 
     def test_of_covered_calls_with_one_id_the_latest_comes_along(self, store: Store) -> None:
         keep(store, call("a", text="{}1"), call("a", text="{}2"))
-        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
         keep(store, call("a"), to="elsewhere")
         keep(store, result("a"))
         assert [kept.key for kept in next_batch(store).earlier_calls] == ["call-a2"]
 
     def test_a_result_after_its_call_in_the_batch_needs_no_earlier_call(self, store: Store) -> None:
         keep(store, call("a", text="{}1"))
-        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
         keep(store, call("a", text="{}2"), result("a"))
         assert next_batch(store).earlier_calls == ()
 
@@ -142,7 +142,7 @@ class TestUnobserved:
         keep(store, said("shall I?", role=Role.ASSISTANT), said("aside", role=Role.ASSISTANT, agent="side"), call("a"))
         first = next_batch(store)
         assert first.last_said is None
-        store.record(first, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(first, [], outcome=Outcome.EMPTY, now=NOW)
         keep(store, said("yes"))
         last = next_batch(store).last_said
         assert last is not None
@@ -156,23 +156,23 @@ class TestShownAgain:
         keep(store, said("one"), call("c"))
         shown = next_batch(store)
         keep(store, result("c"), said("two"))
-        assert store.unobserved_up_to("s", shown.through) == shown
+        assert store.batches.unobserved_up_to("s", shown.through) == shown
 
     def test_what_is_covered_or_elsewhere_is_no_batch(self, store: Store) -> None:
         keep(store, said("one"), said("two"))
         keep(store, said("other"), to="other")
-        assert store.unobserved_up_to("s", 3) is None
-        assert store.unobserved_up_to("nobody", 1) is None
-        store.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW)
-        assert store.unobserved_up_to("s", 1) is None
-        batch = store.unobserved_up_to("s", 2, standing=5)
+        assert store.batches.unobserved_up_to("s", 3) is None
+        assert store.batches.unobserved_up_to("nobody", 1) is None
+        store.batches.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW)
+        assert store.batches.unobserved_up_to("s", 1) is None
+        batch = store.batches.unobserved_up_to("s", 2, standing=5)
         assert batch is not None
         assert texts(batch.messages) == ["two"]
 
     def test_it_comes_with_the_rows_that_stand(self, store: Store) -> None:
         keep(store, said("one"))
-        store.add(row(1))
-        batch = store.unobserved_up_to("s", 1, standing=5)
+        store.rows.add(row(1))
+        batch = store.batches.unobserved_up_to("s", 1, standing=5)
         assert batch is not None
         assert [standing.id for standing in batch.standing] == [row_id(1)]
 
@@ -181,7 +181,7 @@ class TestRecord:
     def test_recording_writes_the_rows_and_moves_the_cursor(self, store: Store) -> None:
         """T8, S2.12: what follows the cursor is what no batch covers."""
         keep(store, said("one"), said("two"))
-        store.record(next_batch(store, max_tokens=10), [row(1, text="fact")], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(next_batch(store, max_tokens=10), [row(1, text="fact")], outcome=Outcome.OBSERVED, now=NOW)
         assert logged(store) == ["fact"]
         batch = next_batch(store)
         assert (batch.after, texts(batch.messages)) == (1, ["two"])
@@ -189,26 +189,26 @@ class TestRecord:
     def test_a_batch_with_nothing_worth_noting_is_covered_all_the_same(self, store: Store) -> None:
         """T8: once all is observed there is no batch."""
         keep(store, said("one"))
-        store.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
-        assert store.unobserved("s", max_tokens=100) is None
+        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        assert store.batches.unobserved("s", max_tokens=100) is None
 
     def test_a_failure_leaves_the_cursor_and_is_reported_until_a_success(self, store: Store) -> None:
         """T15: a pass that changes nothing does not move the cursor."""
         keep(store, said("one"))
         batch = next_batch(store)
-        store.record(batch, [], outcome=Outcome.FAILED, now=NOW, error="no answer")
+        store.batches.record(batch, [], outcome=Outcome.FAILED, now=NOW, error="no answer")
         assert next_batch(store) == batch
-        (failure,) = store.status().errors
+        (failure,) = store.sessions.status().errors
         assert (failure.session, failure.lane, failure.at, failure.error) == ("s", Lane.OBSERVE, NOW, "no answer")
-        store.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=LATER)
-        assert store.status().errors == ()
+        store.batches.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=LATER)
+        assert store.sessions.status().errors == ()
 
     def test_of_several_failures_the_last_is_reported(self, store: Store) -> None:
         for name in ("a", "b"):
             keep(store, said(name), to=name)
         for name, at, error in (("a", NOW, "first"), ("b", NOW, "second"), ("a", LATER, "third")):
-            store.record(next_batch(store, name), [], outcome=Outcome.FAILED, now=at, error=error)
-        assert [failure.error for failure in store.status().errors] == ["second", "third"]
+            store.batches.record(next_batch(store, name), [], outcome=Outcome.FAILED, now=at, error=error)
+        assert [failure.error for failure in store.sessions.status().errors] == ["second", "third"]
 
     @pytest.mark.parametrize("outcome", list(Outcome))
     def test_a_batch_that_somebody_else_recorded_is_refused_and_leaves_no_trace(
@@ -217,19 +217,19 @@ class TestRecord:
         """T75, F28: of two who observe the same messages one is told that it came too late."""
         keep(store, said("one"), said("two"))
         batch = next_batch(store)
-        store.record(batch, [row(1, text="first")], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(batch, [row(1, text="first")], outcome=Outcome.OBSERVED, now=NOW)
         rows = [row(2, text="second")] if outcome is Outcome.OBSERVED else []
         with pytest.raises(StaleBatch):
-            store.record(batch, rows, outcome=outcome, now=LATER, error="late")
+            store.batches.record(batch, rows, outcome=outcome, now=LATER, error="late")
         assert logged(store) == ["first"]
-        assert store.status().errors == ()
-        assert store.status().pending == 0
+        assert store.sessions.status().errors == ()
+        assert store.sessions.status().pending == 0
 
     def test_a_batch_that_begins_where_no_cursor_was_is_refused(self, store: Store) -> None:
         keep(store, said("one"), said("two"))
         batch = replace(next_batch(store), after=1)
         with pytest.raises(StaleBatch):
-            store.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
+            store.batches.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
         assert next_batch(store).after == 0
         assert logged(store) == []
 
@@ -237,32 +237,32 @@ class TestRecord:
         """T16: the cursor is the highest position that was covered."""
         keep(store, said("one"), said("two"), said("three"))
         small, large = next_batch(store, max_tokens=10), next_batch(store)
-        store.record(large, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(large, [], outcome=Outcome.EMPTY, now=NOW)
         with pytest.raises(StaleBatch):
-            store.record(small, [], outcome=Outcome.EMPTY, now=NOW)
-        assert store.unobserved("s", max_tokens=100) is None
+            store.batches.record(small, [], outcome=Outcome.EMPTY, now=NOW)
+        assert store.batches.unobserved("s", max_tokens=100) is None
 
     def test_messages_said_while_the_observer_thinks_are_observed_next_time(self, store: Store) -> None:
         """F1."""
         keep(store, said("before"))
         batch = next_batch(store)
         keep(store, said("meanwhile"))
-        store.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
         assert texts(next_batch(store).messages) == ["meanwhile"]
 
     @pytest.mark.parametrize("outcome", [Outcome.EMPTY, Outcome.FAILED])
     def test_rows_of_a_batch_that_gave_none_are_a_mistake(self, store: Store, outcome: Outcome) -> None:
         keep(store, said("one"))
         with pytest.raises(ValueError, match="has no rows"):
-            store.record(next_batch(store), [row(1)], outcome=outcome, now=NOW)
-        assert store.status().pending == 1
+            store.batches.record(next_batch(store), [row(1)], outcome=outcome, now=NOW)
+        assert store.sessions.status().pending == 1
 
 
 def test_a_session_is_entitled_once(store: Store) -> None:
     keep(store, said("one"), said("two"))
-    store.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW, title="Tides")
-    store.record(next_batch(store), (), outcome=Outcome.EMPTY, now=NOW, title="Ebb")
-    found = store.session("s")
+    store.batches.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW, title="Tides")
+    store.batches.record(next_batch(store), (), outcome=Outcome.EMPTY, now=NOW, title="Ebb")
+    found = store.sessions.find("s")
     assert found is not None
     assert found.title == "Tides"
 
@@ -272,14 +272,14 @@ class TestStanding:
 
     def test_the_newest_rows_and_the_newest_that_may_change_come_with_a_batch(self, store: Store) -> None:
         keep(store, said("one"))
-        store.add(row(1, text="decided", type=Type.DECISION))
-        store.add(row(2, text="asked", type=Type.QUESTION, status=Status.OPEN))
-        store.add(row(3, text="done", type=Type.REQUEST, status=Status.DONE))
-        store.add(row(4, text="read a", type=Type.FILE_READ))
-        store.add(row(5, text="read b", type=Type.FILE_READ))
+        store.rows.add(row(1, text="decided", type=Type.DECISION))
+        store.rows.add(row(2, text="asked", type=Type.QUESTION, status=Status.OPEN))
+        store.rows.add(row(3, text="done", type=Type.REQUEST, status=Status.DONE))
+        store.rows.add(row(4, text="read a", type=Type.FILE_READ))
+        store.rows.add(row(5, text="read b", type=Type.FILE_READ))
 
         def standing(number: int) -> list[str]:
-            batch = store.unobserved("s", max_tokens=10, standing=number)
+            batch = store.batches.unobserved("s", max_tokens=10, standing=number)
             assert batch is not None
             return [observation.text for observation in batch.standing]
 
@@ -291,63 +291,63 @@ class TestStanding:
     def test_rows_come_whole_and_with_their_messages(self, store: Store) -> None:
         keep(store, said("one"), said("two"))
         written = replace(row(1, sources=(1, 2), metadata={"target": "run x"}), message_ids=("k-one", "k-two"))
-        store.add(written)
-        batch = store.unobserved("s", max_tokens=10, standing=5)
+        store.rows.add(written)
+        batch = store.batches.unobserved("s", max_tokens=10, standing=5)
         assert batch is not None
         assert batch.standing == (written,)
 
     def test_hidden_rows_notes_and_rows_of_other_sessions_do_not_stand(self, store: Store) -> None:
         keep(store, said("one"))
-        store.add(row(1, dropped_at=NOW))
-        store.add(row(2, kind=Kind.NOTE))
-        store.add(row(3, session="other"))
-        store.add(row(4, session=None))
-        batch = store.unobserved("s", max_tokens=10, standing=5)
+        store.rows.add(row(1, dropped_at=NOW))
+        store.rows.add(row(2, kind=Kind.NOTE))
+        store.rows.add(row(3, session="other"))
+        store.rows.add(row(4, session=None))
+        batch = store.batches.unobserved("s", max_tokens=10, standing=5)
         assert batch is not None
         assert batch.standing == ()
 
     def replacing(self, store: Store, *replaced: Replacement, by: Observation) -> None:
         keep(store, said(f"more {by.id}"))
-        store.record(next_batch(store), [by], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced)
+        store.batches.record(next_batch(store), [by], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced)
 
     def test_a_row_that_is_replaced_goes_out_of_sight_and_says_by_what_and_why(self, store: Store) -> None:
         """Invariant 5: superseded, not edited."""
-        store.add(row(1, text="old"))
+        store.rows.add(row(1, text="old"))
         why = Replacement(row=row_id(1), by=row_id(2), reason="resolved")
         self.replacing(store, why, by=row(2, text="new"))
         assert logged(store) == ["new"]
         assert logged(store, hidden=True) == ["old", "new"]
-        hidden = store.observation(row_id(1))
+        hidden = store.rows.find(row_id(1))
         assert hidden == replace(row(1, text="old"), superseded_by=row_id(2), reason="resolved")
-        assert (store.status().observations, store.status().hidden) == (1, 1)
+        assert (store.sessions.status().observations, store.sessions.status().hidden) == (1, 1)
 
     def test_what_is_out_of_sight_already_keeps_its_reason(self, store: Store) -> None:
-        store.add(row(1, dropped_at=NOW))
+        store.rows.add(row(1, dropped_at=NOW))
         for number in (2, 3):
             why = Replacement(row=row_id(1), by=row_id(number), reason=f"by {number}")
             self.replacing(
                 store, why, Replacement(row=row_id(9), by=row_id(number), reason="no such row"), by=row(number)
             )
-        assert (store.observation(row_id(1)).superseded_by, store.observation(row_id(1)).reason) == (None, None)
+        assert (store.rows.find(row_id(1)).superseded_by, store.rows.find(row_id(1)).reason) == (None, None)
         why = Replacement(row=row_id(2), by=row_id(4), reason="first")
         self.replacing(store, why, replace(why, by=row_id(3), reason="second"), by=row(4))
-        assert (store.observation(row_id(2)).superseded_by, store.observation(row_id(2)).reason) == (row_id(4), "first")
+        assert (store.rows.find(row_id(2)).superseded_by, store.rows.find(row_id(2)).reason) == (row_id(4), "first")
 
     def test_a_batch_that_comes_too_late_replaces_nothing(self, store: Store) -> None:
         """F1, T75: rows, replacements and cursor together, or nothing of it."""
         keep(store, said("one"))
-        store.add(row(1, text="old"))
+        store.rows.add(row(1, text="old"))
         batch = next_batch(store)
-        store.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
         why = Replacement(row=row_id(1), by=row_id(2), reason="late")
         with pytest.raises(StaleBatch):
-            store.record(batch, [row(2)], outcome=Outcome.OBSERVED, now=NOW, replaced=[why])
+            store.batches.record(batch, [row(2)], outcome=Outcome.OBSERVED, now=NOW, replaced=[why])
         assert logged(store, hidden=True) == ["old"]
-        assert store.observation(row_id(1)).is_visible
+        assert store.rows.find(row_id(1)).is_visible
 
     @pytest.mark.parametrize("outcome", [Outcome.EMPTY, Outcome.FAILED])
     def test_a_batch_without_rows_replaces_nothing(self, store: Store, outcome: Outcome) -> None:
         keep(store, said("one"))
         why = Replacement(row=row_id(1), by=row_id(2), reason="resolved")
         with pytest.raises(ValueError, match="no rows"):
-            store.record(next_batch(store), [], outcome=outcome, now=NOW, replaced=[why])
+            store.batches.record(next_batch(store), [], outcome=outcome, now=NOW, replaced=[why])

@@ -31,9 +31,9 @@ class TestFolding:
         """T37, C8, D6: nothing is deleted."""
         old = [row(number, text=f"row {number}") for number in (1, 2, 3)]
         for each in old:
-            store.add(each)
+            store.rows.add(each)
         made = row(4, text="both", kind=Kind.REFLECTION, generation=1, supports=(old[0].id, old[1].id))
-        store.fold(
+        store.reflections.fold(
             self.folding(
                 *old,
                 rows=(made,),
@@ -45,63 +45,63 @@ class TestFolding:
         )
         assert logged(store) == ["both"]
         assert logged(store, hidden=True) == ["row 1", "row 2", "row 3", "both"]
-        assert store.observation(made.id).supports == (old[0].id, old[1].id)
-        assert store.observation(old[0].id).superseded_by == made.id
-        assert (store.observation(old[2].id).dropped_at, store.observation(old[2].id).reason) == (LATER, "trivial")
-        assert [store.support(each.id) for each in old] == [1, 1, 0]
+        assert store.rows.find(made.id).supports == (old[0].id, old[1].id)
+        assert store.rows.find(old[0].id).superseded_by == made.id
+        assert (store.rows.find(old[2].id).dropped_at, store.rows.find(old[2].id).reason) == (LATER, "trivial")
+        assert [store.reflections.support(each.id) for each in old] == [1, 1, 0]
 
     def test_what_was_tried_last_on_a_scope_is_known(self, store: Store) -> None:
         """F35: the same rows are not tried again."""
         old = row(1)
-        store.add(old)
-        assert store.last_attempt(self.SCOPE) is None
-        store.fold(self.folding(old, ending=Ending.EMPTY, figures={"tokens": 3}), now=NOW)
-        store.fold(self.folding(old, scope=Scope(project="/src/app"), ending=Ending.DONE), now=NOW)
-        found = store.last_attempt(self.SCOPE)
+        store.rows.add(old)
+        assert store.reflections.last_attempt(self.SCOPE) is None
+        store.reflections.fold(self.folding(old, ending=Ending.EMPTY, figures={"tokens": 3}), now=NOW)
+        store.reflections.fold(self.folding(old, scope=Scope(project="/src/app"), ending=Ending.DONE), now=NOW)
+        found = store.reflections.last_attempt(self.SCOPE)
         assert found is not None
         assert (found.ending, found.fingerprint, found.figures) == (Ending.EMPTY, fingerprint([old]), {"tokens": 3})
-        assert store.last_attempt(Scope()) is None
+        assert store.reflections.last_attempt(Scope()) is None
 
     def test_what_was_tried_on_rows_is_known_whatever_was_tried_since(self, store: Store) -> None:
         """F35: by the fingerprint of the rows, or of those that were left."""
         old, other = row(1), row(2)
-        store.add(old)
-        store.add(other)
-        store.fold(self.folding(old, ending=Ending.EMPTY, figures={"left": "those"}), now=NOW)
-        store.fold(self.folding(other, ending=Ending.EMPTY), now=LATER)
+        store.rows.add(old)
+        store.rows.add(other)
+        store.reflections.fold(self.folding(old, ending=Ending.EMPTY, figures={"left": "those"}), now=NOW)
+        store.reflections.fold(self.folding(other, ending=Ending.EMPTY), now=LATER)
         for mark, at in ((fingerprint([old]), NOW), ("those", NOW), (fingerprint([other]), LATER)):
-            found = store.last_attempt(self.SCOPE, mark)
+            found = store.reflections.last_attempt(self.SCOPE, mark)
             assert found is not None
             assert found.at == at
-        assert store.last_attempt(self.SCOPE, "others") is None
-        assert store.last_attempt(Scope(), "those") is None
+        assert store.reflections.last_attempt(self.SCOPE, "others") is None
+        assert store.reflections.last_attempt(Scope(), "those") is None
 
     def test_a_reflection_on_rows_that_changed_meanwhile_writes_nothing(self, store: Store) -> None:
         """F28."""
         keep(store, said("one"))
         old, newer = row(1), row(2, sources=(1,))
-        store.add(old)
+        store.rows.add(old)
         gone = [Replacement(row=old.id, by=newer.id, reason="again")]
-        store.record(next_batch(store), [newer], outcome=Outcome.OBSERVED, now=NOW, replaced=gone)
+        store.batches.record(next_batch(store), [newer], outcome=Outcome.OBSERVED, now=NOW, replaced=gone)
         made = row(3, text="late", kind=Kind.REFLECTION, supports=(old.id,))
         with pytest.raises(StaleBatch):
-            store.fold(self.folding(old, rows=(made,)), now=NOW)
+            store.reflections.fold(self.folding(old, rows=(made,)), now=NOW)
         assert "late" not in logged(store, hidden=True)
-        assert store.last_attempt(self.SCOPE) is None
+        assert store.reflections.last_attempt(self.SCOPE) is None
 
     def test_a_failed_reflection_is_an_error_of_the_store_until_one_succeeds(self, store: Store) -> None:
         old = row(1)
-        store.add(old)
-        store.fold(self.folding(old, ending=Ending.FAILED, error="no answer"), now=NOW)
-        assert [(error.session, error.lane, error.error) for error in store.status().errors] == [
+        store.rows.add(old)
+        store.reflections.fold(self.folding(old, ending=Ending.FAILED, error="no answer"), now=NOW)
+        assert [(error.session, error.lane, error.error) for error in store.sessions.status().errors] == [
             ("s", Lane.REFLECT, "no answer")
         ]
-        store.fold(self.folding(old, ending=Ending.EMPTY), now=LATER)
-        assert store.status().errors == ()
+        store.reflections.fold(self.folding(old, ending=Ending.EMPTY), now=LATER)
+        assert store.sessions.status().errors == ()
 
     def test_a_batch_and_a_folding_are_written_together(self, store: Store) -> None:
         keep(store, said("one"))
-        store.add(row(1))
+        store.rows.add(row(1))
         folding = Folding(
             scope=Scope(session="s"),
             fingerprint="f",
@@ -113,24 +113,24 @@ class TestFolding:
         observed = row(3, text="observed", sources=(1,))
         # The batch replaces the same row: the reflection came first.
         replaced = [Replacement(row=row_id(1), by=row_id(3), reason="replaced")]
-        store.record(
+        store.batches.record(
             next_batch(store), [observed], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced, folding=folding
         )
         assert logged(store) == ["folded", "observed"]
-        assert store.observation(row_id(1)).superseded_by == row_id(2)
-        assert store.pending("s").messages == 0
+        assert store.rows.find(row_id(1)).superseded_by == row_id(2)
+        assert store.batches.pending("s").messages == 0
 
     def test_neither_is_where_one_cannot_be(self, store: Store) -> None:
         keep(store, said("one"))
-        store.add(row(1))
+        store.rows.add(row(1))
         batch = next_batch(store)
         new = row(2, kind=Kind.REFLECTION, text="folded")
         late = Folding(scope=Scope(session="s"), fingerprint="f", ending=Ending.DONE, read=(row_id(9),), rows=(new,))
         with pytest.raises(StaleBatch):
-            store.record(batch, [row(3, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW, folding=late)
-        assert (logged(store), store.pending("s").messages) == (["a fact"], 1)
-        store.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
+            store.batches.record(batch, [row(3, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW, folding=late)
+        assert (logged(store), store.batches.pending("s").messages) == (["a fact"], 1)
+        store.batches.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
         with pytest.raises(StaleBatch):
-            store.record(batch, (), outcome=Outcome.EMPTY, now=NOW, folding=replace(late, read=(row_id(1),)))
+            store.batches.record(batch, (), outcome=Outcome.EMPTY, now=NOW, folding=replace(late, read=(row_id(1),)))
         assert logged(store) == ["a fact"]
-        assert store.last_attempt(Scope(session="s")) is None
+        assert store.reflections.last_attempt(Scope(session="s")) is None

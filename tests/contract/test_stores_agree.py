@@ -90,7 +90,7 @@ TITLES = st.sets(st.builds(Titled, NAMES, st.sampled_from(["Tides", "\ufffd"])))
 
 def foreseen(store: Store, number: int | None) -> object:
     """What an undoing would come to, with rows by their ids."""
-    found = store.undoing(number)
+    found = store.operations.preview_undo(number)
     return replace(found, rows=(), gone=()), [[row.id for row in rows] for rows in (found.rows, found.gone)]
 
 
@@ -111,7 +111,7 @@ class TwoStores(RuleBasedStateMachine):
         self.reader = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, read_only=True)
         self.fake = MemoryStore(is_gone=lambda owner: "host:3" in owner)
 
-    def both(self, act: Callable[[SqliteStore | MemoryStore], object]) -> object:
+    def both(self, act: Callable[[Store], object]) -> object:
         """What the file answers, or the kind of error it raises; the fake has to do the same."""
         answers: list[object] = []
         for store in (self.file, self.fake):
@@ -129,11 +129,11 @@ class TwoStores(RuleBasedStateMachine):
         now=TIMES,
     )
     def append(self, known: Session, messages: list[Incoming], counter: str, now: str) -> None:
-        self.both(lambda store: store.append(known, messages, counter=counter, now=now))
+        self.both(lambda store: store.messages.append(known, messages, counter=counter, now=now))
 
     @rule(name=NAMES, messages=st.lists(MESSAGES, max_size=3))
     def begins_with(self, name: str, messages: list[Incoming]) -> None:
-        self.both(lambda store: store.begins_with(name, [incoming.identity for incoming in messages]))
+        self.both(lambda store: store.messages.begins_with(name, [incoming.identity for incoming in messages]))
 
     @rule(
         target=batches, name=NAMES, max_tokens=BUDGETS, most=st.none() | st.integers(1, 3), standing=st.integers(0, 4),
@@ -141,7 +141,7 @@ class TwoStores(RuleBasedStateMachine):
     )  # fmt: skip
     def read(self, name: str, max_tokens: int, most: int | None, standing: int, ahead: bool) -> object:
         batch = self.both(
-            lambda store: store.unobserved(
+            lambda store: store.batches.unobserved(
                 name, max_tokens=max_tokens, max_messages=most, standing=standing, ahead=ahead
             )
         )
@@ -156,18 +156,18 @@ class TwoStores(RuleBasedStateMachine):
             batch=batch, begins=batch.after, observed=Observed(drafts=(draft,)), ids=(row_id(self.rows),),
             source=source, at=now,
         )  # fmt: skip
-        self.both(lambda store: store.put_block(block))
+        self.both(lambda store: store.batches.buffer(block))
 
     @rule(name=NAMES, now=TIMES)
     def activate(self, name: str, now: str) -> None:
         """The first block is written down."""
-        for block in self.fake.blocks(name)[:1]:
-            self.both(lambda store: store.record(block.batch, [], outcome=Outcome.EMPTY, now=now))  # noqa: B023
+        for block in self.fake.batches.buffered(name)[:1]:
+            self.both(lambda store: store.batches.record(block.batch, [], outcome=Outcome.EMPTY, now=now))  # noqa: B023
             self.covered[name] += [message.seq for message in block.batch.messages]
 
     @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
     def observe(self, name: str, max_tokens: int, **result: object) -> None:
-        batch = self.fake.unobserved(name, max_tokens=max_tokens, standing=2)
+        batch = self.fake.batches.unobserved(name, max_tokens=max_tokens, standing=2)
         if batch is not None:
             self.record(batch, **result)  # type: ignore[arg-type]
 
@@ -184,7 +184,9 @@ class TwoStores(RuleBasedStateMachine):
         ]
         used = [old.id for old in batch.standing[:1]]
         raised = self.both(
-            lambda store: store.record(batch, kept, outcome=outcome, now=now, replaced=gone, used=used, title=title)
+            lambda store: store.batches.record(
+                batch, kept, outcome=outcome, now=now, replaced=gone, used=used, title=title
+            )
         )
         if raised is None and outcome not in (Outcome.FAILED, Outcome.DEFERRED):
             self.covered[batch.session] += [message.seq for message in batch.messages]
@@ -196,13 +198,15 @@ class TwoStores(RuleBasedStateMachine):
     )
     def read_to_fold(self, name: str | None, project: str | None) -> object:
         """What a reflection is made from; it may be written down later, or never."""
-        found = [logged.observation for logged in self.fake.log(LogQuery(session=name, project=project))]
+        found = [logged.observation for logged in self.fake.rows.log(LogQuery(session=name, project=project))]
         return multiple() if not found else (Scope(session=name, project=project), tuple(found))
 
     @rule(target=wholes, name=NAMES, now=TIMES)
     def begin(self, name: str, now: str) -> object:
         """An operation that others are a part of."""
-        done = self.both(lambda store: store.change(Change(verb=Verb.COMPACT, scope=Scope(session=name)), now=now))
+        done = self.both(
+            lambda store: store.operations.change(Change(verb=Verb.COMPACT, scope=Scope(session=name)), now=now)
+        )
         assert isinstance(done, Recorded)
         return done.number
 
@@ -229,11 +233,11 @@ class TwoStores(RuleBasedStateMachine):
             dropped=tuple(Dropped(row=old.id, reason="trivial") for old in hidden[:1] if dropping),
             error="no answer" if ending is Ending.FAILED else None, figures={"rows": len(rows)}, part_of=part_of,
         )  # fmt: skip
-        self.both(lambda store: store.fold(folding, now=now))
-        self.both(lambda store: store.last_attempt(scope))
-        self.both(lambda store: store.last_attempt(scope, fingerprint(rows)))
-        self.both(lambda store: [store.support(old.id) for old in rows])
-        self.both(lambda store: store.supports())
+        self.both(lambda store: store.reflections.fold(folding, now=now))
+        self.both(lambda store: store.reflections.last_attempt(scope))
+        self.both(lambda store: store.reflections.last_attempt(scope, fingerprint(rows)))
+        self.both(lambda store: [store.reflections.support(old.id) for old in rows])
+        self.both(lambda store: store.reflections.supports())
 
     @rule(
         verb=st.sampled_from([Verb.PRUNE, Verb.FORGET, Verb.FORGET]), dropped=SOME, forgotten=SOME, along=SOME,
@@ -255,38 +259,38 @@ class TwoStores(RuleBasedStateMachine):
             titles=titles,
             figures={"asked": len(seqs)},
         )
-        self.both(lambda store: store.change(change, now=now, for_good=for_good))
+        self.both(lambda store: store.operations.change(change, now=now, for_good=for_good))
 
     @rule(number=st.none() | st.integers(1, 9), now=TIMES)
     def undo(self, number: int | None, now: str) -> None:
         self.both(lambda store: foreseen(store, number))
-        self.both(lambda store: store.undo(number, now=now))
+        self.both(lambda store: store.operations.undo(number, now=now))
 
     @rule(numbers=SOME, now=TIMES)
     def erase(self, numbers: list[int], now: str) -> None:
-        self.both(lambda store: (found := store.erasing(numbers)) and (found.rows, found.messages))
-        self.both(lambda store: (found := store.erase(numbers, now=now)) and (found.rows, found.messages))
+        self.both(lambda store: (found := store.operations.preview_erase(numbers)) and (found.rows, found.messages))
+        self.both(lambda store: (found := store.operations.erase(numbers, now=now)) and (found.rows, found.messages))
 
     @rule(number=st.integers(1, 12), last=st.none() | st.integers(0, 3), name=NAMES)
     def look_back(self, number: int, last: int | None, name: str) -> None:
-        self.both(lambda store: store.history(last=last))
-        self.both(lambda store: store.traces(row_id(number)))
-        self.both(lambda store: store.said_in_messages(""))
-        self.both(lambda store: store.said_in_messages("b"))
-        self.both(lambda store: store.said_in_rows(str(number)))
-        self.both(lambda store: store.messages_named("k-"))
-        self.both(lambda store: store.are_forgotten_texts([f"row {number}", "Tides", "folded"]))
-        self.both(lambda store: store.kin([row_id(number), row_id(number // 2)], [number]))
-        self.both(lambda store: store.outline(name))
-        self.both(lambda store: store.are_forgotten([row(1, text=f"row {number}"), row(1, text="folded")]))
+        self.both(lambda store: store.operations.history(last=last))
+        self.both(lambda store: store.operations.traces(row_id(number)))
+        self.both(lambda store: store.messages.containing(""))
+        self.both(lambda store: store.messages.containing("b"))
+        self.both(lambda store: store.rows.containing(str(number)))
+        self.both(lambda store: store.messages.named("k-"))
+        self.both(lambda store: store.tombstones.match_texts([f"row {number}", "Tides", "folded"]))
+        self.both(lambda store: store.rows.related([row_id(number), row_id(number // 2)], [number]))
+        self.both(lambda store: store.messages.outline(name))
+        self.both(lambda store: store.tombstones.match([row(1, text=f"row {number}"), row(1, text="folded")]))
 
     @rule(name=NAMES)
     def pending(self, name: str) -> None:
-        self.both(lambda store: store.pending(name))
-        self.both(lambda store: store.pending(name, ahead=True))
-        self.both(lambda store: store.blocks(name))
-        self.both(lambda store: store.visible_tokens(name))
-        self.both(lambda store: store.said_tokens(name))
+        self.both(lambda store: store.batches.pending(name))
+        self.both(lambda store: store.batches.pending(name, ahead=True))
+        self.both(lambda store: store.batches.buffered(name))
+        self.both(lambda store: store.rows.tokens(name))
+        self.both(lambda store: store.messages.tokens(name))
 
     def new_row(self, name: str, *sources: int) -> Observation:
         self.rows += 1
@@ -307,39 +311,41 @@ class TwoStores(RuleBasedStateMachine):
         self.rows += 1
         dropped_at = "2026-03-02T10:00:00.000Z" if hidden else None
         note = row(self.rows, session=name, sources=tuple(sources), dropped_at=dropped_at, **columns)  # type: ignore[arg-type]
-        self.both(lambda store: store.add(note))
+        self.both(lambda store: store.rows.add(note))
 
     @rule(batch=batches, now=TIMES, error=st.sampled_from(["no answer", ""]))
     def fail(self, batch: Batch, now: str, error: str) -> None:
-        self.both(lambda store: store.record(batch, [], outcome=Outcome.FAILED, now=now, error=error))
+        self.both(lambda store: store.batches.record(batch, [], outcome=Outcome.FAILED, now=now, error=error))
 
     @rule(query=QUERIES)
     def log(self, query: LogQuery) -> None:
-        self.both(lambda store: list(store.log(query)))
+        self.both(lambda store: list(store.rows.log(query)))
 
     @rule(name=NAMES, max_tokens=BUDGETS, after=st.just(0) | st.integers(0, 9))
     def tail(self, name: str, max_tokens: int, after: int) -> None:
-        self.both(lambda store: store.tail(name, max_tokens=max_tokens, after=after))
+        self.both(lambda store: store.messages.tail(name, max_tokens=max_tokens, after=after))
 
     @rule(name=NAMES, project=st.sampled_from([None, "/p", "/q", "/r"]), cutting=CUTTINGS, further=st.integers(0, 2))
     def horizon(self, name: str, project: str | None, cutting: Cutting, further: int) -> None:
         self.both(
-            lambda store: store.horizon(name, own=project or "/p", project=project, cutting=cutting, further=further)
+            lambda store: store.sessions.freeze_point(
+                name, own=project or "/p", project=project, cutting=cutting, further=further
+            )
         )
 
     @rule(name=NAMES, lane=LANES, owner=OWNERS, now=TIMES, until=TIMES)
     def claim(self, name: str, lane: Lane, owner: str, now: str, until: str) -> None:
-        self.both(lambda store: store.claim(name, lane, owner=owner, now=now, expires_at=until))
+        self.both(lambda store: store.leases.claim(name, lane, owner=owner, now=now, expires_at=until))
 
     @rule(name=NAMES, lane=LANES, owner=OWNERS)
     def release(self, name: str, lane: Lane, owner: str) -> None:
-        self.both(lambda store: store.release(name, lane, owner=owner))
+        self.both(lambda store: store.leases.release(name, lane, owner=owner))
 
     @rule(number=st.integers(1, 12), key=st.sampled_from(["k-", "call-x", "result-y"]))
     def look_up(self, number: int, key: str) -> None:
-        self.both(lambda store: store.observation(f"{number:08x}"))
-        self.both(lambda store: store.message(key))
-        self.both(lambda store: store.messages([number, number - 1]))
+        self.both(lambda store: store.rows.find(f"{number:08x}"))
+        self.both(lambda store: store.messages.by_key(key))
+        self.both(lambda store: store.messages.by_seq([number, number - 1]))
 
     @rule(
         name=NAMES | st.just("nobody"),
@@ -347,10 +353,10 @@ class TwoStores(RuleBasedStateMachine):
         last=st.none() | st.integers(0, 3),
     )
     def list_(self, name: str, project: str | None, last: int | None) -> None:
-        self.both(lambda store: store.session(name))
-        self.both(lambda store: store.covered(name))
-        self.both(lambda store: store.sessions(project=project, last=last))
-        self.both(lambda store: list(store.stored_texts()))
+        self.both(lambda store: store.sessions.find(name))
+        self.both(lambda store: store.batches.covered(name))
+        self.both(lambda store: store.sessions.summaries(project=project, last=last))
+        self.both(lambda store: list(store.messages.all()))
 
     @rule()
     def reopen(self) -> None:
@@ -359,9 +365,9 @@ class TwoStores(RuleBasedStateMachine):
 
     @invariant()
     def the_numbers_agree(self) -> None:
-        status = self.both(lambda store: store.status())
-        self.both(lambda store: store.sessions())
-        assert self.reader.status() == status, "who only reads sees the same"
+        status = self.both(lambda store: store.sessions.status())
+        self.both(lambda store: store.sessions.summaries())
+        assert self.reader.sessions.status() == status, "who only reads sees the same"
 
     @invariant()
     def nothing_is_covered_twice(self) -> None:
@@ -370,7 +376,7 @@ class TwoStores(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "file"):
-            for summary in self.fake.sessions():
+            for summary in self.fake.sessions.summaries():
                 self.drain(summary.session.id)
             self.reader.close()
             self.file.close()
@@ -378,10 +384,10 @@ class TwoStores(RuleBasedStateMachine):
 
     def drain(self, name: str) -> None:
         """Every message ends up in one batch."""
-        while batch := self.file.unobserved(name, max_tokens=20):
-            self.file.record(batch, [], outcome=Outcome.EMPTY, now="2026-03-02T11:00:00.000Z")
+        while batch := self.file.batches.unobserved(name, max_tokens=20):
+            self.file.batches.record(batch, [], outcome=Outcome.EMPTY, now="2026-03-02T11:00:00.000Z")
             self.covered[name] += [message.seq for message in batch.messages]
-        everything = {kept.seq for kept in self.fake.messages(range(1, 1000)) if kept.session == name}
+        everything = {kept.seq for kept in self.fake.messages.by_seq(range(1, 1000)) if kept.session == name}
         assert everything <= set(self.covered[name]), "what is there is covered"
         self.nothing_is_covered_twice()
 

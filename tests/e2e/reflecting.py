@@ -25,9 +25,9 @@ def kept(om: Om, *rows: Observation) -> None:
     om.db.parent.mkdir(exist_ok=True)
     with SqliteStore.open(om.db, wait=1) as store:
         for name in dict.fromkeys(row.session for row in rows if row.session):
-            store.append(session(name), [], counter="words", now=AT)
+            store.messages.append(session(name), [], counter="words", now=AT)
         for row in rows:
-            store.add(row)
+            store.rows.add(row)
 
 
 def noticed(om: Om, *texts: str, session: str = "s", name: str = "noticed", day: str = "2026-02-10") -> None:

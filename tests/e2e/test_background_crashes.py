@@ -57,7 +57,7 @@ def assert_free(om: Om, *sessions: str) -> None:
     with SqliteStore.open(om.db, wait=0) as store:
         for session in sessions:
             for lane in (Lane.WORK, Lane.OBSERVE, Lane.REFLECT):
-                store.claim(session, lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
+                store.leases.claim(session, lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ class TestAtWork:
         quick = always(om, "echo", name="quick.json")
         for number, owner in enumerate((f"{host}:{os.getpid()}:1", f"{host}:4194305:77")):
             with SqliteStore.open(om.db, wait=0) as store:
-                store.claim("buoys", Lane.OBSERVE, owner=owner, now=NOW, expires_at=LATER)
+                store.leases.claim("buoys", Lane.OBSERVE, owner=owner, now=NOW, expires_at=LATER)
             if sys.platform != "linux" and not number:
                 continue  # where nobody tells when a program began
             before = len(begun(om))

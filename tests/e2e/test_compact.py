@@ -39,7 +39,7 @@ def kept(om: Om, talk: Talk, *options: str) -> None:
 def stored_messages(om: Om, session: str = SESSION) -> list[Any]:
     """Every message of a session, with all that is known of it."""
     with SqliteStore.open(om.db, wait=1) as store:
-        return list(store.tail(session, max_tokens=1 << 40))
+        return list(store.messages.tail(session, max_tokens=1 << 40))
 
 
 class TestApart:
@@ -229,10 +229,10 @@ class TestSession:
         assert om(*block).stdout == memory
         assert om("log", "--jsonl").stdout != sight
         with SqliteStore.open(om.db, wait=1) as store:
-            [done] = store.history()
+            [done] = store.operations.history()
             assert (done.verb, done.scope.session) == ("compact", SESSION)
             assert done.hidden > 0
-            store.undo(now="2026-03-02T12:00:00.000Z")
+            store.operations.undo(now="2026-03-02T12:00:00.000Z")
         assert om("log", "--jsonl").stdout == sight
         assert om(*block).stdout == memory
 
@@ -640,9 +640,11 @@ class TestPi:
         om("observe", "-q", grown)
         assert not [row for row in rows(om) if "om-memory" in row["text"]]
         with SqliteStore.open(om.db, wait=1) as store:
-            [session] = store.sessions()
+            [session] = store.sessions.summaries()
             assert not [
-                one for one in store.tail(session.session.id, max_tokens=1 << 40) if "Dated notes" in one.message.text
+                one
+                for one in store.messages.tail(session.session.id, max_tokens=1 << 40)
+                if "Dated notes" in one.message.text
             ]
 
     def test_where_all_of_it_stays_there_is_nothing_to_replace(self, om: Om) -> None:

@@ -502,7 +502,7 @@ def test_one_that_another_host_holds_is_waited_for_until_it_ends(om: Om) -> None
     om("observe", om.write("t.jsonl", tide_story().text()))
     with closing(SqliteStore.open(om.db, wait=5)) as store:
         now, later = "2026-04-02T04:00:00.000Z", "2026-04-02T04:05:00.000Z"
-        store.claim("", Lane.CONSOLIDATE, owner="elsewhere:1:1", now=now, expires_at=later)
+        store.leases.claim("", Lane.CONSOLIDATE, owner="elsewhere:1:1", now=now, expires_at=later)
     om("consolidate", *NOW, code=75)
     om("consolidate", "--now", "2026-04-02T04:06:00Z")
 

@@ -116,7 +116,7 @@ def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
         assert [path.name for path in om.db.parent.iterdir()] == [om.db.name]
         with SqliteStore.open(om.db, wait=0) as store:
             for session in "ab":
-                store.claim(session, Lane.OBSERVE, owner="somebody:1:1", now=LATER, expires_at=LATER)
+                store.leases.claim(session, Lane.OBSERVE, owner="somebody:1:1", now=LATER, expires_at=LATER)
 
 
 def test_eight_runs_on_one_session_lose_and_double_nothing(new_om: Callable[[], Om]) -> None:

@@ -142,9 +142,9 @@ def keep_only(om: Om, talk: Talk) -> None:
     """Takes a transcript in while somebody else is at its session, so that nothing covers its messages."""
     owner, far = ELSEWHERE, "2036-01-01T00:00:00.000Z"
     with SqliteStore.open(om.db, wait=1) as store:
-        store.claim(talk.session, Lane.OBSERVE, owner=owner, now="2026-02-10T00:00:00.000Z", expires_at=far)
+        store.leases.claim(talk.session, Lane.OBSERVE, owner=owner, now="2026-02-10T00:00:00.000Z", expires_at=far)
         om("observe", "-q", "--wait", "0", stdin=talk.text(), code=75)
-        store.release(talk.session, Lane.OBSERVE, owner=owner)
+        store.leases.release(talk.session, Lane.OBSERVE, owner=owner)
 
 
 def duet(reach: str, *texts: str) -> str:
@@ -345,7 +345,7 @@ def test_a_session_that_somebody_is_at_is_left_to_them(om: Om) -> None:
     keep_only(om, TWO)
     with SqliteStore.open(om.db, wait=1) as store:
         far = "2036-01-01T00:00:00.000Z"
-        store.claim("two", Lane.OBSERVE, owner=ELSEWHERE, now="2026-02-10T00:00:00.000Z", expires_at=far)
+        store.leases.claim("two", Lane.OBSERVE, owner=ELSEWHERE, now="2026-02-10T00:00:00.000Z", expires_at=far)
         run = om("import", "--format", "duet-groups", "--wait", "0", stdin=duet("a:b", "Both"), code=75)
     assert "is at the observe lane of session two" in run.stderr
     assert (pending(om), rows(om)) == (2, [])

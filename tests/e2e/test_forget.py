@@ -48,13 +48,13 @@ def reflected(om: Om, *facts: str) -> tuple[str, ...]:
         talk.user(f"Hello. {fact}")
     om("observe", "--later", om.write("s.jsonl", talk.text()))
     with SqliteStore.open(om.db, wait=1) as store:
-        batch = store.unobserved("s", max_tokens=10_000)
+        batch = store.batches.unobserved("s", max_tokens=10_000)
         assert batch is not None
         rows = [
             row(number, text=f"{fact}, {'and it was said at length ' * 5}", sources=(kept.seq,))
             for number, (fact, kept) in enumerate(zip(facts, batch.messages, strict=True))
         ]
-        store.record(batch, rows, outcome=Outcome.OBSERVED, now=AT)
+        store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=AT)
     answer = reply(told("; ".join(facts), *labels(len(facts))))
     return ("reflect", "--session", "s", "--model", reflecting(om, answer, answer).model)
 
@@ -159,7 +159,7 @@ class TestForgetting:
         talk = harbour(om)
         om.db.exists()
         with SqliteStore.open(om.db, wait=1) as store:
-            batch_session = store.session(talk.session)
+            batch_session = store.sessions.find(talk.session)
             assert batch_session is not None
         grown = talk.raw(
             json.dumps({"type": "ai-title", "aiTitle": f"The code {CODE}", "sessionId": talk.session})

@@ -62,8 +62,8 @@ def observed(content: bytes, format_name: str | None = None) -> tuple[FileReport
         wait=0,
     )
     (report,) = observe_files([Input(name="input", open=opened)], workshop)
-    messages = store.messages(range(1, 100_000))
-    assert not any(store.unobserved(session, max_tokens=10**9) for session in report.sessions)
+    messages = store.messages.by_seq(range(1, 100_000))
+    assert not any(store.batches.unobserved(session, max_tokens=10**9) for session in report.sessions)
     return report, Counter((kept.message.role, kept.message.text) for kept in messages)
 
 

@@ -17,13 +17,15 @@ def kept(om: Om) -> None:
     """Two projects, four items made of two rows, one of them out of sight."""
     om.db.parent.mkdir(exist_ok=True)
     with SqliteStore.open(om.db, wait=1) as store:
-        store.add(row(1, text="CI runs on ARM"))
-        store.add(row(2, text="Ada wants short commits"))
+        store.rows.add(row(1, text="CI runs on ARM"))
+        store.rows.add(row(2, text="Ada wants short commits"))
         made = row(3, kind=Kind.ITEM, type=Type.BEHAVIOR, text="Keep commits short", supports=(row_id(1), row_id(2)))
-        store.add(replace(made, tags=("git", "preference"), session=None))
-        store.add(row(4, kind=Kind.ITEM, type=Type.KNOWLEDGE, text="CI is ARM", tags=("CI",), supports=(row_id(1),)))
-        store.add(row(5, kind=Kind.ITEM, type=Type.SKILL, text="Deploy with make", project="/src/other"))
-        store.add(row(6, kind=Kind.ITEM, type=Type.SKILL, text="Deploy by hand", superseded_by=row_id(5)))
+        store.rows.add(replace(made, tags=("git", "preference"), session=None))
+        store.rows.add(
+            row(4, kind=Kind.ITEM, type=Type.KNOWLEDGE, text="CI is ARM", tags=("CI",), supports=(row_id(1),))
+        )
+        store.rows.add(row(5, kind=Kind.ITEM, type=Type.SKILL, text="Deploy with make", project="/src/other"))
+        store.rows.add(row(6, kind=Kind.ITEM, type=Type.SKILL, text="Deploy by hand", superseded_by=row_id(5)))
 
 
 def test_items_are_listed_with_tags_and_what_they_were_made_of(om: Om) -> None:

@@ -100,7 +100,7 @@ class Work:
         self.om("tick", "-q", "--model", self.model, env=self.ways)
         with SqliteStore.open(self.om.db, wait=0) as store:
             for lane in (Lane.OBSERVE, Lane.REFLECT):
-                store.claim("buoys", lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
+                store.leases.claim("buoys", lane, owner="somebody:1:1", now=LATER[:-5] + "000Z", expires_at=LATER)
 
 
 def wait_until(is_so: Callable[[], bool], *, seconds: float = 60) -> None:

@@ -32,14 +32,14 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("full") / "memory.db"
     texts = [f"number {n} {SECRET if n % 3 == 0 else 'nothing'} {'x' * 2000}" for n in range(300)]
     with SqliteStore.open(path, wait=1) as store:
-        store.append(session(), [said(text, at=NOW) for text in texts], counter=COUNTER, now=NOW)
-        batch = store.unobserved("s", max_tokens=10**9)
+        store.messages.append(session(), [said(text, at=NOW) for text in texts], counter=COUNTER, now=NOW)
+        batch = store.batches.unobserved("s", max_tokens=10**9)
         assert batch is not None
         rows = [
             row(n, text=text, sources=(kept.seq,))
             for n, (text, kept) in enumerate(zip(texts, batch.messages, strict=True))
         ]
-        store.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
     return path
 
 

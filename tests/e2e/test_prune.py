@@ -163,7 +163,7 @@ def with_supports(om: Om, *rows: Observation) -> None:
     """Rows with those they were made of, as a reflection writes them."""
     with SqliteStore.open(om.db, wait=1) as store:
         folding = Folding(scope=Scope(session="s"), fingerprint="x", ending=Ending.DONE, rows=rows)
-        store.fold(folding, now="2026-03-02T10:00:00.000Z")
+        store.reflections.fold(folding, now="2026-03-02T10:00:00.000Z")
 
 
 def test_the_working_memory_block_stays_as_it_is_to_the_byte(om: Om) -> None:

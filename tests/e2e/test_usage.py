@@ -35,7 +35,7 @@ def noted(om: Om, *calls: Call) -> None:
     om.db.parent.mkdir(exist_ok=True)
     with SqliteStore.open(om.db, wait=1) as store:
         for call in calls:
-            store.note_call(call)
+            store.ledger.note_call(call)
 
 
 def cells(om: Om, *arguments: str) -> list[list[str]]:

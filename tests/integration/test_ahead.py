@@ -74,7 +74,7 @@ class Desk:
     def say(self, messages: int, *, counter: str = COUNTER, tokens: int = 10) -> None:
         words = [f"number {self.said + number}" + " word" * 8 for number in range(messages)]
         self.said += messages
-        self.store.append(session(), [said(text, tokens=tokens) for text in words], counter=counter, now=NOW)
+        self.store.messages.append(session(), [said(text, tokens=tokens) for text in words], counter=counter, now=NOW)
 
     def tick(self, when: Due = STEPS) -> Ticked | None:
         done = list(tick(self.studio, when))
@@ -86,11 +86,11 @@ class Desk:
     @property
     def rows(self) -> list[str]:
         """In sight."""
-        return [logged.observation.text.split(" word")[0] for logged in self.store.log(LogQuery())]
+        return [logged.observation.text.split(" word")[0] for logged in self.store.rows.log(LogQuery())]
 
     @property
     def covered(self) -> int:
-        return self.said - self.store.pending("s").messages
+        return self.said - self.store.batches.pending("s").messages
 
 
 class Folding:
@@ -196,7 +196,7 @@ def test_rows_of_one_block_stand_when_the_next_is_observed_and_may_be_replaced(d
     assert [[row.text for row in batch.standing] for batch in desk.observer.shown] == [[], ["done 1"], ["done 3"]]
     desk.say(4)
     desk.tick(replace(STEPS, floor=0))
-    everything = [logged.observation for logged in desk.store.log(LogQuery(hidden=True))]
+    everything = [logged.observation for logged in desk.store.rows.log(LogQuery(hidden=True))]
     assert [(row.text, row.is_visible) for row in everything] == [
         ("done 1", False),
         ("done 3", False),
@@ -213,7 +213,7 @@ def test_a_forced_observation_takes_what_fits_first_and_observes_the_rest(desk: 
     desk.tick()
     desk.observe()
     assert [len(batch.messages) for batch in desk.observer.shown] == [2, 2, 2, 1]
-    assert (desk.rows, desk.covered, desk.store.status().blocks) == (names(*range(7)), 7, 0)
+    assert (desk.rows, desk.covered, desk.store.sessions.status().blocks) == (names(*range(7)), 7, 0)
 
 
 def test_a_block_that_the_cursor_came_into_gives_the_rows_that_nothing_tells_yet(desk: Desk) -> None:
@@ -227,13 +227,13 @@ def test_a_block_that_the_cursor_came_into_gives_the_rows_that_nothing_tells_yet
     desk.observer.make = pairs
     desk.say(4)
     desk.tick(replace(STEPS, ahead=Ahead(every=40)))
-    batch = desk.store.unobserved("s", max_tokens=10)
+    batch = desk.store.batches.unobserved("s", max_tokens=10)
     assert batch is not None
-    desk.store.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+    desk.store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
     desk.observe()
     assert desk.rows == ["both", *names(1, 2, 3)]
     assert len(desk.observer.shown) == 1
-    assert [(one.start, one.end) for one in desk.store.covered("s")] == [(0, 1), (1, 4)]
+    assert [(one.start, one.end) for one in desk.store.batches.covered("s")] == [(0, 1), (1, 4)]
 
 
 def test_rows_that_cite_what_was_said_before_are_not_left_out_for_it(desk: Desk) -> None:
@@ -253,10 +253,10 @@ def test_rows_whose_messages_are_gone_are_left_out(desk: Desk, gone: tuple[int, 
     desk.say(2)
     desk.tick()
     desk.say(1)
-    desk.store.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=gone), now=NOW)
+    desk.store.operations.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=gone), now=NOW)
     desk.observe()
     assert desk.rows == [*left, *names(2)]
-    assert desk.store.pending("s").messages == 0
+    assert desk.store.batches.pending("s").messages == 0
     assert [len(batch.messages) for batch in desk.observer.shown] == [2, 1]
 
 
@@ -266,10 +266,10 @@ def test_reflecting_leaves_blocks_and_they_are_activated_later(desk: Desk) -> No
     desk.observe()
     desk.say(4)
     desk.tick()
-    before = desk.store.blocks("s")
+    before = desk.store.batches.buffered("s")
     assert len(before) == 2
     reflect_session("s", desk.studio)
-    assert desk.store.blocks("s") == before
+    assert desk.store.batches.buffered("s") == before
     assert desk.rows == ["folded"]
     desk.observe()
     assert desk.rows == ["folded", *names(3, 4, 5, 6)]
@@ -289,12 +289,12 @@ def test_a_row_that_is_folded_meanwhile_is_not_replaced_again(desk: Desk) -> Non
     )  # fmt: skip
     desk.say(2)
     desk.tick()
-    desk.store.add(row := replace(next(desk.store.log(LogQuery())).observation, id=uuid7(5, 5), text="other"))
+    desk.store.rows.add(row := replace(next(desk.store.rows.log(LogQuery())).observation, id=uuid7(5, 5), text="other"))
     reflect_session("s", desk.studio)
     desk.observe()
     assert desk.rows == ["folded", "done"]
-    first = next(desk.store.log(LogQuery(hidden=True))).observation
-    folded = next(desk.store.log(LogQuery(kinds=(Kind.REFLECTION,)))).observation
+    first = next(desk.store.rows.log(LogQuery(hidden=True))).observation
+    folded = next(desk.store.rows.log(LogQuery(kinds=(Kind.REFLECTION,)))).observation
     assert first.superseded_by == folded.id
     assert row.id in folded.supports
 
@@ -310,11 +310,11 @@ def test_a_failure_ahead_moves_nothing_and_is_asked_again(desk: Desk) -> None:
     ticked = desk.tick()
     assert ticked is not None
     assert isinstance(ticked.error, Unreachable)
-    assert (desk.covered, desk.store.status().blocks) == (0, 0)
-    assert [error.error for error in desk.store.status().errors] == ["the tide is out"]
+    assert (desk.covered, desk.store.sessions.status().blocks) == (0, 0)
+    assert [error.error for error in desk.store.sessions.status().errors] == ["the tide is out"]
     desk.observer.make = noted
     assert desk.tick() is not None
-    assert (desk.store.status().blocks, desk.store.status().errors) == (1, ())
+    assert (desk.store.sessions.status().blocks, desk.store.sessions.status().errors) == (1, ())
 
 
 def test_what_gave_nothing_yet_is_offered_again_when_as_much_has_come(desk: Desk) -> None:
@@ -322,7 +322,7 @@ def test_what_gave_nothing_yet_is_offered_again_when_as_much_has_come(desk: Desk
     desk.observer.make = lambda batch: Observed(drafts=(), waits_after=batch.after)
     desk.say(2)
     desk.tick()
-    assert (desk.store.status().blocks, desk.covered, len(desk.observer.shown)) == (0, 0, 1)
+    assert (desk.store.sessions.status().blocks, desk.covered, len(desk.observer.shown)) == (0, 0, 1)
     assert desk.tick() is None
     desk.say(1)
     assert desk.tick() is None
@@ -344,7 +344,7 @@ def test_the_end_of_what_waits_may_be_given_a_meaning_behind_a_block_as_well(des
     desk.observer.make = lambda batch: Observed(drafts=(), waits_after=batch.after)
     desk.say(2)
     desk.tick()
-    assert (desk.store.status().blocks, len(desk.observer.shown)) == (1, 2)
+    assert (desk.store.sessions.status().blocks, len(desk.observer.shown)) == (1, 2)
     assert desk.tick() is None
     desk.observe()
     assert (desk.covered, len(desk.observer.shown)) == (2, 2), "it was offered, and nothing has followed"
@@ -364,15 +364,14 @@ def test_somebody_who_was_quicker_makes_a_block_stale(desk: Desk) -> None:
     desk.say(2)
 
     def meanwhile() -> None:
-        for holder in list(desk.store._leases):
-            del desk.store._leases[holder]
+        desk.store.database.connection.execute("DELETE FROM leases")
         other.observe()
 
     desk.observer.meanwhile = meanwhile
     ticked = desk.tick()
     assert ticked is not None
     assert isinstance(ticked.error, StaleBatch)
-    assert (desk.store.status().blocks, desk.rows) == (0, names(0, 1))
+    assert (desk.store.sessions.status().blocks, desk.rows) == (0, names(0, 1))
 
 
 def test_tokens_of_another_counter_are_counted_again(desk: Desk) -> None:
@@ -401,5 +400,5 @@ def test_what_was_observed_ahead_keeps_nobody_waiting(
         desk.say(1, tokens=1_000)
         if blocks and number == 6:
             desk.tick(when)
-    assert desk.store.status().blocks == blocks
+    assert desk.store.sessions.status().blocks == blocks
     assert (overdue("s", desk.workshop, when) is not None) is is_overdue

@@ -39,7 +39,7 @@ def studio(said: list[Message], name: str = "o200k-approx") -> Iterator[Studio]:
             Incoming(message=message, identity=f"{place:032x}", key=f"k{place:04}", tokens=count.message(message))
             for place, message in enumerate(said)
         ]
-        store.append(Session(id="s", agent="test"), incoming, counter=count.name, now=NOW)
+        store.messages.append(Session(id="s", agent="test"), incoming, counter=count.name, now=NOW)
         workshop = Workshop(
             open_store=lambda: store,
             counter=count,
@@ -127,10 +127,10 @@ def test_messages_are_never_changed() -> None:
     said = [Message(role=Role.USER, text=f"Always use port {number}, please.") for number in range(200)]
     with studio(said) as made:
         store = made.workshop.store
-        before = store.tail("s", max_tokens=1 << 40)
+        before = store.messages.tail("s", max_tokens=1 << 40)
         done = compact("s", made, Asked(wanted=Wanted(target=600)))
         assert done.pack.printed
-        assert store.tail("s", max_tokens=1 << 40) == before
+        assert store.messages.tail("s", max_tokens=1 << 40) == before
 
 
 def test_all_folds_are_one_operation_and_undone_as_one() -> None:
@@ -143,13 +143,13 @@ def test_all_folds_are_one_operation_and_undone_as_one() -> None:
     with studio(said) as made:
         store = made.workshop.store
         compact("s", made, Asked(wanted=Wanted(target=1 << 20)))
-        before = [logged.observation for logged in store.log(LogQuery(session="s"))]
+        before = [logged.observation for logged in store.rows.log(LogQuery(session="s"))]
         done = compact("s", made, Asked(wanted=Wanted(target=800), rows_tokens=500))
         assert done.came_to.iterations > 3
-        [operation] = store.history()
+        [operation] = store.operations.history()
         assert operation.verb == "compact"
-        store.undo(now=NOW)
-        assert [logged.observation for logged in store.log(LogQuery(session="s"))] == before
+        store.operations.undo(now=NOW)
+        assert [logged.observation for logged in store.rows.log(LogQuery(session="s"))] == before
 
 
 def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
@@ -158,7 +158,7 @@ def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
     for target in (300, 900, 2000, 8000):
         with studio(said) as made:
             done = compact("s", made, Asked(wanted=Wanted(target=target)))
-            in_sight = [logged.observation for logged in made.workshop.store.log(LogQuery(session="s"))]
+            in_sight = [logged.observation for logged in made.workshop.store.rows.log(LogQuery(session="s"))]
             again = compact("s", made, Asked(wanted=Wanted(target=target), is_dry=True))
             assert done.came_to.reached == again.came_to.reached
             if done.came_to.reached:

@@ -396,7 +396,7 @@ class TestWork:
         made.ingest(story(4))
         far = "2100-01-01T00:00:00.000Z"
         with SqliteStore.open(tmp_path / "m.db", wait=1) as store:
-            store.claim("s", Lane.OBSERVE, owner="elsewhere:1:1", now=NOW, expires_at=far)
+            store.leases.claim("s", Lane.OBSERVE, owner="elsewhere:1:1", now=NOW, expires_at=far)
         assert isinstance(made.tick().error, LaneTaken)
         with pytest.raises(LaneTaken):
             made.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,8 @@ from omcli.operations.leases import LEASE_SECONDS
 from omcli.operations.observe_session import observe_session
 from omcli.operations.tick import Due, Ticked, Trigger, due, overdue, tick
 from omcli.reflectors.rules import RuleReflector
+from omcli.sqlite.database import Database
+from omcli.sqlite.leases import SqliteLeases
 from tests.fakes import MemoryStore
 from tests.integration.test_operations import NOW, EchoObserver, SteppingClock, workshop
 from tests.material import said, session
@@ -40,14 +43,14 @@ class Silent:
         return Observed(drafts=(), waits_after=batch.after)
 
 
-class Quay(MemoryStore):
-    """A store in which something may happen whenever a worker takes its place, or gives it back."""
+class Moorings(SqliteLeases):
+    """Leases during whose change something may happen: whenever a worker takes its place, or gives it back."""
 
-    def __init__(self, meanwhile: Callable[[], None]) -> None:
-        super().__init__()
+    def __init__(self, database: Database, meanwhile: Callable[[], None]) -> None:
+        super().__init__(database, is_gone=lambda _: False)
         self._meanwhile = meanwhile
-        self.holds_up: set[str] = set()
-        """Who has a place."""
+        self.held_by: set[str] = set()
+        """Owners that have a place."""
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
         if lane is not Lane.WORK:
@@ -55,7 +58,7 @@ class Quay(MemoryStore):
             return
         self._meanwhile()
         super().claim(session, lane, owner=owner, now=now, expires_at=expires_at)
-        self.holds_up.add(owner)
+        self.held_by.add(owner)
         self._meanwhile()
 
     def release(self, session: str, lane: Lane, *, owner: str) -> None:
@@ -64,8 +67,18 @@ class Quay(MemoryStore):
             return
         self._meanwhile()  # the last look at what waits has been had
         super().release(session, lane, owner=owner)
-        self.holds_up.discard(owner)
+        self.held_by.discard(owner)
         self._meanwhile()
+
+
+class Quay(MemoryStore):
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self._meanwhile = meanwhile
+
+    @cached_property
+    def leases(self) -> Moorings:
+        return Moorings(self.database, self._meanwhile)
 
 
 class Harbour:
@@ -84,7 +97,7 @@ class Harbour:
         """A caller: keeps a message, and starts a worker."""
         number = self.arrived
         self.arrived += 1
-        self.store.append(session(), [said(f"keep {number}", at=NOW)], counter="chars-4", now=NOW)
+        self.store.messages.append(session(), [said(f"keep {number}", at=NOW)], counter="chars-4", now=NOW)
         self.work(f"worker {number}")
 
     def work(self, owner: str) -> None:
@@ -104,9 +117,9 @@ def test_what_arrives_at_any_moment_is_observed_by_whoever_is_at_it(arrivals: li
     """T75, F25: between any two steps of a worker another caller may come, and while that one works a third."""
     harbour = Harbour(arrivals, when=Due(tokens=1, batches=batches))
     harbour.arrive()
-    assert harbour.store.pending("s").messages == 0
-    assert harbour.store.holds_up == set()
-    texts = [logged.observation.text for logged in harbour.store.log(LogQuery())]
+    assert harbour.store.batches.pending("s").messages == 0
+    assert harbour.store.leases.held_by == set()
+    texts = [logged.observation.text for logged in harbour.store.rows.log(LogQuery())]
     assert sorted(texts) == sorted(f"keep {number}" for number in range(len(texts)))
     assert len(texts) == sum(harbour.asked) == harbour.arrived
     assert all(isinstance(ticked.error, LaneTaken | None) for ticked in harbour.left)
@@ -117,19 +130,29 @@ def test_a_worker_looks_again_when_it_has_given_its_place_back() -> None:
     harbour = Harbour([False, False, False, True])  # not before its place, in it or at work; when it is done there
     harbour.arrive()
     assert [type(ticked.error) for ticked in harbour.left] == [LaneTaken, type(None), type(None)]
-    assert (harbour.asked, harbour.store.pending("s").messages) == ([1, 1], 0)
+    assert (harbour.asked, harbour.store.batches.pending("s").messages) == ([1, 1], 0)
 
 
 class Berth(MemoryStore):
-    """A store in which somebody else is at a session, who is done with it before it can be claimed."""
+    """A store in which another worker is at a session, and done with it before it can be claimed."""
 
     def __init__(self, meanwhile: Callable[[MemoryStore], None]) -> None:
         super().__init__()
+        self._meanwhile = meanwhile
+
+    @cached_property
+    def leases(self) -> LateLeases:
+        return LateLeases(self.database, lambda: self._meanwhile(self))
+
+
+class LateLeases(SqliteLeases):
+    def __init__(self, database: Database, meanwhile: Callable[[], None]) -> None:
+        super().__init__(database, is_gone=lambda _: False)
         self._meanwhile = [meanwhile]
 
     def claim(self, session: str, lane: Lane, *, owner: str, now: str, expires_at: str) -> None:
         if lane is Lane.OBSERVE and self._meanwhile:
-            self._meanwhile.pop()(self)
+            self._meanwhile.pop()()
         super().claim(session, lane, owner=owner, now=now, expires_at=expires_at)
 
 
@@ -139,17 +162,17 @@ def test_who_waited_for_another_does_only_what_is_due_still(ahead: Ahead | None)
 
     def other(store: MemoryStore) -> None:
         list(observe_session("s", replace(workshop(store, EchoObserver()), owner="other")))
-        store.append(session("s"), [said("ok", at=NOW, tokens=1)], counter="chars-4", now=NOW)
+        store.messages.append(session("s"), [said("ok", at=NOW, tokens=1)], counter="chars-4", now=NOW)
 
     store, observer = Berth(other), EchoObserver()
-    store.append(session("s"), [said("keep it in mind", at=NOW, tokens=60)], counter="chars-4", now=NOW)
+    store.messages.append(session("s"), [said("keep it in mind", at=NOW, tokens=60)], counter="chars-4", now=NOW)
     studio = Studio(
         workshop=workshop(store, observer), reflector=RuleReflector(workshop(store).counter), policy=Policy()
     )
     when = Due(tokens=50 if ahead is None else 500, ahead=ahead)
     assert list(due(studio, when))
     assert list(tick(studio, when)) == []
-    assert (observer.batches, store.pending("s").messages) == ([], 1)
+    assert (observer.batches, store.batches.pending("s").messages) == ([], 1)
 
 
 def drained(
@@ -165,19 +188,21 @@ def holding(*sessions: str) -> MemoryStore:
     """A store with a message in each of the sessions."""
     store = MemoryStore()
     for name in sessions:
-        store.append(session(name), [said(f"keep it in {name}", at=NOW)], counter="chars-4", now=NOW)
+        store.messages.append(session(name), [said(f"keep it in {name}", at=NOW)], counter="chars-4", now=NOW)
     return store
 
 
 def test_who_works_by_hand_is_waited_for_as_long_as_a_lease_lasts() -> None:
     """T75, F24: and then it is left to whoever that is."""
     store = holding("s")
-    store.claim("s", Lane.OBSERVE, owner="by hand", now=NOW, expires_at="2100-01-01T00:00:00.000Z")
-    given_back = SteppingClock(lambda step: store.release("s", Lane.OBSERVE, owner="by hand") if step == 900 else None)
+    store.leases.claim("s", Lane.OBSERVE, owner="by hand", now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+    given_back = SteppingClock(
+        lambda step: store.leases.release("s", Lane.OBSERVE, owner="by hand") if step == 900 else None
+    )
     (ticked,) = drained(EchoObserver(), "s", clock=given_back, store=store)
     assert (ticked.error, len(ticked.rows)) == (None, 1)
     store = holding("s")
-    store.claim("s", Lane.OBSERVE, owner="by hand", now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+    store.leases.claim("s", Lane.OBSERVE, owner="by hand", now=NOW, expires_at="2100-01-01T00:00:00.000Z")
     clock = SteppingClock()
     (ticked,) = drained(EchoObserver(), "s", clock=clock, store=store)
     assert isinstance(ticked.error, LaneTaken)
@@ -190,8 +215,8 @@ def test_a_worker_goes_on_where_somebody_was_quicker() -> None:
 
     def meanwhile(batch: Batch) -> None:
         if batch.after == 0:
-            store.append(session("s"), [said("keep this as well", at=NOW)], counter="chars-4", now=NOW)
-            store.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
+            store.messages.append(session("s"), [said("keep this as well", at=NOW)], counter="chars-4", now=NOW)
+            store.batches.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
 
     stale, done = drained(EchoObserver(meanwhile=meanwhile), "s", store=store)
     assert isinstance(stale.error, StaleBatch)
@@ -203,7 +228,7 @@ def test_what_gives_nothing_yet_is_not_asked_for_over_and_over() -> None:
     store = holding("s")
     observer = Silent()
     drained(observer, "s", store=store, tokens=0)
-    assert (observer.asked, store.pending("s").messages) == (1, 1)
+    assert (observer.asked, store.batches.pending("s").messages) == (1, 1)
 
 
 def test_an_endpoint_that_is_down_is_asked_once() -> None:
@@ -223,12 +248,12 @@ def test_that_nobody_could_be_asked_is_noted_where_something_is_due() -> None:
     studio = Studio(workshop=work, reflector=RuleReflector(work.counter), policy=Policy(tokens=1))
     (row,) = drained(EchoObserver(), "b", store=store)[0].rows
     note_unable(studio, WHEN, NotAllowed("there is no key"))
-    told = {(error.session, error.lane, error.error) for error in store.status().errors}
+    told = {(error.session, error.lane, error.error) for error in store.sessions.status().errors}
     assert told == {("a", Lane.OBSERVE, "there is no key"), ("b", Lane.REFLECT, "there is no key")}
     assert {found.session for found in due(studio, WHEN)} == {"a", "b"}
     assert row.is_visible
     drained(EchoObserver(), "a", store=store)
-    assert {error.session for error in store.status().errors} == {"b"}
+    assert {error.session for error in store.sessions.status().errors} == {"b"}
 
 
 @pytest.mark.parametrize(
@@ -245,5 +270,5 @@ def test_that_nobody_could_be_asked_is_noted_where_something_is_due() -> None:
 def test_a_session_is_overdue_from_so_many_tokens_on(when: Due, tokens: int | None) -> None:
     """T77, S0.22."""
     store = MemoryStore()
-    store.append(session("s"), [said("x" * 24, tokens=6)], counter="chars-4", now=NOW)
+    store.messages.append(session("s"), [said("x" * 24, tokens=6)], counter="chars-4", now=NOW)
     assert overdue("s", workshop(store), when) == tokens

@@ -15,10 +15,10 @@ def exported(*batches: list[Observation], name: str = "pi") -> str:
     """What rows come to that were written in these batches, a message for each batch."""
     store = MemoryStore()
     for number, rows in enumerate(batches):
-        store.append(session("s"), [said(f"message {number}")], counter=COUNTER, now=NOW)
-        batch = store.unobserved("s", max_tokens=1000)
+        store.messages.append(session("s"), [said(f"message {number}")], counter=COUNTER, now=NOW)
+        batch = store.batches.unobserved("s", max_tokens=1000)
         assert batch is not None
-        store.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
     return "".join(export(store, LogQuery(), named(name), counter("chars-4")))
 
 

@@ -53,7 +53,7 @@ class Memory:
         self.store = SqliteStore.temporary()
         self.numbers = count(1)
         for name in "st":
-            self.store.append(session(name), [], counter=COUNTER, now=self.now())
+            self.store.messages.append(session(name), [], counter=COUNTER, now=self.now())
         for _ in range(9):
             self.say(6)
             self.observe(6)
@@ -69,12 +69,12 @@ class Memory:
 
     def say(self, size: int) -> None:
         words = " ".join(f"word{next(self.numbers)}" for _ in range(size))
-        self.store.append(session(), [said(words, tokens=size)], counter=COUNTER, now=self.now())
+        self.store.messages.append(session(), [said(words, tokens=size)], counter=COUNTER, now=self.now())
 
     def use_a_tool(self, size: int) -> None:
         name = f"call{next(self.numbers)}"
         used = [call(name, tokens=1, text="{} " + "x " * size), result(name, tokens=size)]
-        self.store.append(session(), used, counter=COUNTER, now=self.now())
+        self.store.messages.append(session(), used, counter=COUNTER, now=self.now())
 
     def row(self, name: str, now: str, seq: int) -> Observation:
         number = next(self.numbers)
@@ -83,29 +83,29 @@ class Memory:
         return replace(told, tokens=WORDS.text(text))
 
     def observe(self, size: int, *, replaced: tuple[Observation, ...] = (), name: str = "s") -> None:
-        batch = self.store.unobserved(name, max_tokens=4 * size)
+        batch = self.store.batches.unobserved(name, max_tokens=4 * size)
         if batch is None:
             return
         now = self.now()
         rows = [self.row(name, now, kept.seq) for kept in batch.messages]
         gone = [Replacement(row=old.id, by=rows[0].id, reason="resolved") for old in replaced]
-        self.store.record(batch, rows, outcome=Outcome.OBSERVED, now=now, replaced=gone)
+        self.store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=now, replaced=gone)
 
     def observe_the_other(self, size: int) -> None:
         words = f"elsewhere{next(self.numbers)}"
-        self.store.append(session("t"), [said(words, tokens=size)], counter=COUNTER, now=self.now())
+        self.store.messages.append(session("t"), [said(words, tokens=size)], counter=COUNTER, now=self.now())
         self.observe(size, replaced=self.some(size, "t", Kind.OBSERVATION), name="t")
 
     def settle(self, size: int) -> None:
         self.observe(size, replaced=self.some(size, "s", Kind.OBSERVATION))
 
     def use(self, size: int) -> None:
-        if batch := self.store.unobserved("t", max_tokens=size):
+        if batch := self.store.batches.unobserved("t", max_tokens=size):
             used = [old.id for old in self.some(size, "t")]
-            self.store.record(batch, (), outcome=Outcome.EMPTY, now=self.now(), used=used)
+            self.store.batches.record(batch, (), outcome=Outcome.EMPTY, now=self.now(), used=used)
 
     def some(self, size: int, name: str, *kinds: Kind) -> tuple[Observation, ...]:
-        rows = [logged.observation for logged in self.store.log(LogQuery(session=name, kinds=kinds))]
+        rows = [logged.observation for logged in self.store.rows.log(LogQuery(session=name, kinds=kinds))]
         return tuple(rows[size % len(rows) :][:2]) if rows else ()
 
     def reflect(self, size: int) -> None:
@@ -121,30 +121,34 @@ class Memory:
                 rows=(replace(made, supports=tuple(each.id for each in old)),),
                 replaced=tuple(Replacement(row=each.id, by=made.id, reason="reflected") for each in old),
             )
-            self.store.fold(folding, now=self.now())
+            self.store.reflections.fold(folding, now=self.now())
 
     def undo(self, _size: int) -> None:
-        if any(done.can_be_undone for done in self.store.history(last=1)):
-            self.store.undo(now=self.now())
+        if any(done.can_be_undone for done in self.store.operations.history(last=1)):
+            self.store.operations.undo(now=self.now())
 
     def prune(self, size: int) -> None:
-        prompts = [kept.seq for kept in self.store.newest("s", 20) if kept.message.role is Role.USER]  # parts no call
+        prompts = [
+            kept.seq for kept in self.store.messages.newest("s", 20) if kept.message.role is Role.USER
+        ]  # parts no call
         messages = tuple(seq for seq in prompts if seq % 7 == size % 7)
-        self.store.change(Change(verb=Verb.PRUNE, scope=Scope(session="s"), messages=messages), now=self.now())
+        self.store.operations.change(
+            Change(verb=Verb.PRUNE, scope=Scope(session="s"), messages=messages), now=self.now()
+        )
 
     def forget(self, size: int) -> None:
         old = tuple(each.id for each in self.some(size, "st"[size % 2]))
-        self.store.change(Change(verb=Verb.FORGET, forgotten=old), now=self.now())
+        self.store.operations.change(Change(verb=Verb.FORGET, forgotten=old), now=self.now())
 
     def note(self, size: int) -> None:
         number = next(self.numbers)
         name = "s" if size % 2 else None
-        self.store.add(row(number, text=f"row{number} by hand", session=name, kind=Kind.NOTE))
+        self.store.rows.add(row(number, text=f"row{number} by hand", session=name, kind=Kind.NOTE))
 
     def covered(self) -> set[int]:
         """The messages of the session that observations cover, but for results."""
-        batch = self.store.unobserved("s", max_tokens=1)
-        said = (kept for kept in self.store.newest("s", 1000) if kept.message.role is not Role.RESULT)
+        batch = self.store.batches.unobserved("s", max_tokens=1)
+        said = (kept for kept in self.store.messages.newest("s", 1000) if kept.message.role is not Role.RESULT)
         return {kept.seq for kept in said if batch is None or kept.seq <= batch.after}
 
     def pack(self, most: Budgets, cutting: Cutting, to: To = To.TEXT) -> ContextPack:
@@ -196,14 +200,14 @@ def test_what_was_said_is_told_by_rows_or_by_messages_and_what_was_forgotten_by_
     for step, size in steps:
         memory.do(step, size)
     pack = memory.pack(budgets(total=100_000), cutting, to)
-    log = {logged.observation.id: logged.observation for logged in memory.store.log(LogQuery(hidden=True))}
+    log = {logged.observation.id: logged.observation for logged in memory.store.rows.log(LogQuery(hidden=True))}
     rows = [*pack.cross, *pack.observations]
     assert {each.id for each in rows} <= set(log), "what is in no log was forgotten"
     shown = {turn.kept.seq for turn in pack.turns}
     told = {each.text for each in rows}
     for each in log.values():
         if each.session == "s" and each.is_visible and not shown.intersection(each.sources):
-            assert each.text in told or not memory.store.messages(each.sources)
+            assert each.text in told or not memory.store.messages.by_seq(each.sources)
     memory.store.close()
 
 

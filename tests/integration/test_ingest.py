@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 
 import pytest
@@ -20,6 +21,8 @@ from omcli.operations.clock import Clock
 from omcli.operations.deps import Workshop
 from omcli.operations.ingest_window import Ingested, ingest
 from omcli.operations.observe_files import Input, observe_files
+from omcli.sqlite.database import Database
+from omcli.sqlite.messages import SqliteMessageLog
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
 
@@ -62,7 +65,7 @@ class Memory:
     @property
     def said(self) -> list[str]:
         """The texts that are kept, in the order they came."""
-        return [kept.message.text for kept in self.store.newest("s", 1000)]
+        return [kept.message.text for kept in self.store.messages.newest("s", 1000)]
 
 
 def talk(length: int, *, start: int = 0) -> list[Message]:
@@ -217,8 +220,8 @@ def test_a_list_that_is_read_as_another_format_later_is_the_same_list(order: tup
     assert memory.said == ["ok", "Done.", "ok", "{}", "x", "ok"]
 
 
-class Interrupted(MemoryStore):
-    """A store that somebody else writes the same message to, right before it is asked to keep it."""
+class InterruptedLog(SqliteMessageLog):
+    """A log that another process appends the same messages to, right before it is asked to append them."""
 
     is_raced = True
 
@@ -229,6 +232,12 @@ class Interrupted(MemoryStore):
             self.is_raced = False
             super().append(session, messages, counter=counter, now=now)
         return super().append(session, messages, counter=counter, now=now, opening=opening)
+
+
+class Interrupted(MemoryStore):
+    @cached_property
+    def messages(self) -> InterruptedLog:
+        return InterruptedLog(self.database)
 
 
 def test_the_same_said_by_two_at_one_moment_is_two_messages() -> None:
@@ -244,12 +253,12 @@ def test_the_same_conversation_from_two_at_one_moment_is_one() -> None:
     assert memory.said == texts(talk(4))
 
 
-class Overtaken(MemoryStore):
-    """A store in which somebody else keeps more of the conversation between two looks at it."""
+class OvertakenLog(SqliteMessageLog):
+    """A log to which another process appends more of the conversation between two looks at it."""
 
-    def __init__(self, *, at: int, more: Sequence[Message]) -> None:
-        super().__init__()
-        self.at, self.more = at, more
+    def __init__(self, database: Database, *, at: int, more: Callable[[], object]) -> None:
+        super().__init__(database)
+        self.at, self._more = at, more
         self.looks = 0
 
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
@@ -267,7 +276,17 @@ class Overtaken(MemoryStore):
     def _look(self) -> None:
         self.looks += 1
         if self.looks == self.at:
-            Memory(self).take(*self.more)
+            self._more()
+
+
+class Overtaken(MemoryStore):
+    def __init__(self, *, at: int, more: Sequence[Message]) -> None:
+        super().__init__()
+        self._at, self._more = at, more
+
+    @cached_property
+    def messages(self) -> OvertakenLog:
+        return OvertakenLog(self.database, at=self._at, more=lambda: Memory(self).take(*self._more))
 
 
 @pytest.mark.parametrize("at", range(1, 40))
@@ -278,7 +297,7 @@ def test_who_is_overtaken_while_looking_doubles_nothing(at: int, start: int) -> 
     store = Overtaken(at=0, more=conversation[:8])
     memory = Memory(store)
     memory.take(*conversation[:5])
-    store.at = store.looks + at
+    store.messages.at = store.messages.looks + at
     memory.take(*conversation[start:])
     memory.take(*conversation)
     assert memory.said == texts(conversation)
@@ -314,6 +333,6 @@ def test_a_session_is_put_into_a_project_once() -> None:
     memory.take(*talk(1), project=None)
     memory.take(*talk(2), project="/src/app")
     memory.take(*talk(3), project="/src/other")
-    found = memory.store.session("s")
+    found = memory.store.sessions.find("s")
     assert found is not None
     assert found.project == "/src/app"

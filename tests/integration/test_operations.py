@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 
 import pytest
@@ -31,6 +32,8 @@ from omcli.operations.observe_session import observe_session
 from omcli.operations.period import period
 from omcli.operations.sizes import status
 from omcli.pack.budget import budgets
+from omcli.sqlite.database import Database
+from omcli.sqlite.messages import SqliteMessageLog
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
@@ -92,14 +95,17 @@ class SteppingClock(Clock):
         self._at_step(next(self._steps))
 
 
+NUMBERS = count()
+"""No store takes an id twice."""
+
+
 def workshop(store: MemoryStore, observer: EchoObserver | None = None, clock: Clock | None = None) -> Workshop:
-    numbers = count()
     return Workshop(
         open_store=lambda: store,
         counter=counter("chars-4"),
         observer=observer or EchoObserver(),
         clock=clock or SteppingClock(),
-        new_id=lambda: uuid7(1_770_714_000_000, next(numbers)),
+        new_id=lambda: uuid7(1_770_714_000_000, next(NUMBERS)),
         owner="me",
         wait=1.0,
     )
@@ -111,11 +117,11 @@ def observe(store: MemoryStore, *items: Item, session: str | None = None, copies
 
 
 def written(store: MemoryStore) -> list[Observation]:
-    return [logged.observation for logged in store.log(LogQuery())]
+    return [logged.observation for logged in store.rows.log(LogQuery())]
 
 
 def texts(store: MemoryStore, session: str) -> list[str]:
-    return [kept.message.text for kept in store.tail(session, max_tokens=10**9)]
+    return [kept.message.text for kept in store.messages.tail(session, max_tokens=10**9)]
 
 
 TRANSCRIPTS = st.lists(st.sampled_from([user("a"), assistant("b"), assistant("c"), user("d")]), max_size=8).map(
@@ -139,7 +145,7 @@ class TestSessions:
         report = observe(store, *assistant_first, Facts(session="named", cwd="/p"), user("go"))
         assert report.sessions == ("named",)
         assert texts(store, "named")[0] == "preamble 0"
-        assert store.session("named") == Session(id="named", agent="made", cwd="/p")
+        assert store.sessions.find("named") == Session(id="named", agent="made", cwd="/p")
 
     def test_the_session_is_derived_from_the_first_prompt_also_when_the_transcript_has_grown(self) -> None:
         store = MemoryStore()
@@ -184,7 +190,7 @@ class TestSessions:
             observe(store, user("run the tests"), call)
             assert observe(store, user("run the tests"), call, result).new_messages in (1, 3)
             assert observe(store, user("run the tests"), call, result, assistant("done")).new_messages == 1
-        assert [summary.messages for summary in store.sessions()] == [4, 4]
+        assert [summary.messages for summary in store.sessions.summaries()] == [4, 4]
 
     @given(st.lists(TRANSCRIPTS, min_size=1, max_size=5))
     def test_nothing_of_transcripts_that_begin_alike_is_lost_and_nothing_kept_twice(
@@ -206,7 +212,7 @@ class TestSessions:
         store = MemoryStore()
         for length in range(1, len(transcript) + 1):
             assert observe(store, *transcript[:length]).new_messages == 1
-        (summary,) = store.sessions()
+        (summary,) = store.sessions.summaries()
         assert texts(store, summary.session.id) == [message.text for message in transcript]
 
     @pytest.mark.parametrize("length", [0, CHUNK - 3, CHUNK - 2, CHUNK, 3 * CHUNK])
@@ -225,12 +231,12 @@ class TestSessions:
         (report,) = observe_files([made_of(meanwhile())], workshop(store))
         first, _ = report.sessions
         assert [len(texts(store, name)) for name in report.sessions] == [2 + length, 2]
-        assert [summary.messages for summary in store.sessions()].count(2) >= 3
+        assert [summary.messages for summary in store.sessions.summaries()].count(2) >= 3
         assert texts(store, first)[:2] == ["hi", "one"]
-        assert store.session(first) == Session(id=first, agent="made", title="Tides")
+        assert store.sessions.find(first) == Session(id=first, agent="made", title="Tides")
         assert (report.new_messages, report.known_messages) == (4 + length, 0)
         assert sum(report.redactions.values()) == length
-        assert store.status().pending == 0
+        assert store.sessions.status().pending == 0
         again = observe(store, user("hi"), assistant("one"), *rest)
         assert (again.sessions, again.new_messages) == ((first,), 0)
 
@@ -254,7 +260,7 @@ class TestSessions:
     def test_facts_of_one_conversation_do_not_reach_the_next(self) -> None:
         store = MemoryStore()
         report = observe(store, Facts(session="a", cwd="/a", title="A"), user("x"), NewConversation(), user("y"))
-        assert store.session(report.sessions[1]) == Session(id=report.sessions[1], agent="made")
+        assert store.sessions.find(report.sessions[1]) == Session(id=report.sessions[1], agent="made")
 
     def test_a_named_session_routes_the_messages_that_follow(self) -> None:
         store = MemoryStore()
@@ -265,12 +271,12 @@ class TestSessions:
         assert report.sessions == ("a", "b")
         assert (texts(store, "a"), texts(store, "b")) == (["1", "3"], ["2"])
         expected = Session(id="b", agent="made", cwd="/a", branch="main", title="B", model="m")
-        assert store.session("b") == expected, "it goes on in the same place, under a title of its own"
+        assert store.sessions.find("b") == expected, "it goes on in the same place, under a title of its own"
 
     def test_what_is_learnt_after_the_last_message_is_kept_as_well(self) -> None:
         store = MemoryStore()
         observe(store, Facts(session="a"), user("x"), Facts(title="Tide tables"))
-        known = store.session("a")
+        known = store.sessions.find("a")
         assert known is not None
         assert known.title == "Tide tables"
 
@@ -322,8 +328,10 @@ class TestKeeping:
         store = MemoryStore()
         report = observe(store, Facts(session="a", title=f"use {SECRET}"), user(f"keep {SECRET}", id="m1"))
         assert sum(report.redactions.values()) == 1
-        assert SECRET not in repr(store.messages(range(9))) + repr(store.session("a")) + repr(report)
-        redacted_elsewhere = observe(store, Facts(session="a"), user(store.messages([1])[0].message.text, id="m1"))
+        assert SECRET not in repr(store.messages.by_seq(range(9))) + repr(store.sessions.find("a")) + repr(report)
+        redacted_elsewhere = observe(
+            store, Facts(session="a"), user(store.messages.by_seq([1])[0].message.text, id="m1")
+        )
         assert redacted_elsewhere.new_messages == 1, "the identity is that of the text as it was read"
 
     def test_copies_in_a_resumed_session_are_known_where_the_format_makes_them(self) -> None:
@@ -335,13 +343,13 @@ class TestKeeping:
             assert observe(store, *resumed, copies=copies).new_messages == new
 
     def test_a_chunk_is_one_transaction_and_what_was_kept_before_a_failure_stays(self) -> None:
-        class Full(MemoryStore):
-            def __init__(self) -> None:
-                super().__init__()
+        class FullLog(SqliteMessageLog):
+            def __init__(self, database: Database) -> None:
+                super().__init__(database)
                 self.sizes: list[int] = []
 
             def append(
-                self, session: Session, messages: Iterable[Incoming], *, counter: str, now: str, opening: int = 0
+                self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
             ) -> Appended:
                 given = list(messages)
                 if len(self.sizes) == 2:
@@ -349,14 +357,19 @@ class TestKeeping:
                 self.sizes.append(len(given))
                 return super().append(session, given, counter=counter, now=now)
 
+        class Full(MemoryStore):
+            @cached_property
+            def messages(self) -> FullLog:
+                return FullLog(self.database)
+
         store = Full()
         report = observe(store, Facts(session="a"), *(user(f"keep {number}") for number in range(3 * CHUNK)))
-        assert store.sizes == [CHUNK, CHUNK]
+        assert store.messages.sizes == [CHUNK, CHUNK]
         assert isinstance(report.error, StoreLocked)
         assert (report.new_messages, report.known_messages) == (2 * CHUNK, 0)
         assert report.observations == 0
-        store.sizes.clear()
-        store.sizes.extend([0] * 3)
+        store.messages.sizes.clear()
+        store.messages.sizes.extend([0] * 3)
         later = observe(store, Facts(session="a"), *(user(f"keep {number}") for number in range(3 * CHUNK)))
         assert (later.new_messages, later.known_messages) == (CHUNK, 2 * CHUNK)
         assert later.observations == 3 * CHUNK
@@ -389,13 +402,13 @@ class TestObserving:
         rows: list[Observation] = []
         (report,) = observe_files([made_of(said)], workshop(store), each=rows.append)
         (row,) = rows
-        assert [logged.observation for logged in store.log(LogQuery())] == [row]
+        assert [logged.observation for logged in store.rows.log(LogQuery())] == [row]
         assert report.observations == 1
         assert (row.session, row.project, row.kind, row.source) == ("a", "/p", Kind.OBSERVATION, Source.RULES)
         assert (row.priority, row.importance) == (Priority.HIGH, 7)
         assert (row.observed_at, row.event_at) == (NOW, "2026-01-02T03:04:05.000Z")
         assert row.sources == (2,)
-        assert row.message_ids == (store.messages([2])[0].key,)
+        assert row.message_ids == (store.messages.by_seq([2])[0].key,)
         assert (row.tokens, row.counter) == (3, "chars-4")
 
     def test_batches_are_bounded_and_cover_everything_once(self) -> None:
@@ -420,11 +433,9 @@ class TestObserving:
         store = MemoryStore()
 
         def say(batch: Batch) -> None:
-            late = Incoming(
-                message=user("keep, late"), identity=f"late{batch.after}", key=f"late{batch.after}", tokens=1
-            )
+            late = Incoming(message=user("keep, late"), identity="1a7e" * 8, key="late", tokens=1)
             if batch.after == 0:
-                store.append(Session(id="a", agent="made"), [late], counter="chars-4", now=NOW)
+                store.messages.append(Session(id="a", agent="made"), [late], counter="chars-4", now=NOW)
 
         observer = EchoObserver(meanwhile=say)
         observe_files_of = made_of([Facts(session="a"), user("keep, early")])
@@ -436,22 +447,22 @@ class TestObserving:
     def test_a_lane_is_waited_for_and_then_left_with_the_messages_kept(self) -> None:
         """T75: exit 75, and the next run covers them."""
         store = MemoryStore()
-        store.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
+        store.leases.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
         clock = SteppingClock()
         (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, clock=clock))
         assert isinstance(report.error, LaneTaken)
         assert (report.new_messages, report.observations) == (1, 0)
         assert 1.0 <= clock.slept < 1.5
-        store.release("a", Lane.OBSERVE, owner="somebody")
+        store.leases.release("a", Lane.OBSERVE, owner="somebody")
         assert observe(store, Facts(session="a"), user("keep")).observations == 1
 
     def test_a_lane_that_is_given_back_in_time_is_taken(self) -> None:
         store = MemoryStore()
-        store.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
+        store.leases.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
 
         def give_back(step: int) -> None:
             if step == 3:
-                store.release("a", Lane.OBSERVE, owner="somebody")
+                store.leases.release("a", Lane.OBSERVE, owner="somebody")
 
         clock = SteppingClock(give_back)
         (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, clock=clock))
@@ -460,19 +471,19 @@ class TestObserving:
     def test_nobody_is_waited_for_where_nothing_is_left_to_observe(self) -> None:
         store = MemoryStore()
         observe(store, Facts(session="a"), user("keep"))
-        store.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
+        store.leases.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
         assert observe(store, Facts(session="a"), user("keep")).error is None
 
     def test_a_batch_that_somebody_else_recorded_meanwhile_is_not_written_again(self) -> None:
         store = MemoryStore()
 
         def overtake(batch: Batch) -> None:
-            store.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+            store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
 
         observer = EchoObserver(meanwhile=overtake)
         (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, observer))
         assert isinstance(report.error, StaleBatch)
-        assert list(store.log(LogQuery())) == []
+        assert list(store.rows.log(LogQuery())) == []
 
     def test_the_lane_is_given_back_whatever_happens(self) -> None:
         store = MemoryStore()
@@ -483,12 +494,12 @@ class TestObserving:
         items: list[Item] = [Facts(session="a"), user("keep")]
         with pytest.raises(KeyboardInterrupt):
             list(observe_files([made_of(items)], workshop(store, EchoObserver(meanwhile=fail))))
-        store.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
+        store.leases.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
 
     def test_a_session_whose_messages_were_left_uncovered_is_observed_the_next_time_it_is_seen(self) -> None:
         store = MemoryStore()
-        incoming = [Incoming(message=user("keep"), identity="x", key="x", tokens=1)]
-        store.append(Session(id="a", agent="made"), incoming, counter="chars-4", now=NOW)
+        incoming = [Incoming(message=user("keep"), identity="ab" * 16, key="x", tokens=1)]
+        store.messages.append(Session(id="a", agent="made"), incoming, counter="chars-4", now=NOW)
         assert [row.text for step in observe_session("a", workshop(store)) for row in step.rows] == ["keep"]
         assert list(observe_session("a", workshop(store))) == []
 

@@ -195,7 +195,7 @@ def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None
         )
         taken = _taken_in(job, wiring, studio)
         session_id = job.session if taken is None else taken.session_id
-        if session_id is None or (taken is None and wiring.reading.session(session_id) is None):
+        if session_id is None or (taken is None and wiring.reading.sessions.find(session_id) is None):
             _nothing(job, taken)
             return
         if taken is not None and job.shape.is_gone_on_from:

@@ -83,7 +83,7 @@ def consolidate(
     if run.is_disabled("nothing is done"):
         return
     agenda, unchanged = _agenda(run, session, place, no_places=no_places, read_only=dry_run)
-    if session is not None and not place and run.wiring.reading.session(session) is None:
+    if session is not None and not place and run.wiring.reading.sessions.find(session) is None:
         run.note_unknown(session)
     if dry_run:
         _foresee(run, agenda)

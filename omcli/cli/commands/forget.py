@@ -72,7 +72,7 @@ def forget(
         raise BadUsage("`--session` and `--project` go with `--match`")
     if run.is_disabled("nothing is forgotten"):
         return
-    taken_in = run.wiring.reading.taken_in()  # what is deleted for good takes that along
+    taken_in = run.wiring.reading.bookmarks.files()  # what is deleted for good takes that along
     wanted = Wanted(ids=tuple(ids or ()), match=match, session=session, project=resolved(project), with_derived=derived)
     store = run.wiring.reading if dry_run or hard else run.wiring.existing
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)

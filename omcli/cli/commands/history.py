@@ -37,7 +37,7 @@ def history(
     or what it took out of sight was deleted for good. That it was taken back is listed as well.
     """
     run.check_stream(jsonl=jsonl)
-    found = run.wiring.reading.history(last=None if last is None else min(last, LARGEST))
+    found = run.wiring.reading.operations.history(last=None if last is None else min(last, LARGEST))
     if run.json:
         run.output.document({"operations": [operation_as_dict(done) for done in found]})
     elif jsonl:
@@ -95,7 +95,7 @@ def undo(
     if run.is_disabled("nothing is undone"):
         return
     store = run.wiring.reading if dry_run else run.wiring.existing
-    undone = undo(store, number, clock=run.wiring.clock, dry_run=dry_run)
+    undone = undo(store.operations, number, clock=run.wiring.clock, dry_run=dry_run)
     if run.json:
         run.output.document(_as_dict(undone, dry_run=dry_run))
         return

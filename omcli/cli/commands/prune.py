@@ -149,7 +149,7 @@ def _is_known(run: Run, session: str) -> bool:
     from omcli.memory.ports import LogQuery
 
     store = run.wiring.reading
-    return store.session(session) is not None or any(store.log(LogQuery(session=session, last=1)))
+    return store.sessions.find(session) is not None or any(store.rows.log(LogQuery(session=session, last=1)))
 
 
 def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
@@ -178,7 +178,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     from omcli.memory.changes import Erased
     from omcli.operations.prune import erase, erasing
 
-    found, gone = erasing(run.wiring.reading)
+    found, gone = erasing(run.wiring.reading.operations)
     told = f"{counted(gone.rows, 'row')} and {counted(gone.messages, 'message')}"
     what = f"{told} of {counted(len(found), 'operation')}"
     counts: dict[str, object] = {
@@ -195,7 +195,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.console.note("nothing was pruned or forgotten that is not deleted yet")
     else:
         deletion.confirm(run, what, is_sure=is_sure)
-    erased = erase(run.wiring.existing, clock=run.wiring.clock) if run.wiring.has_store else Erased()
+    erased = erase(run.wiring.existing.operations, clock=run.wiring.clock) if run.wiring.has_store else Erased()
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:
         run.output.document({**counts, **deletion.as_dict(run, erased), "dry_run": False})

@@ -32,7 +32,9 @@ def sessions(
 ) -> None:
     """List the sessions, the most recently seen first."""
     run.check_stream(jsonl=jsonl)
-    found = run.wiring.reading.sessions(project=resolved(project), last=None if last is None else min(last, LARGEST))
+    found = run.wiring.reading.sessions.summaries(
+        project=resolved(project), last=None if last is None else min(last, LARGEST)
+    )
     if run.json:
         run.output.document({"sessions": [_session_as_dict(summary) for summary in found]})
     elif jsonl:

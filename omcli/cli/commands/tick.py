@@ -191,7 +191,7 @@ def _say_nothing_is_due(run: Run, sessions: Sequence[str] | None) -> None:
 
 
 def _note_unknown(run: Run, sessions: Sequence[str] | None) -> bool:
-    unknown = [one for one in sessions or () if run.wiring.reading.session(one) is None]
+    unknown = [one for one in sessions or () if run.wiring.reading.sessions.find(one) is None]
     for one in unknown:
         run.note_unknown(one)
     return bool(unknown)

@@ -40,7 +40,7 @@ def usage(
 
     now = run.wiring.clock.now()
     begins, ends = period(since, until, now=now)
-    found = usage.usage(run.wiring.reading, since=begins, until=ends, by=by, limits=run.wiring.limits, now=now)
+    found = usage.usage(run.wiring.reading.ledger, since=begins, until=ends, by=by, limits=run.wiring.limits, now=now)
     if not found.sums:
         run.console.note("no model was called" + (" then" if since or until else ""))
     if run.json:

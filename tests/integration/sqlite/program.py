@@ -28,7 +28,7 @@ def open_(path: Path, migrations: str = "") -> None:
     say("ready")
     sys.stdin.readline()
     with SqliteStore.open(path, wait=60, migrations=Path(migrations) if migrations else MIGRATIONS) as store:
-        store.append(session(f"opener-{os.getpid()}"), [], counter=COUNTER, now=NOW)
+        store.messages.append(session(f"opener-{os.getpid()}"), [], counter=COUNTER, now=NOW)
 
 
 def append(path: Path, name: str, number: str) -> None:
@@ -37,7 +37,7 @@ def append(path: Path, name: str, number: str) -> None:
     sys.stdin.readline()
     with SqliteStore.open(path, wait=60) as store:
         for index in range(int(number)):
-            store.append(session(name), [said(f"{name} {index}")], counter=COUNTER, now=NOW)
+            store.messages.append(session(name), [said(f"{name} {index}")], counter=COUNTER, now=NOW)
 
 
 def observe(path: Path, name: str, first_row: str) -> None:
@@ -46,10 +46,10 @@ def observe(path: Path, name: str, first_row: str) -> None:
     sys.stdin.readline()
     rows = count(int(first_row))
     with SqliteStore.open(path, wait=60) as store:
-        while batch := store.unobserved(name, max_tokens=20):
+        while batch := store.batches.unobserved(name, max_tokens=20):
             observed = [row(next(rows), text=kept.message.text, sources=(kept.seq,)) for kept in batch.messages]
             try:
-                store.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
+                store.batches.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
             except OmError as error:
                 say(type(error).__name__)
             else:
@@ -70,13 +70,13 @@ def mix(folder: Path, me: str) -> None:
                 name = chance.choice("ab")
                 if chance.random() < 0.5:
                     texts = [f"{me} {next(number)}" for _ in range(chance.randint(1, 3))]
-                    store.append(session(name), [said(text) for text in texts], counter=COUNTER, now=NOW)
+                    store.messages.append(session(name), [said(text) for text in texts], counter=COUNTER, now=NOW)
                     told += ["kept", len(texts)]
-                elif batch := store.unobserved(name, max_tokens=10 * chance.randint(1, 5)):
+                elif batch := store.batches.unobserved(name, max_tokens=10 * chance.randint(1, 5)):
                     time.sleep(chance.choice([0, 0, 0.001]))
                     try:
                         observed = [row(next(rows), session=name, sources=(kept.seq,)) for kept in batch.messages]
-                        store.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
+                        store.batches.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
                         told += ["covered", len(observed)]
                     except StaleBatch:
                         told += ["late", len(batch.messages)]
@@ -88,12 +88,12 @@ def work(path: Path, name: str, start: str) -> None:
     with SqliteStore.open(path, wait=60) as store:
         for number in count(int(start)):
             text = f"{name} {number} " + "x" * (number * 997 % 5000)
-            store.append(session(name), [said(text)], counter=COUNTER, now=NOW)
+            store.messages.append(session(name), [said(text)], counter=COUNTER, now=NOW)
             say("kept", number)
-            batch = store.unobserved(name, max_tokens=100)
+            batch = store.batches.unobserved(name, max_tokens=100)
             assert batch is not None
             rows = [row(number * 1000 + kept.seq, session=name, sources=(kept.seq,)) for kept in batch.messages]
-            store.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+            store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
 
 
 def fill(path: Path) -> None:
@@ -101,7 +101,7 @@ def fill(path: Path) -> None:
     with SqliteStore.open(path, wait=60) as store:
         for number in count():
             try:
-                store.append(session(), [said(f"{number} " + "x" * 10_000)], counter=COUNTER, now=NOW)
+                store.messages.append(session(), [said(f"{number} " + "x" * 10_000)], counter=COUNTER, now=NOW)
             except OmError as error:
                 say(number, type(error).__name__, error.exit_code)
                 return
@@ -110,7 +110,7 @@ def fill(path: Path) -> None:
 def claim(path: Path, name: str) -> None:
     """Claims a session, says so, and stays."""
     with SqliteStore.open(path, wait=60) as store:
-        store.claim(name, Lane.OBSERVE, owner=this_process(), now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+        store.leases.claim(name, Lane.OBSERVE, owner=this_process(), now=NOW, expires_at="2100-01-01T00:00:00.000Z")
         say("claimed")
         time.sleep(300)
 
@@ -119,7 +119,7 @@ def read(path: Path) -> None:
     """Says what a reader finds: the number of messages, or the error."""
     try:
         with SqliteStore.open(path, wait=1, read_only=True) as store:
-            say(store.status().messages, "messages")
+            say(store.sessions.status().messages, "messages")
     except OmError as error:
         say(type(error).__name__, error.exit_code)
 
@@ -128,7 +128,7 @@ def write(path: Path) -> None:
     """Says whether a message could be kept, or the error."""
     try:
         with SqliteStore.open(path, wait=1) as store:
-            store.append(session(), [said("written")], counter=COUNTER, now=NOW)
+            store.messages.append(session(), [said("written")], counter=COUNTER, now=NOW)
             say("written")
     except OmError as error:
         say(type(error).__name__, error.exit_code)

@@ -31,31 +31,31 @@ def backups(folder: Path) -> list[str]:
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     """A store with a session."""
     with SqliteStore.open(tmp_path / "om.db", wait=5) as store:
-        store.append(session("s"), [], counter="words", now=day(1))
+        store.messages.append(session("s"), [], counter="words", now=day(1))
         yield store
 
 
 def test_a_backup_a_day_of_which_the_newest_stay(store: SqliteStore, tmp_path: Path) -> None:
     """storage.md §6: a copy for each day that can be opened, is for the user alone, and is one of the newest three."""
     for number in range(1, 8):
-        made = store.back_up(keep=3, now=day(number))
+        made = store.backups.back_up(keep=3, now=day(number))
         assert made.path is not None
-        assert store.back_up(keep=3, now=day(number).replace("04:", "09:")).path is None
+        assert store.backups.back_up(keep=3, now=day(number).replace("04:", "09:")).path is None
     assert backups(tmp_path) == ["05", "06", "07"]
     newest = Path(str(made.path))
     assert stat.S_IMODE(newest.stat().st_mode) == 0o600
     with closing(SqliteStore.open(newest, wait=1, read_only=True)) as copy:
-        assert copy.session("s") is not None
+        assert copy.sessions.find("s") is not None
 
 
 def test_a_damaged_store_costs_no_backup(store: SqliteStore, tmp_path: Path) -> None:
     """The last good one stays, however old, where a new one does not pass."""
-    store.back_up(keep=1, now=day(1))
+    store.backups.back_up(keep=1, now=day(1))
     with closing(sqlite3.connect(tmp_path / "om.db")) as connection:
         connection.execute("INSERT INTO leases (session, lane, owner, expires_at) VALUES (4711, 'x', 'y', 'z')")
         connection.commit()
     with pytest.raises(InputOutput, match="belongs to one of `sessions` that is not there"):
-        store.back_up(keep=1, now=day(2))
+        store.backups.back_up(keep=1, now=day(2))
     assert backups(tmp_path) == ["01"]
     assert not list(tmp_path.glob("*.partial"))
 
@@ -67,10 +67,10 @@ def test_what_a_killed_run_left_over_is_removed(store: SqliteStore, tmp_path: Pa
         file.write_bytes(b"half")
     os.utime(old, (time.time() - 100_000,) * 2)
     for number in (1, 2, 3):
-        store.back_up(keep=5, now=day(number))
+        store.backups.back_up(keep=5, now=day(number))
     assert not old.exists()
     assert young.exists()
-    store.back_up(keep=2, now=day(3))
+    store.backups.back_up(keep=2, now=day(3))
     assert backups(tmp_path) == ["02", "03"]
     assert (tmp_path / "om.db.v6.bak").exists()
 
@@ -78,7 +78,7 @@ def test_what_a_killed_run_left_over_is_removed(store: SqliteStore, tmp_path: Pa
 def test_no_old_one_goes_where_the_newest_is_no_store(store: SqliteStore, tmp_path: Path) -> None:
     """Who looks only at names would remove the last good one."""
     for number in (1, 2, 3):
-        store.back_up(keep=5, now=day(number))
+        store.backups.back_up(keep=5, now=day(number))
     (tmp_path / "om.db.2026-03-03T040000Z.bak").write_bytes(b"scrambled" * 1000)
-    assert store.back_up(keep=1, now=day(3)).removed == ()
+    assert store.backups.back_up(keep=1, now=day(3)).removed == ()
     assert backups(tmp_path) == ["01", "02", "03"]

@@ -28,12 +28,16 @@ def path(tmp_path: Path) -> Path:
 def store(path: Path) -> Iterator[SqliteStore]:
     """A store with six messages, and three blocks of two."""
     with SqliteStore.open(path, wait=1) as store:
-        store.append(session(), [said(word) for word in "abcdef"], counter=COUNTER, now=NOW)
+        store.messages.append(session(), [said(word) for word in "abcdef"], counter=COUNTER, now=NOW)
         for after in (0, 2, 4):
-            batch = Batch(session="s", after=after, through=after + 2, messages=store.messages([after + 1, after + 2]))
+            batch = Batch(
+                session="s", after=after, through=after + 2, messages=store.messages.by_seq([after + 1, after + 2])
+            )
             draft = Draft(text="noted", type=Type.FACT, importance=5, sources=(after + 1,))
             observed, ids = Observed(drafts=(draft,)), (row_id(after),)
-            store.put_block(Block(batch=batch, begins=after, observed=observed, ids=ids, source=Source.MODEL, at=NOW))
+            store.batches.buffer(
+                Block(batch=batch, begins=after, observed=observed, ids=ids, source=Source.MODEL, at=NOW)
+            )
         yield store
 
 
@@ -50,7 +54,7 @@ def change(path: Path, after: int, how: Callable[[dict[str, Any]], object] | Non
 
 
 def ends(store: SqliteStore) -> list[tuple[int, int]]:
-    return [(block.batch.after, block.batch.through) for block in store.blocks("s")]
+    return [(block.batch.after, block.batch.through) for block in store.batches.buffered("s")]
 
 
 @pytest.mark.parametrize(
@@ -70,26 +74,26 @@ def test_a_block_that_cannot_be_read_is_passed_over_and_its_messages_wait(
     """Those behind it follow once its messages are covered otherwise."""
     change(path, 2, how, **columns)
     assert ends(store) == [(0, 2)]
-    store.record(store.blocks("s")[0].batch, [], outcome=Outcome.EMPTY, now=NOW)
+    store.batches.record(store.batches.buffered("s")[0].batch, [], outcome=Outcome.EMPTY, now=NOW)
     assert ends(store) == []
-    batch = store.unobserved("s", max_tokens=30)
+    batch = store.batches.unobserved("s", max_tokens=30)
     assert batch is not None
     assert (batch.after, batch.through) == (2, 5)
-    store.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+    store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
     assert ends(store) == [(5, 6)]
 
 
 def test_a_block_whose_text_is_no_unicode_is_kept_with_what_is(store: SqliteStore) -> None:
     """Half a surrogate pair, which a model may write."""
-    store.append(session(), [said("g")], counter=COUNTER, now=NOW)
-    batch = store.unobserved("s", max_tokens=100, ahead=True)
+    store.messages.append(session(), [said("g")], counter=COUNTER, now=NOW)
+    batch = store.batches.unobserved("s", max_tokens=100, ahead=True)
     assert batch is not None
     draft = Draft(text="noted \ud83d", type=Type.FACT, importance=5, sources=(7,), tags=("\udc00",))
-    store.put_block(
+    store.batches.buffer(
         Block(
             batch=batch, begins=6, observed=Observed(drafts=(draft,), title="\ud83d"), ids=(row_id(9),),
             source=Source.MODEL, at=NOW,
         )
     )  # fmt: skip
-    (kept,) = store.blocks("s")[3:]
+    (kept,) = store.batches.buffered("s")[3:]
     assert (kept.observed.drafts[0].text, kept.observed.title) == ("noted \ufffd", "\ufffd")

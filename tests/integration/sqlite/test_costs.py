@@ -12,14 +12,14 @@ from omcli.memory.message import Image
 from omcli.memory.observation import Kind
 from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
 from omcli.memory.roles import Dropped
-from omcli.sqlite import pictures
+from omcli.sqlite import images
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 
 
 def steps(store: SqliteStore, act: Callable[[sqlite3.Connection], object]) -> int:
     """How many hundreds of steps SQLite takes for something."""
-    connection, taken = store._connection, 0
+    connection, taken = store.database.connection, 0
 
     def count() -> int:
         nonlocal taken
@@ -37,8 +37,8 @@ def with_operations(path: Path, number: int) -> SqliteStore:
     store = SqliteStore.open(path, wait=1)
     for at in range(number):
         old, made = row(2 * at), row(2 * at + 1, kind=Kind.REFLECTION, supports=(row_id(2 * at),))
-        store.add(old)
-        store.fold(
+        store.rows.add(old)
+        store.reflections.fold(
             Folding(
                 scope=Scope(session="s"), fingerprint=fingerprint([old]), ending=Ending.DONE, read=(old.id,),
                 rows=(made,), dropped=(Dropped(row=old.id, reason="told"),),
@@ -46,14 +46,16 @@ def with_operations(path: Path, number: int) -> SqliteStore:
             now=NOW,
         )  # fmt: skip
     everything = tuple(row_id(at) for at in range(2 * number))
-    store.change(Change(verb=Verb.FORGET, forgotten=everything), now=LATER)
+    store.operations.change(Change(verb=Verb.FORGET, forgotten=everything), now=LATER)
     return store
 
 
 def test_the_history_costs_as_much_as_it_is_long(tmp_path: Path) -> None:
     with with_operations(tmp_path / "few.db", 40) as few, with_operations(tmp_path / "many.db", 400) as many:
-        assert (few.history()[1].made, many.history()[-1].made) == (1, 1), "rows that are aside count as well"
-        assert steps(many, lambda _: many.history()) <= 15 * steps(few, lambda _: few.history())
+        assert (few.operations.history()[1].made, many.operations.history()[-1].made) == (1, 1), (
+            "rows that are aside count as well"
+        )
+        assert steps(many, lambda _: many.operations.history()) <= 15 * steps(few, lambda _: few.operations.history())
 
 
 def test_letting_images_go_reads_what_waits_once(tmp_path: Path) -> None:
@@ -64,13 +66,13 @@ def test_letting_images_go_reads_what_waits_once(tmp_path: Path) -> None:
     seen = tuple(picture(number) for number in range(20))
     with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
         waiting = [said(f"m {number}", images=(picture(100),)) for number in range(500)]
-        store.append(session(), waiting, counter=COUNTER, now=NOW)
-        pictures.keep(store._connection, [said("covered", images=seen).message])
+        store.messages.append(session(), waiting, counter=COUNTER, now=NOW)
+        images.keep(store.database.connection, [said("covered", images=seen).message])
 
-        def let_go(*images: Image) -> int:
-            return steps(store, lambda connection: pictures.let_go(connection, [image.sha256 for image in images]))
+        def let_go(*those: Image) -> int:
+            return steps(store, lambda connection: images.let_go(connection, [image.sha256 for image in those]))
 
         one = let_go(seen[0])
         assert let_go(*seen[1:], picture(100)) <= 2 * one
-        kept = [image for image in (*seen, picture(100)) if store.picture(image.sha256)]
+        kept = [image for image in (*seen, picture(100)) if store.messages.image(image.sha256)]
         assert kept == [picture(100)], "what waits keeps its own"

@@ -68,7 +68,7 @@ class Play:
         """New messages, and some that came before."""
         texts = [f"{name} {len(self.said) + number}" for number in range(self.chance.randint(1, 3))]
         again = self.chance.sample(self.said, min(2, len(self.said)))
-        new = store.append(
+        new = store.messages.append(
             session(name), [self.message(text) for text in (*again, *texts)], counter=COUNTER, now=self.clock.now()
         ).new
         assert new == (*[False] * len(again), *[True] * len(texts))
@@ -106,10 +106,10 @@ class Play:
         """Somebody who holds the lane is no more; where they were on another host, nobody knows."""
         owner = f"owner {next(self.owners)}"
         try:
-            store.claim(name, Lane.OBSERVE, owner=owner, now=self.clock.now(), expires_at=self.clock.later(600))
+            store.leases.claim(name, Lane.OBSERVE, owner=owner, now=self.clock.now(), expires_at=self.clock.later(600))
         except LaneTaken:
             return
-        store.unobserved(name, max_tokens=1000)
+        store.batches.unobserved(name, max_tokens=1000)
         if self.chance.random() < 0.7:
             self.gone.add(owner)
 
@@ -125,7 +125,7 @@ class Play:
                     self.watcher.look()
             self.clock.moment += timedelta(seconds=601)
         assert self.watcher.texts() == self.said
-        assert self.stores[0].status().pending == 0
+        assert self.stores[0].sessions.status().pending == 0
 
 
 def observe_or_not(name: str, workshop: Workshop) -> Iterator[object]:
@@ -168,25 +168,27 @@ def test_a_message_that_arrives_while_an_observer_thinks_is_observed_next_time(f
     """F1: and it can arrive, since no transaction is open meanwhile."""
     path = folder / "om.db"
     with SqliteStore.open(path, wait=0) as store, SqliteStore.open(path, wait=0) as other:
-        store.append(session(), [said("one"), said("two")], counter=COUNTER, now=NOW)
+        store.messages.append(session(), [said("one"), said("two")], counter=COUNTER, now=NOW)
         thoughts = iter(range(2))
 
         def meanwhile() -> None:
             for number in thoughts:
-                assert other.append(session(), [said(f"meanwhile {number}")], counter=COUNTER, now=NOW).new == (True,)
+                assert other.messages.append(
+                    session(), [said(f"meanwhile {number}")], counter=COUNTER, now=NOW
+                ).new == (True,)
                 return
 
         thinking = workshop(store, clock=SetClock(), owner="me", meanwhile=meanwhile, new_id=ids())
         covered = [[row.sources for row in step.rows] for step in observe_session("s", thinking)]
         assert covered == [[(1,), (2,)], [(3,)], [(4,)]], "exactly what was shown is covered each time"
-        assert store.status().pending == 0
+        assert store.sessions.status().pending == 0
 
 
 def test_a_lane_that_cannot_be_given_back_makes_no_failure_of_what_is_done(folder: Path) -> None:
     """T67, F24: it ends with its owner."""
     path = folder / "om.db"
     with SqliteStore.open(path, wait=0) as store, closing(sqlite3.connect(path, isolation_level=None)) as holder:
-        store.append(session(), [said("one")], counter=COUNTER, now=NOW)
+        store.messages.append(session(), [said("one")], counter=COUNTER, now=NOW)
         observing = observe_session(
             "s", workshop(store, clock=SetClock(), owner="me", meanwhile=lambda: None, new_id=ids())
         )
@@ -194,7 +196,7 @@ def test_a_lane_that_cannot_be_given_back_makes_no_failure_of_what_is_done(folde
         holder.execute("BEGIN IMMEDIATE")
         assert list(observing) == []
         holder.rollback()
-        assert store.status().pending == 0
+        assert store.sessions.status().pending == 0
 
 
 @pytest.mark.parametrize("group", range(4))

@@ -71,13 +71,19 @@ def old(tmp_path: Path) -> Path:
     """A store of the released schema, with a message."""
     path = tmp_path / "om.db"
     with SqliteStore.open(path, wait=1) as store:
-        store.append(session(), [said("hello")], counter=COUNTER, now=NOW)
+        store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW)
     return path
+
+
+def texts_of(store: SqliteStore) -> list[str]:
+    """All messages, then all visible rows."""
+    rows = [logged.observation.text for logged in store.rows.log(LogQuery())]
+    return [*(kept.message.text for kept in store.messages.all()), *rows]
 
 
 def texts(path: Path, migrations: Path, *, read_only: bool = False) -> list[str]:
     with SqliteStore.open(path, wait=1, migrations=migrations, read_only=read_only) as store:
-        return [stored.text for stored in store.stored_texts()]
+        return texts_of(store)
 
 
 def test_the_steps_are_numbered_without_a_gap() -> None:
@@ -115,7 +121,7 @@ def test_a_store_of_every_released_schema_is_brought_up_to_date(tmp_path: Path, 
     connection.close()
     for read_only in (True, False):
         with SqliteStore.open(path, wait=1, read_only=read_only) as store:
-            (kept,) = store.messages([1])
+            (kept,) = store.messages.by_seq([1])
             assert (kept.message.text, kept.message.utc_offset) == ("hello", None)
     assert version(path) == NOW_AT
     assert version(tmp_path / f"om.db.v{released}.bak") == released
@@ -215,16 +221,19 @@ def test_what_was_put_aside_before_several_operations_could_do_so_comes_back(tmp
     connection.executescript(WITH_SOME_ASIDE)
     connection.close()
     with SqliteStore.open(path, wait=1) as store:
-        assert [(done.number, done.hidden, done.messages) for done in store.history()] == [(2, 0, 1), (1, 1, 1)]
-        store.undo(1, now=NOW)
-        late = store.unobserved("s", max_tokens=10)
+        assert [(done.number, done.hidden, done.messages) for done in store.operations.history()] == [
+            (2, 0, 1),
+            (1, 1, 1),
+        ]
+        store.operations.undo(1, now=NOW)
+        late = store.batches.unobserved("s", max_tokens=10)
         assert late is not None
         assert [kept.message.text for kept in late.messages] == ["two"]
-        store.undo(2, now=NOW)
-        assert store.pending("s").messages == 1
-        assert [stored.text for stored in store.stored_texts()] == ["one", "two", "three", "row"]
-        assert [logged.observation.sources for logged in store.log(LogQuery())] == [(1,)]
-        known = store.session("s")
+        store.operations.undo(2, now=NOW)
+        assert store.batches.pending("s").messages == 1
+        assert texts_of(store) == ["one", "two", "three", "row"]
+        assert [logged.observation.sources for logged in store.rows.log(LogQuery())] == [(1,)]
+        known = store.sessions.find("s")
         assert known is not None
         assert known.title == "Tides"
 
@@ -259,7 +268,9 @@ def test_a_copy_that_was_cut_off_once_is_made_anew(old: Path, tmp_path: Path) ->
 def test_a_store_that_gives_no_sound_copy_is_not_changed(old: Path, tmp_path: Path) -> None:
     """A damage that opening does not meet is met before the store is changed, and can still be read around."""
     with SqliteStore.open(old, wait=1) as store:
-        store.append(session(), [said(f"{number} " + "x" * 3000) for number in range(9)], counter=COUNTER, now=NOW)
+        store.messages.append(
+            session(), [said(f"{number} " + "x" * 3000) for number in range(9)], counter=COUNTER, now=NOW
+        )
     content = bytearray(old.read_bytes())
     page = content.index(b"5 xxx") // 4096 * 4096
     content[page : page + 4096] = b"\xa5" * 4096
@@ -361,7 +372,7 @@ def test_many_that_open_a_new_store_at_the_same_moment_all_get_it(tmp_path: Path
     def open_and_append(round_: int) -> bool:
         together.wait()
         with SqliteStore.open(tmp_path / f"{round_}.db", wait=60) as store:
-            return store.append(session(), [said("hello")], counter=COUNTER, now=NOW).new == (True,)
+            return store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW).new == (True,)
 
     for round_ in range(10):
         with ThreadPoolExecutor(8) as pool:
@@ -378,7 +389,7 @@ def test_of_several_that_open_a_store_at_once_one_brings_it_up_to_date(
     run_at_once([("open", path, migrations)] * 4)
     assert (version(path), step_log(path)) == (NOW_AT + 2, [2, 3])
     with SqliteStore.open(path, wait=1, migrations=migrations) as store:
-        assert len(store.sessions()) == 4 + existing
+        assert len(store.sessions.summaries()) == 4 + existing
 
 
 def test_a_new_store_is_not_copied_on_its_way_through_the_steps(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import cast
@@ -56,21 +57,30 @@ class Mortal:
         self._is_told = is_told
         self.made = 0
 
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        method: Callable[..., object] = getattr(self._store, name)
+    def __getattr__(self, role: str) -> MortalRole:
+        return MortalRole(self, getattr(self._store, role))
 
-        def call(*arguments: object, **options: object) -> object:
-            self.made += 1
-            if self._left is None:
-                return method(*arguments, **options)
-            self._left -= 1
-            if self._left < 0:
-                if self._left == -1 and self._is_told:
-                    method(*arguments, **options)
-                raise Died
+    def call(self, method: Callable[..., object], *arguments: object, **options: object) -> object:
+        self.made += 1
+        if self._left is None:
             return method(*arguments, **options)
+        self._left -= 1
+        if self._left < 0:
+            if self._left == -1 and self._is_told:
+                method(*arguments, **options)
+            raise Died
+        return method(*arguments, **options)
 
-        return call
+
+class MortalRole:
+    """A role of such a store."""
+
+    def __init__(self, store: Mortal, role: object) -> None:
+        self._store = store
+        self._role = role
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        return partial(self._store.call, getattr(self._role, name))
 
 
 @dataclass(slots=True)
@@ -139,7 +149,9 @@ class Actor:
         """Rules keep what `a`, a person, asks for, also where a model leaves it out; they keep nothing of `b`."""
         now = self.clock.now()
         role = Role.USER if name == "a" else Role.ASSISTANT
-        self.store.append(session(name), [said(text, role=role, at=now) for text in texts], counter=COUNTER, now=now)
+        self.store.messages.append(
+            session(name), [said(text, role=role, at=now) for text in texts], counter=COUNTER, now=now
+        )
 
     def observe(self, name: str, batches: int | None = None) -> None:
         for _ in observe_session(name, self.workshop, batches=batches):
@@ -156,7 +168,7 @@ class Actor:
         return list(tick(self.studio, Due(tokens=100, ahead=Ahead(every=20), floor=15)))
 
     def _metered(self, lane: Lane) -> Metered:
-        ledger = cast("SqliteStore", self.store)
+        ledger = cast("SqliteStore", self.store).ledger
         return Metered(
             self.model, lane=lane, ledger=lambda: ledger, limits=(), cost=lambda _: None, clock=self.clock,
             warn=lambda _: None,
@@ -277,12 +289,12 @@ class Play:
         assert self.watcher.untold() == []
         without_rows = self.watcher.outcomes()
         assert without_rows["observe empty"] + without_rows["observe deferred"] <= self.happened["nothing"]
-        status = self.stores[0].status()
+        status = self.stores[0].sessions.status()
         assert (status.pending, status.blocks) == (0, 0)
         now, later = self.clock.now(), self.clock.later(1)
         for name in "ab":
             for lane in (Lane.OBSERVE, Lane.REFLECT):
-                self.stores[0].claim(name, lane, owner="anybody", now=now, expires_at=later)
+                self.stores[0].leases.claim(name, lane, owner="anybody", now=now, expires_at=later)
 
 
 @contextmanager
@@ -449,10 +461,10 @@ def test_what_gave_nothing_yet_is_offered_again_with_what_follows_also_where_it_
         )  # fmt: skip
         actor.append("b", [f"b said number {number}" for number in range(4)])
         actor.observe("b")
-        assert store.pending("b").messages == 4
+        assert store.batches.pending("b").messages == 4
         actor.observe("b")
         assert thinking.asked.total() == 1, "not before something follows"
         actor.append("b", ["b said number 4"])
         actor.observe("b")
-        assert store.pending("b").messages == 0
-        assert store.status().observations == 1
+        assert store.batches.pending("b").messages == 0
+        assert store.sessions.status().observations == 1

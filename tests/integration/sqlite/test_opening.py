@@ -26,8 +26,8 @@ def path(tmp_path: Path) -> Path:
     """A store with a message and a row, closed."""
     path = tmp_path / "om.db"
     with SqliteStore.open(path, wait=1) as store:
-        store.append(session(), [said("hello")], counter=COUNTER, now=NOW)
-        store.add(row(1, text="a fact", sources=(1,)))
+        store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW)
+        store.rows.add(row(1, text="a fact", sources=(1,)))
     return path
 
 
@@ -46,8 +46,8 @@ def names(folder: Path) -> set[str]:
 
 def read_all(path: Path, *, read_only: bool) -> None:
     with SqliteStore.open(path, wait=0.1, read_only=read_only) as store:
-        list(store.log(LogQuery()))
-        list(store.stored_texts())
+        list(store.rows.log(LogQuery()))
+        list(store.messages.all())
 
 
 def fails(path: Path, *, read_only: bool = False) -> OmError:
@@ -64,7 +64,7 @@ class TestWriting:
         before = os.umask(0)
         try:
             with SqliteStore.open(path, wait=1) as store:
-                store.append(session(), [said("hello")], counter=COUNTER, now=NOW)
+                store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW)
                 modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.iterdir()}
         finally:
             os.umask(before)
@@ -81,13 +81,13 @@ class TestWriting:
 
     def test_what_was_kept_is_there_after_reopening(self, path: Path) -> None:
         with SqliteStore.open(path, wait=1) as store:
-            assert [entry.observation.message_ids for entry in store.log(LogQuery())] == [("k-hello",)]
+            assert [entry.observation.message_ids for entry in store.rows.log(LogQuery())] == [("k-hello",)]
 
     def test_a_path_with_characters_of_addresses_is_a_path(self, tmp_path: Path) -> None:
         path = tmp_path / "a?mode=memory#b%20c ü.db"
         SqliteStore.open(path, wait=1).close()
         with SqliteStore.open(path, wait=1, read_only=True) as store:
-            assert store.sessions() == ()
+            assert store.sessions.summaries() == ()
         assert path.name in names(tmp_path)
 
     def test_a_place_where_nothing_can_be_made_is_refused(self, tmp_path: Path) -> None:
@@ -112,42 +112,42 @@ class TestWriting:
     def test_pruned_rows_do_not_bring_their_messages_back(self, path: Path) -> None:
         """F16: progress is not derived from rows."""
         with SqliteStore.open(path, wait=1) as store:
-            batch = store.unobserved("s", max_tokens=100)
+            batch = store.batches.unobserved("s", max_tokens=100)
             assert batch is not None
-            store.record(batch, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW)
+            store.batches.record(batch, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW)
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("DELETE FROM observation_sources")
             connection.execute("DELETE FROM observations")
         with SqliteStore.open(path, wait=1) as store:
-            assert store.unobserved("s", max_tokens=100) is None
+            assert store.batches.unobserved("s", max_tokens=100) is None
 
 
 class TestReading:
     def test_where_there_is_no_store_a_reader_finds_an_empty_one_and_makes_nothing(self, tmp_path: Path) -> None:
         with SqliteStore.open(tmp_path / "none" / "om.db", wait=1, read_only=True) as store:
-            assert store.sessions() == ()
-            assert store.tail("s", max_tokens=10) == ()
-            assert store.status().messages == 0
+            assert store.sessions.summaries() == ()
+            assert store.messages.tail("s", max_tokens=10) == ()
+            assert store.sessions.status().messages == 0
         assert names(tmp_path) == set()
 
     def test_an_empty_file_is_an_empty_store_to_a_reader(self, tmp_path: Path) -> None:
         path = tmp_path / "om.db"
         path.touch()
         with SqliteStore.open(path, wait=1, read_only=True) as store:
-            assert list(store.log(LogQuery())) == []
+            assert list(store.rows.log(LogQuery())) == []
         assert path.read_bytes() == b""
 
     def test_reading_leaves_every_byte_as_it_was(self, path: Path) -> None:
         """F51."""
         content, changed = path.read_bytes(), path.stat().st_mtime_ns
         with SqliteStore.open(path, wait=1, read_only=True) as store:
-            assert [entry.observation.text for entry in store.log(LogQuery())] == ["a fact"]
-            store.status()
+            assert [entry.observation.text for entry in store.rows.log(LogQuery())] == ["a fact"]
+            store.sessions.status()
         assert (path.read_bytes(), path.stat().st_mtime_ns) == (content, changed)
 
     def test_what_sqlite_keeps_beside_the_file_for_readers_goes_with_the_next_writer(self, path: Path) -> None:
         with SqliteStore.open(path, wait=1, read_only=True) as store:
-            store.status()
+            store.sessions.status()
         assert names(path.parent) <= {"om.db", "om.db-wal", "om.db-shm"}
         SqliteStore.open(path, wait=1).close()
         assert names(path.parent) == {"om.db"}
@@ -167,7 +167,7 @@ class TestReading:
 
     def test_a_log_that_cannot_be_read_for_want_of_a_place_is_not_ignored(self, path: Path) -> None:
         with SqliteStore.open(path, wait=1) as store:
-            store.append(session(), [said("in the log only")], counter=COUNTER, now=NOW)
+            store.messages.append(session(), [said("in the log only")], counter=COUNTER, now=NOW)
             copy = path.parent / "copy"
             copy.mkdir()
             for name in ("om.db", "om.db-wal"):
@@ -188,21 +188,21 @@ class TestReading:
 
     def test_a_reader_may_not_write(self, path: Path) -> None:
         with SqliteStore.open(path, wait=1, read_only=True) as store, pytest.raises(InputOutput):
-            store.append(session(), [said("no")], counter=COUNTER, now=NOW)
+            store.messages.append(session(), [said("no")], counter=COUNTER, now=NOW)
 
     def test_a_reader_sees_what_a_writer_keeps_meanwhile(self, path: Path) -> None:
         with (
             SqliteStore.open(path, wait=1) as writer,
             SqliteStore.open(path, wait=1, read_only=True) as reader,
         ):
-            writer.append(session(), [said("new")], counter=COUNTER, now=NOW)
-            assert reader.status().messages == 2
+            writer.messages.append(session(), [said("new")], counter=COUNTER, now=NOW)
+            assert reader.sessions.status().messages == 2
 
     def test_a_log_that_is_being_read_does_not_hold_up_a_writer(self, path: Path) -> None:
         with SqliteStore.open(path, wait=0) as store:
-            entries = store.log(LogQuery())
+            entries = store.rows.log(LogQuery())
             next(entries)
-            store.add(row(2))
+            store.rows.add(row(2))
 
 
 class TestWaiting:
@@ -218,14 +218,14 @@ class TestWaiting:
         """T67, F27, S2.39: exit 75 after the wait; reads still answer and nothing is dropped silently."""
         with SqliteStore.open(path, wait=0.3) as store:
             with pytest.raises(StoreLocked, match=r"0\.3 s") as raised:
-                store.append(session(), [said("later")], counter=COUNTER, now=NOW)
+                store.messages.append(session(), [said("later")], counter=COUNTER, now=NOW)
             assert raised.value.exit_code == 75
             assert "--wait" in raised.value.hint
-            assert store.status().messages == 1
+            assert store.sessions.status().messages == 1
             with SqliteStore.open(path, wait=0, read_only=True) as reader:
-                assert reader.status().messages == 1
+                assert reader.sessions.status().messages == 1
             lock.execute("ROLLBACK")
-            assert store.append(session(), [said("later")], counter=COUNTER, now=NOW).new == (True,)
+            assert store.messages.append(session(), [said("later")], counter=COUNTER, now=NOW).new == (True,)
 
     def test_a_new_store_that_somebody_else_is_making_is_waited_for(self, tmp_path: Path) -> None:
         path = tmp_path / "om.db"
@@ -288,15 +288,15 @@ class TestSchema:
     def test_numbers_come_from_indexes_and_no_text_is_read(self, path: Path) -> None:
         with SqliteStore.open(path, wait=1) as store:
             asked: list[str] = []
-            store._connection.set_trace_callback(asked.append)
-            store.status()
-            store.sessions()
-            store._connection.set_trace_callback(None)
+            store.database.connection.set_trace_callback(asked.append)
+            store.sessions.status()
+            store.sessions.summaries()
+            store.database.connection.set_trace_callback(None)
             plans = [
                 line["detail"]
                 for sql in asked
                 if sql.lstrip().startswith("SELECT")
-                for line in store._connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+                for line in store.database.connection.execute(f"EXPLAIN QUERY PLAN {sql}")
             ]
         of_texts = [plan for plan in plans if re.match(r"(SCAN|SEARCH) (messages|m|observations|o)\b", plan)]
         assert len(of_texts) >= 5
@@ -305,13 +305,13 @@ class TestSchema:
     def test_calls_that_were_covered_are_looked_up_by_their_ids(self, path: Path) -> None:
         """However long a session is, a turn more costs what the turn takes."""
         with SqliteStore.open(path, wait=1) as store:
-            store.append(session("grown"), [result("of-another-batch")], counter=COUNTER, now=NOW)
+            store.messages.append(session("grown"), [result("of-another-batch")], counter=COUNTER, now=NOW)
             asked: list[str] = []
-            store._connection.set_trace_callback(asked.append)
-            assert store.unobserved("grown", max_tokens=100) is not None
-            store._connection.set_trace_callback(None)
+            store.database.connection.set_trace_callback(asked.append)
+            assert store.batches.unobserved("grown", max_tokens=100) is not None
+            store.database.connection.set_trace_callback(None)
             (sought,) = (sql for sql in asked if "max(seq)" in sql and "'call'" in sql)
-            plan = [line["detail"] for line in store._connection.execute(f"EXPLAIN QUERY PLAN {sought}")]
+            plan = [line["detail"] for line in store.database.connection.execute(f"EXPLAIN QUERY PLAN {sought}")]
         assert any(re.match(r"SEARCH messages USING INDEX messages_calls\b", step) for step in plan), plan
 
     def test_no_two_batches_cover_the_same_messages(self, path: Path) -> None:
@@ -329,16 +329,16 @@ class TestSchema:
             for table in ("observation_sources", "observations", "messages"):
                 connection.execute(f"DELETE FROM {table}")
         with SqliteStore.open(path, wait=1) as store:
-            store.append(session(), [said("another")], counter=COUNTER, now=NOW)
-            store.add(row(2))
-            assert [kept.seq for kept in store.messages([1, 2])] == [2]
-            assert [entry.position for entry in store.log(LogQuery())] == [2]
+            store.messages.append(session(), [said("another")], counter=COUNTER, now=NOW)
+            store.rows.add(row(2))
+            assert [kept.seq for kept in store.messages.by_seq([1, 2])] == [2]
+            assert [entry.position for entry in store.rows.log(LogQuery())] == [2]
 
     def test_a_message_that_was_taken_out_does_not_come_in_again(self, path: Path) -> None:
         """D6: what is left of it is its identity."""
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("DELETE FROM messages")
         with SqliteStore.open(path, wait=1) as store:
-            assert store.append(session(), [said("hello")], counter=COUNTER, now=NOW).new == (False,)
-            found: Observation = store.observation(row_id(1))
+            assert store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW).new == (False,)
+            found: Observation = store.rows.find(row_id(1))
             assert (found.sources, found.message_ids) == ((), ())

@@ -85,7 +85,7 @@ class Play:
         now = self.clock.now()
         again = self.chance.sample(self.said, min(1, len(self.said)))
         messages = [said(text, at=now, tokens=9000) for text in (*again, *texts)]
-        new = store.append(session(name), messages, counter=COUNTER, now=now).new
+        new = store.messages.append(session(name), messages, counter=COUNTER, now=now).new
         assert new == (*[False] * len(again), *[True] * len(texts)), "what was put aside is not taken in again"
         self.said += texts
 
@@ -113,8 +113,8 @@ class Play:
         forget(store, Wanted(match=text), clock=self.clock)
 
     def undo(self, store: SqliteStore, _name: str) -> None:
-        numbers = [done.number for done in store.history()]
-        store.undo(self.chance.choice([None, *numbers]), now=self.clock.now())
+        numbers = [done.number for done in store.operations.history()]
+        store.operations.undo(self.chance.choice([None, *numbers]), now=self.clock.now())
 
     def workshop(self, store: SqliteStore) -> Workshop:
         return Workshop(
@@ -131,9 +131,9 @@ class Play:
     def look(self) -> None:
         """Fails where a message is in two places, or two batches; or where one that waits was pruned."""
         store = self.stores[0]
-        texts = [kept.message.text for kept in store.said_in_messages("")]
+        texts = [kept.message.text for kept in store.messages.containing("")]
         assert texts == self.said, "all there is was said once, in its order"
-        connection = store._connection
+        connection = store.database.connection
         reached: dict[int, int] = {}
         for number, after, through in connection.execute(
             "SELECT session, after, through FROM batches"
@@ -154,14 +154,14 @@ class Play:
         store = self.stores[0]
         with suppress(NotUndoable):
             while True:
-                store.undo(now=self.clock.now())
+                store.operations.undo(now=self.clock.now())
         for name in "ab":
             for _ in observe_session(name, self.workshop(store)):
                 pass
         self.look()
-        rows = Counter(logged.observation.text for logged in store.log(LogQuery()))
+        rows = Counter(logged.observation.text for logged in store.rows.log(LogQuery()))
         assert rows == dict.fromkeys(self.said, 1)
-        there = [kept.message.text for name in "ab" for kept in store.tail(name, max_tokens=10**9)]
+        there = [kept.message.text for name in "ab" for kept in store.messages.tail(name, max_tokens=10**9)]
         assert sorted(there) == sorted(self.said)
 
 
@@ -204,7 +204,7 @@ class Interrupted(SetClock):
 
 def _waiting(folder: Path, words: str) -> SqliteStore:
     store = SqliteStore.open(folder / "memory.db", wait=0)
-    store.append(session(), [said(words)], counter=COUNTER, now=SetClock().now())
+    store.messages.append(session(), [said(words)], counter=COUNTER, now=SetClock().now())
     return store
 
 
@@ -218,14 +218,14 @@ def test_what_is_written_down_of_it_while_it_is_looked_for_is_forgotten_as_well(
         clock = Interrupted(lambda: list(observe_session("s", workshop)), times=1)
         found = forget(store, Wanted(match="harbour code"), clock=clock)
         assert ([row.text for row in found.rows], len(found.messages)) == (["the harbour code is 4711"], 1)
-        assert list(store.log(LogQuery(hidden=True))) == []
-        assert [done.hidden for done in store.history()] == [1], "in one operation"
+        assert list(store.rows.log(LogQuery(hidden=True))) == []
+        assert [done.hidden for done in store.operations.history()] == [1], "in one operation"
 
 
 def test_it_ends_where_others_write_without_end(folder: Path) -> None:
     with closing(_waiting(folder, "the harbour code is 4711")) as store:
         ids = count(1)
-        clock = Interrupted(lambda: store.add(row(next(ids))), times=1000)
+        clock = Interrupted(lambda: store.rows.add(row(next(ids))), times=1000)
         with pytest.raises(StaleBatch):
             forget(store, Wanted(match="harbour code"), clock=clock)
-        assert store.history() == (), "nothing has changed"
+        assert store.operations.history() == (), "nothing has changed"

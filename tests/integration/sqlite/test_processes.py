@@ -33,10 +33,10 @@ def test_eight_programs_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     run_at_once([("append", path, f"session {number}", 100) for number in range(8)])
     with SqliteStore.open(path, wait=1) as store:
         for number in range(8):
-            batch = store.unobserved(f"session {number}", max_tokens=10_000)
+            batch = store.batches.unobserved(f"session {number}", max_tokens=10_000)
             assert batch is not None
             assert [kept.key for kept in batch.messages] == [f"k-session {number} {index}" for index in range(100)]
-        assert store.status().messages == 800
+        assert store.sessions.status().messages == 800
     assert sound(path) == "ok"
 
 
@@ -44,14 +44,14 @@ def test_programs_that_observe_one_session_at_once_cover_each_message_once(tmp_p
     """T75: each batch has one winner, the others are told, and nothing is written twice."""
     path = tmp_path / "om.db"
     with SqliteStore.open(path, wait=1) as store:
-        store.append(session(), [said(f"{number}") for number in range(60)], counter=COUNTER, now=NOW)
+        store.messages.append(session(), [said(f"{number}") for number in range(60)], counter=COUNTER, now=NOW)
     answers = run_at_once([("observe", path, "s", 1000 * number) for number in range(1, 5)])
     lines = [line.split() for answer in answers for line in answer.splitlines()]
     assert {words[0] for words in lines} <= {"covered", "StaleBatch"}
     covered = [int(seq) for words in lines if words[0] == "covered" for seq in words[1:]]
     assert sorted(covered) == list(range(1, 61))
     with SqliteStore.open(path, wait=1) as store:
-        rows = [logged.observation for logged in store.log(LogQuery())]
+        rows = [logged.observation for logged in store.rows.log(LogQuery())]
     assert [row.sources for row in rows] == [(seq,) for seq in range(1, 61)]
     assert [row.text for row in rows] == [f"{number}" for number in range(60)]
 
@@ -67,9 +67,10 @@ def test_programs_killed_at_any_moment_leave_a_sound_store(tmp_path: Path) -> No
             program.kill()
             numbers = [life * 1000, *(int(line.split()[1]) for line in program.stdout if line.endswith("\n"))]
         with SqliteStore.open(path, wait=1) as store:
-            texts = [stored.text.split()[1] for stored in store.stored_texts() if stored.text.startswith("s ")]
-            rows = [logged.observation.sources for logged in store.log(LogQuery())]
-            (summary,) = store.sessions()
+            said_in = [kept.message.text for kept in store.messages.all()]
+            texts = [text.split()[1] for text in said_in if text.startswith("s ")]
+            rows = [logged.observation.sources for logged in store.rows.log(LogQuery())]
+            (summary,) = store.sessions.summaries()
         missing = {str(number) for number in numbers} - set(texts)
         assert not missing, f"life {life}: said to be kept and gone"
         assert summary.messages == len(texts) > kept_first
@@ -88,8 +89,8 @@ def test_a_full_disk_is_said_and_the_store_stays_sound(tmp_path: Path) -> None:
     number, error, exit_code = run("fill", path, prepare=limit).split()
     assert (error, exit_code) == ("InputOutput", "74")
     with SqliteStore.open(path, wait=1) as store:
-        assert store.status().messages == int(number) > 5
-        assert store.append(session(), [said("room again")], counter=COUNTER, now=NOW).new == (True,)
+        assert store.sessions.status().messages == int(number) > 5
+        assert store.messages.append(session(), [said("room again")], counter=COUNTER, now=NOW).new == (True,)
     assert sound(path) == "ok"
 
 
@@ -105,10 +106,10 @@ class TestOwners:
             assert program.stdout.readline() == "claimed\n"
             me = this_process()
             with pytest.raises(LaneTaken, match=rf"process {program.pid}\b"):
-                store.claim("s", Lane.OBSERVE, owner=me, now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+                store.leases.claim("s", Lane.OBSERVE, owner=me, now=NOW, expires_at="2100-01-01T00:00:00.000Z")
             program.kill()
             program.wait()
-            store.claim("s", Lane.OBSERVE, owner=me, now=NOW, expires_at="2100-01-01T00:00:00.000Z")
+            store.leases.claim("s", Lane.OBSERVE, owner=me, now=NOW, expires_at="2100-01-01T00:00:00.000Z")
 
     def test_a_program_that_ended_is_gone_also_before_its_parent_notices(self, tmp_path: Path) -> None:
         """F23."""

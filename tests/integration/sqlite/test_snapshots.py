@@ -22,7 +22,7 @@ def test_snapshots_of_one_moment_are_each_whole_and_have_names_of_their_own(tmp_
 
     def made(_: int) -> str:
         with closing(SqliteStore.open(path, wait=10)) as store:
-            return store.snapshot(now=NOW)
+            return store.backups.snapshot(now=NOW)
 
     with ThreadPoolExecutor(8) as pool:
         names = set(pool.map(made, range(8)))
@@ -36,10 +36,10 @@ def test_snapshots_of_one_moment_are_each_whole_and_have_names_of_their_own(tmp_
 def test_a_store_in_which_a_title_was_forgotten_is_in_order(tmp_path: Path) -> None:
     """T48: SQLite 3.40 says otherwise of tables whose columns are in another order than their key."""
     with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
-        store.append(replace(session(), title="Tides"), [said("hello")], counter=COUNTER, now=NOW)
-        store.change(Change(verb=Verb.FORGET, titles=(Titled("s", "Tides"),)), now=NOW)
-        assert store.titles_aside() == (Titled("s", "Tides"),)
-        name = store.snapshot(now=NOW)
-        assert store.back_up(keep=1, now="2026-03-05T12:00:00.000Z").path is not None
+        store.messages.append(replace(session(), title="Tides"), [said("hello")], counter=COUNTER, now=NOW)
+        store.operations.change(Change(verb=Verb.FORGET, titles=(Titled("s", "Tides"),)), now=NOW)
+        assert store.tombstones.titles() == (Titled("s", "Tides"),)
+        name = store.backups.snapshot(now=NOW)
+        assert store.backups.back_up(keep=1, now="2026-03-05T12:00:00.000Z").path is not None
     with closing(sqlite3.connect(name)) as copy:
         assert copy.execute("PRAGMA quick_check").fetchone() == ("ok",)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omcli.memory.observation import Status, Type
-from omcli.sqlite import observations
+from omcli.sqlite import rows
 from omcli.sqlite.store import SqliteStore
 from omcli.sqlite.transaction import writing
 from tests.material import COUNTER, NOW, row, said, session
@@ -16,16 +16,16 @@ from tests.material import COUNTER, NOW, row, said, session
 TYPES = (Type.FILE_READ, Type.OUTCOME, Type.COMMAND_RUN, Type.REQUEST)
 
 
-def steps_to_read(path: Path, rows: int) -> int:
+def steps_to_read(path: Path, many: int) -> int:
     """How many hundreds of steps SQLite takes to read what stands among so many rows, of which ten are open."""
     with SqliteStore.open(path, wait=1) as store:
-        store.append(session(), [said("hello")], counter=COUNTER, now=NOW)
+        store.messages.append(session(), [said("hello")], counter=COUNTER, now=NOW)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.row_factory = sqlite3.Row
     with writing(connection):
-        for number in range(rows):
+        for number in range(many):
             status = Status.OPEN if number < 10 else Status.DONE
-            observations.add(connection, [row(number, type=TYPES[number % 4], status=status, sources=(1,))])
+            rows.add(connection, [row(number, type=TYPES[number % 4], status=status, sources=(1,))])
     steps = 0
 
     def count() -> int:
@@ -34,10 +34,10 @@ def steps_to_read(path: Path, rows: int) -> int:
         return 0
 
     connection.set_progress_handler(count, 100)
-    found = observations.standing(connection, session=1, limit=20, known={})
+    found = rows.standing(connection, session=1, limit=20, known={})
     connection.set_progress_handler(None, 0)
     connection.close()
-    assert list(found) == [*range(1, 11), *range(rows - 19, rows + 1)], "the oldest that are open, and the newest"
+    assert list(found) == [*range(1, 11), *range(many - 19, many + 1)], "the oldest that are open, and the newest"
     return steps
 
 
@@ -52,12 +52,12 @@ def test_what_stands_costs_the_same_however_long_the_session(tmp_path: Path, tim
 def test_rows_that_stood_before_are_not_read_again(tmp_path: Path) -> None:
     """The next batch of a run is shown mostly the same rows."""
     with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
-        store.append(session(), [said("one"), said("two")], counter=COUNTER, now=NOW)
+        store.messages.append(session(), [said("one"), said("two")], counter=COUNTER, now=NOW)
         for number in range(3):
-            store.add(row(number, text=f"row {number}"))
-        first = store.unobserved("s", max_tokens=10, standing=2)
-        store.add(row(3, text="row 3"))
-        second = store.unobserved("s", max_tokens=10, standing=2)
+            store.rows.add(row(number, text=f"row {number}"))
+        first = store.batches.unobserved("s", max_tokens=10, standing=2)
+        store.rows.add(row(3, text="row 3"))
+        second = store.batches.unobserved("s", max_tokens=10, standing=2)
         assert first is not None
         assert second is not None
         assert [seen.text for seen in second.standing] == ["row 2", "row 3"]

@@ -1,15 +1,13 @@
-"""Cursors, batches and leases: how far a session has been worked through, and who is at it."""
+"""Cursors: how far a session has been worked through, and the outcome of each batch."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from typing import NamedTuple
 
-from omcli.base.errors import LaneTaken, StaleBatch
+from omcli.base.errors import StaleBatch
 from omcli.memory.ports import Batch, Lane, LaneError, Outcome
-from omcli.sqlite import rows
-from omcli.sqlite.owner import named
+from omcli.sqlite import codec
 
 AHEAD = "ahead"
 """What became of a batch that was observed ahead: it is kept as a block."""
@@ -63,7 +61,7 @@ def passed(connection: sqlite3.Connection, *, session: int) -> Passed | None:
 
 def cover_passed(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> None:
     """Covers messages that the cursor has passed, unless the outcome leaves them as they are. Raises StaleBatch."""
-    which = rows.compact_json([kept.seq for kept in batch.messages])
+    which = codec.compact_json([kept.seq for kept in batch.messages])
     these = "session = ? AND message IN (SELECT value FROM json_each(?))"
     (late,) = connection.execute(f"SELECT count(*) FROM passed_over WHERE {these}", (session, which)).fetchone()
     if not batch.messages or late != len(batch.messages):
@@ -128,7 +126,7 @@ def note_batch(
     is_late: bool = False,
 ) -> int:
     """Writes down what became of a batch (`Outcome`, AHEAD) and gives its number."""
-    return rows.insert(
+    return codec.insert(
         connection,
         "batches",
         {
@@ -161,44 +159,3 @@ def unanswered_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
         LaneError(session=row["session"], lane=Lane(row["lane"]), at=row["at"], error=row["error"] or "")
         for row in found
     )
-
-
-def claim(
-    connection: sqlite3.Connection,
-    *,
-    session: int,
-    lane: Lane,
-    owner: str,
-    now: str,
-    expires_at: str,
-    is_gone: Callable[[str], bool],
-) -> LaneTaken | None:
-    """Takes a lease, or extends it for its owner. Where another holds it, shortens it and gives the error to raise.
-
-    Shortened, to what the claim asked for, since the holder may have died under a clock that was ahead of ours: its
-    lease would not end in years. A holder that lives asks again at its next batch.
-    """
-    held = connection.execute(
-        "SELECT owner, expires_at FROM leases WHERE session = ? AND lane = ?", (session, lane)
-    ).fetchone()
-    if held is None or held["owner"] == owner or held["expires_at"] <= now or is_gone(held["owner"]):
-        connection.execute(
-            "INSERT OR REPLACE INTO leases (session, lane, owner, expires_at) VALUES (?, ?, ?, ?)",
-            (session, lane, owner, expires_at),
-        )
-        return None
-    until = min(held["expires_at"], expires_at)
-    connection.execute(
-        "UPDATE leases SET expires_at = :until WHERE session = :session AND lane = :lane AND expires_at > :until",
-        {"until": until, "session": session, "lane": lane},
-    )
-    (name,) = connection.execute("SELECT id FROM sessions WHERE number = ?", (session,)).fetchone()
-    return LaneTaken(
-        f"{named(held['owner'])} is at the {lane} lane of session {name}",
-        hint=f"its messages are kept; try again when it is done, at the latest at {until}",
-    )
-
-
-def release(connection: sqlite3.Connection, *, session: int, lane: Lane, owner: str) -> None:
-    """Gives a lease back; does nothing where somebody else holds it."""
-    connection.execute("DELETE FROM leases WHERE session = ? AND lane = ? AND owner = ?", (session, lane, owner))

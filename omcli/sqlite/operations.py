@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from omcli.base.errors import NotUndoable, StaleBatch
-from omcli.memory.changes import UNDONE, Change, Recorded, Undoing, Verb
+from omcli.memory.changes import UNDONE, Change, Erased, Recorded, Traces, Undoing, Verb
+from omcli.memory.ports import Operations
 from omcli.memory.reflection import Ending, Scope
-from omcli.sqlite import aside, erasing, messages, observations, rows, sessions, tombstones
+from omcli.sqlite import codec, erase, messages, rows, soft_delete, tombstones
+from omcli.sqlite.connection import size, vacuum
+from omcli.sqlite.database import Table
 from omcli.text.dates.instants import minute
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
@@ -18,6 +22,54 @@ _MADE_AND_GONE = (
     " JOIN operations AS whole ON whole.number IN (part.number, part.part_of) GROUP BY whole.number)"
 )
 """How many of the rows that operations and their parts made are aside: counted at once, for no index tells it."""
+
+
+class SqliteOperations(Table, Operations):
+    """Operations in the table `operations`."""
+
+    def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
+        with self._database.writing() as connection:
+            return _change(connection, change, now=now, for_good=for_good)
+
+    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
+        with self._database.reading() as connection:
+            return _history(connection, last=last)
+
+    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+        with self._database.writing() as connection:
+            return _undo(connection, number, now=now)
+
+    def preview_undo(self, number: int | None = None) -> Undoing:
+        with self._database.reading() as connection:
+            return _preview_undo(connection, number)
+
+    def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
+        before = size(self._database.path)
+        with self._database.writing() as connection:
+            found, messages_found = erase.erase(connection, numbers, now=now)
+        with self._database.explained():
+            vacuum(self._database.connection, wait=self._database.wait)
+        after = size(self._database.path)
+        return Erased(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
+
+    def preview_erase(self, numbers: Sequence[int]) -> Erased:
+        with self._database.reading() as connection:
+            found, messages_found = erase.foreseen(connection, numbers)
+        return Erased(rows=found, messages=messages_found)
+
+    def traces(self, observation: str) -> Traces:
+        with self._database.reading() as connection:
+            row = rows.find(connection, observation)
+            made_by, hidden_by, replaced = rows.traces(connection, row.id)
+            successor = row.superseded_by and rows.at(connection, row.superseded_by)
+            return Traces(
+                made_by=recorded(connection, made_by) if made_by else None,
+                hidden_by=recorded(connection, hidden_by) if hidden_by else None,
+                replaced=tuple(replaced),
+                made_of=rows.linked(connection, row.id, made_of=True),
+                made_into=rows.linked(connection, row.id, made_of=False),
+                successor=successor.observation if successor else None,
+            )
 
 
 def note(
@@ -33,13 +85,13 @@ def note(
     part_of: int | None = None,
 ) -> int:
     """Writes an operation down and gives its number. `figures` is JSON."""
-    return rows.insert(
+    return codec.insert(
         connection,
         "operations",
         {
             "verb": verb,
-            "session": None if scope.session is None else sessions.numbered(connection, scope.session),
-            "project": None if scope.project is None else sessions.numbered_project(connection, scope.project),
+            "session": None if scope.session is None else codec.numbered_session(connection, scope.session),
+            "project": None if scope.project is None else codec.numbered_project(connection, scope.project),
             "at": now,
             "outcome": ending,
             "error": error,
@@ -50,48 +102,48 @@ def note(
     )
 
 
-def change(connection: sqlite3.Connection, change: Change, *, now: str, for_good: bool) -> Recorded:
+def _change(connection: sqlite3.Connection, change: Change, *, now: str, for_good: bool) -> Recorded:
     """Takes rows and messages out of sight, or deletes them, and gives the operation. Raises StaleBatch."""
-    if change.seen is not None and observations.have_come_since(connection, change.seen):
+    if change.seen is not None and rows.have_come_since(connection, change.seen):
         raise StaleBatch("rows were written down meanwhile", hint="nothing was changed; run it again")
-    number = note(connection, change.verb, change.scope, now=now, figures=rows.compact_json(dict(change.figures)))
-    observations.add(connection, change.made, made_by=number)
+    number = note(connection, change.verb, change.scope, now=now, figures=codec.compact_json(dict(change.figures)))
+    rows.add(connection, change.made, made_by=number)
     for dropped in change.dropped:
-        observations.drop(connection, dropped, now=now, hidden_by=number)
-    aside.put_messages(connection, change.messages, number)
-    aside.put_rows(connection, change.forgotten, number, is_said=True)
-    aside.put_rows(connection, change.along, number, is_said=False)
-    titles = aside.put_titles(connection, change.titles, number)
+        rows.drop(connection, dropped, now=now, hidden_by=number)
+    soft_delete.put_messages(connection, change.messages, number)
+    soft_delete.put_rows(connection, change.forgotten, number, is_said=True)
+    soft_delete.put_rows(connection, change.along, number, is_said=False)
+    titles = soft_delete.put_titles(connection, change.titles, number)
     for digest in change.digests:
         tombstones.leave_digest(connection, digest, operation=number)
     done = recorded(connection, number)
     if change.verb in (Verb.PRUNE, Verb.FORGET):
         hidden = done.hidden
         if for_good:
-            besides = [rows.packed(dropped.row) for dropped in change.dropped]
-            hidden, _ = erasing.erase(connection, [number], now=now, besides=besides)
+            besides = [codec.packed(dropped.row) for dropped in change.dropped]
+            hidden, _ = erase.erase(connection, [number], now=now, besides=besides)
         # Rows may be deleted some day: then it is told from these.
         figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
-        rows.update(connection, "operations", {"figures": rows.compact_json(figures)}, number=number)
+        codec.update(connection, "operations", {"figures": codec.compact_json(figures)}, number=number)
     return recorded(connection, number)
 
 
-def history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Recorded, ...]:
+def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Recorded, ...]:
     """The operations that something came of, newest first."""
     return _recorded(
         connection, "o.part_of IS NULL AND o.outcome = :done ORDER BY o.number DESC LIMIT :last", last=last
     )
 
 
-def undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Recorded:
+def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Recorded:
     """Takes an operation back, the last one that can be where none is named, and gives the undoing.
 
     Raises NotUndoable where there is none, or where another one stands on what it made.
     """
     undone = _to_undo(connection, number)
     _check_stands_alone(connection, undone.number)
-    undoing = note(connection, Verb.UNDO, undone.scope, now=now, figures=rows.compact_json({"undoes": undone.number}))
+    undoing = note(connection, Verb.UNDO, undone.scope, now=now, figures=codec.compact_json({"undoes": undone.number}))
     values = {"number": undone.number, "undoing": undoing, "now": now, "undone": UNDONE}
     connection.execute(
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
@@ -106,22 +158,22 @@ def undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Rec
         f" WHERE made_by IN {_PARTS} AND visible",
         values,
     )
-    aside.bring_back(connection, undone.number, now=now)
-    observations.hide_succeeded(connection)
+    soft_delete.bring_back(connection, undone.number, now=now)
+    rows.hide_succeeded(connection)
     return recorded(connection, undoing)
 
 
-def undoing(connection: sqlite3.Connection, number: int | None) -> Undoing:
+def _preview_undo(connection: sqlite3.Connection, number: int | None) -> Undoing:
     """What `undo` would come to. Raises NotUndoable as that does."""
     undone = _to_undo(connection, number)
     _check_stands_alone(connection, undone.number)
     values = {"number": undone.number}
-    back = aside.coming_back(connection, undone.number)
+    back = soft_delete.coming_back(connection, undone.number)
     hidden = f"SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by IS NULL"
     hidden += f" UNION ALL SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by NOT IN {_PARTS}"
     made = f"SELECT position FROM observations WHERE made_by IN {_PARTS} AND visible"
-    succeeded = observations.succeeded(connection)
-    there = [*observations.at_places(connection, hidden, values), *aside.at_places(connection, back.rows)]
+    succeeded = rows.succeeded(connection)
+    there = [*rows.at_places(connection, hidden, values), *soft_delete.at_places(connection, back.rows)]
     return Undoing(
         undone=undone,
         rows=tuple(
@@ -129,16 +181,16 @@ def undoing(connection: sqlite3.Connection, number: int | None) -> Undoing:
             for logged in sorted(there, key=lambda logged: logged.position)
             if logged.observation.id not in succeeded
         ),
-        gone=tuple(logged.observation for logged in observations.at_places(connection, made, values)),
+        gone=tuple(logged.observation for logged in rows.at_places(connection, made, values)),
         messages=messages.aside(connection, back.messages),
         titles=back.titles,
-        held_by=aside.held_by_others(connection, undone.number),
+        held_by=soft_delete.held_by_others(connection, undone.number),
     )
 
 
 def _to_undo(connection: sqlite3.Connection, number: int | None) -> Recorded:
     if number is None:
-        found = next((each for each in history(connection, last=None) if each.can_be_undone), None)
+        found = next((each for each in _history(connection, last=None) if each.can_be_undone), None)
         if found is None:
             raise NotUndoable("there is nothing to undo", hint="`om history` lists what was done")
         return found
@@ -204,7 +256,7 @@ def _recorded(
 
 
 def _from_row(row: sqlite3.Row) -> Recorded:
-    figures = rows.parsed(row["figures"])
+    figures = codec.parsed(row["figures"])
     return Recorded(
         number=row["number"],
         verb=Verb(row["verb"]),

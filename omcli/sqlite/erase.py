@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from omcli.sqlite import pictures, rows
+from omcli.sqlite import codec, images
 
 _REVERSIBLE = "('prune', 'forget')"
 """Verbs whose operations can be taken back for what is left of them."""
@@ -22,7 +22,7 @@ def erase(
     `besides` are ids of rows that go as well. Bookmarks go with it, and blocks that were made of the messages, or say
     what the rows do: what they carry may tell of it.
     """
-    which = rows.compact_json(list(numbers))
+    which = codec.compact_json(list(numbers))
     _erase_blocks(connection, which)
     erased_rows, touched = _erase_rows(connection, _doomed(connection, which, besides))
     erased_messages, holding = _erase_messages(connection, which)
@@ -35,7 +35,7 @@ def erase(
 
 def foreseen(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int, int]:
     """How many rows and messages `erase` would delete."""
-    which = rows.compact_json(list(numbers))
+    which = codec.compact_json(list(numbers))
     (messages,) = connection.execute(
         f"SELECT coalesce(sum(counted), 0) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
     ).fetchone()
@@ -73,9 +73,9 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
     operations: set[int] = set()
     erased = 0
     for identity in gone:
-        key = rows.id_values(identity)
+        key = codec.id_values(identity)
         for table in ("observations", "aside_observations"):
-            found = f"FROM {table} WHERE {rows.id_is()}"
+            found = f"FROM {table} WHERE {codec.id_is()}"
             for position, *numbers in connection.execute(
                 f"SELECT position, made_by, hidden_by {found}", key
             ).fetchall():
@@ -99,7 +99,7 @@ def _make_final(connection: sqlite3.Connection, which: str, touched: set[int], *
         " OR EXISTS (SELECT 1 FROM aside_titles WHERE put_by = number)"
         " OR EXISTS (SELECT 1 FROM message_holds JOIN aside_messages ON seq = message"
         " WHERE operation = number AND NOT erased)))",
-        {"now": now, "touched": rows.compact_json(sorted(touched))},
+        {"now": now, "touched": codec.compact_json(sorted(touched))},
     )
 
 
@@ -124,9 +124,9 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
         f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {_HELD_BY_THEM}",
         values,
     )
-    gone = {"gone": rows.compact_json([seq for seq, _, _ in found])}
+    gone = {"gone": codec.compact_json([seq for seq, _, _ in found])}
     connection.execute("DELETE FROM passed_over WHERE message IN (SELECT value FROM json_each(:gone))", gone)
-    pictures.let_go(connection, (image["sha256"] for _, images, _ in found if images for image in rows.parsed(images)))
+    images.let_go(connection, (image["sha256"] for _, images, _ in found if images for image in codec.parsed(images)))
     holding = connection.execute(
         "SELECT DISTINCT operation FROM message_holds WHERE message IN (SELECT value FROM json_each(:gone))", gone
     )
@@ -148,7 +148,7 @@ def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[
 
 def _erase_blocks(connection: sqlite3.Connection, which: str) -> None:
     """Deletes the blocks that say what these operations left tombstones of; their messages are observed again."""
-    from omcli.sqlite import blocks  # noqa: PLC0415 - most stores have none
+    from omcli.sqlite import buffer  # noqa: PLC0415 - most stores have none
 
     found = connection.execute(
         "SELECT t.digest FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
@@ -157,4 +157,4 @@ def _erase_blocks(connection: sqlite3.Connection, which: str) -> None:
     )
     digests = frozenset(digest for (digest,) in found)
     if digests:
-        blocks.erase_told(connection, digests)
+        buffer.erase_told(connection, digests)

@@ -6,7 +6,7 @@ import sqlite3
 
 from omcli.memory.freeze import Cutting, Horizon
 from omcli.memory.ports import Lane
-from omcli.sqlite import lanes, sessions
+from omcli.sqlite import codec, cursors
 
 _FIRST = """
     SELECT min(position) FROM (
@@ -40,7 +40,7 @@ _OF_THE_PROJECT = """
 """
 
 
-def horizon(
+def freeze_point(
     connection: sqlite3.Connection,
     *,
     session: int,
@@ -50,7 +50,7 @@ def horizon(
     further: int,
 ) -> Horizon:
     """The horizon of a session of the project `own`, whose pack holds rows of `project`, or of all for None."""
-    covered_up_to = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    covered_up_to = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     said, covered = connection.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(iif(seq <= ?, tokens, 0)), 0) FROM messages"
         " WHERE session = ? AND agent IS NULL",
@@ -62,8 +62,8 @@ def horizon(
         connection,
         {
             "session": session,
-            "own": None if own is None else sessions.project_number(connection, own),
-            "project": None if project is None else sessions.project_number(connection, project) or 0,
+            "own": None if own is None else codec.project_number(connection, own),
+            "project": None if project is None else codec.project_number(connection, project) or 0,
             "lane": Lane.OBSERVE,
             "message": message,
         },

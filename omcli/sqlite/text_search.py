@@ -10,14 +10,14 @@ from omcli.memory.changes import Kin
 from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
-from omcli.sqlite import aside, messages, observations, rows
+from omcli.sqlite import codec, messages, rows, soft_delete
 from omcli.text.similarity import wording
 
 _FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
 """What becomes ASCII letters, or has some, where case does not matter: sharp s, ligatures, the sign of the kelvin."""
 
 
-def said_in_messages(connection: sqlite3.Connection, text: str) -> tuple[KeptMessage, ...]:
+def messages_containing(connection: sqlite3.Connection, text: str) -> tuple[KeptMessage, ...]:
     """The messages that contain a text as `wording` has it, by `seq`; those that are put aside as well."""
     may, values = _may_say(("text",), text)
     found = {
@@ -33,21 +33,21 @@ def said_in_messages(connection: sqlite3.Connection, text: str) -> tuple[KeptMes
     return tuple(sorted((*there, *gone), key=lambda kept: kept.seq))
 
 
-def said_in_rows(connection: sqlite3.Connection, text: str) -> tuple[Observation, ...]:
+def rows_containing(connection: sqlite3.Connection, text: str) -> tuple[Observation, ...]:
     """The rows that contain it, hidden or not, in the log's order; behind them those that are put aside."""
     may, values = _may_say(("text", "tags", "metadata"), text)
     asked = f"SELECT position FROM {{}} WHERE {may}"
     there = _rows(connection, [place for (place,) in connection.execute(asked.format("observations"), values)])
     gone = [place for (place,) in connection.execute(asked.format("aside_observations"), values)]
-    rows_found = (*there, *(logged.observation for logged in aside.at_places(connection, gone)))
+    rows_found = (*there, *(logged.observation for logged in soft_delete.at_places(connection, gone)))
     return tuple(row for row in rows_found if row_says(row, text))
 
 
 def kin(connection: sqlite3.Connection, ids: Sequence[str], seqs: Sequence[int]) -> Kin:
     """What was made of rows and messages, and what the rows had taken the place of, in the log's order."""
     values = {
-        "given": rows.compact_json([place for row_id in ids for place in _places(connection, row_id)]),
-        "messages": rows.compact_json(list(seqs)),
+        "given": codec.compact_json([place for row_id in ids for place in _places(connection, row_id)]),
+        "messages": codec.compact_json(list(seqs)),
     }
     named = "{} IN (SELECT value FROM json_each(:{}))"
     source = f"SELECT observation FROM observation_sources WHERE {named.format('message', 'messages')}" if seqs else ""
@@ -59,7 +59,7 @@ def kin(connection: sqlite3.Connection, ids: Sequence[str], seqs: Sequence[int])
         " JOIN observation_supports AS s ON s.supported = of_it.position"
         " JOIN observations AS o ON o.position = s.observation UNION"
         " SELECT o.position, o.superseded_by FROM of_it"
-        f" JOIN observations AS o ON {rows.same_id('o.id', 'of_it.successor')}"
+        f" JOIN observations AS o ON {codec.same_id('o.id', 'of_it.successor')}"
         ") SELECT position FROM of_it EXCEPT SELECT position FROM given",
         values,
     ).fetchall()
@@ -90,16 +90,16 @@ _GIVEN = (
 
 def _places(connection: sqlite3.Connection, row_id: str) -> list[int]:
     """The place that a row has in the log, or had."""
-    values = rows.id_values(rows.packed(row_id))
+    values = codec.id_values(codec.packed(row_id))
     asked = " UNION ALL ".join(
-        f"SELECT position FROM {table} WHERE {rows.id_is()}" for table in ("observations", "aside_observations")
+        f"SELECT position FROM {table} WHERE {codec.id_is()}" for table in ("observations", "aside_observations")
     )
     return [place for (place,) in connection.execute(asked, values * 2)]
 
 
 def _rows(connection: sqlite3.Connection, places: Sequence[int]) -> tuple[Observation, ...]:
     """The rows of the log at these places."""
-    found = observations.at_places(connection, "SELECT value FROM json_each(?)", (rows.compact_json(list(places)),))
+    found = rows.at_places(connection, "SELECT value FROM json_each(?)", (codec.compact_json(list(places)),))
     return tuple(logged.observation for logged in found)
 
 

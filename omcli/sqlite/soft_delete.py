@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from omcli.memory.changes import UNDONE, Titled
-from omcli.memory.observation import Observation
 from omcli.memory.ports import Lane, Logged
-from omcli.sqlite import observations, rows, sessions, tombstones
+from omcli.sqlite import codec, rows, tombstones
 
 
 def put_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
     """Puts messages aside by an operation; what is aside already is so by this one as well."""
     columns = _columns(connection, "messages")
     asked = "seq IN (SELECT value FROM json_each(:which))"
-    values = {"which": rows.compact_json(list(seqs)), "number": number, "lane": Lane.OBSERVE}
+    values = {"which": codec.compact_json(list(seqs)), "number": number, "lane": Lane.OBSERVE}
     connection.execute(
         "INSERT OR IGNORE INTO passed_over (session, message, since)"
         " SELECT m.session, m.seq, (SELECT at FROM operations WHERE number = :number)"
@@ -40,7 +39,7 @@ def put_rows(connection: sqlite3.Connection, references: Iterable[str], number: 
     """
     columns = _columns(connection, "observations")
     for reference in references:
-        if found := observations.at(connection, reference):
+        if found := rows.at(connection, reference):
             connection.execute(
                 f"INSERT INTO aside_observations ({columns}, sources, supports) SELECT {columns},"
                 " (SELECT json_group_array(message) FROM observation_sources WHERE observation = position),"
@@ -59,15 +58,10 @@ def put_rows(connection: sqlite3.Connection, references: Iterable[str], number: 
             tombstones.leave(connection, found.observation, operation=number)
 
 
-def forgotten(connection: sqlite3.Connection) -> tuple[Observation, ...]:
-    """The rows that are aside, without their links."""
-    return tuple(logged.observation for logged in _aside(connection, "ORDER BY o.position"))
-
-
 def at_places(connection: sqlite3.Connection, places: Sequence[int]) -> Iterator[Logged]:
     """The rows that left these places in the log."""
     which = "WHERE o.position IN (SELECT value FROM json_each(?)) ORDER BY o.position"
-    yield from _aside(connection, which, rows.compact_json(list(places)))
+    yield from aside(connection, which, codec.compact_json(list(places)))
 
 
 def held_by_others(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
@@ -86,22 +80,14 @@ def held_by_others(connection: sqlite3.Connection, number: int) -> tuple[int, ..
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     """The row with this id, with its place in the log that it left; None where it is not aside."""
-    found = _aside(connection, f"WHERE {rows.id_is('o.')}", *rows.id_values(rows.packed(reference)))
+    found = aside(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
     return next(iter(found), None)
 
 
-def _aside(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
-    select = rows.OBSERVATION.replace("FROM observations", "FROM aside_observations")
+def aside(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
+    select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
     for row in connection.execute(f"SELECT {select} {clauses}", values):
-        yield Logged(position=row[0], observation=rows.observation(row, ()))
-
-
-def titles(connection: sqlite3.Connection) -> tuple[Titled, ...]:
-    """The titles that are aside."""
-    found = connection.execute(
-        "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session ORDER BY 1, 2"
-    )
-    return tuple(map(Titled._make, found))
+        yield Logged(position=row[0], observation=codec.observation(row, ()))
 
 
 def put_titles(connection: sqlite3.Connection, wanted: Iterable[Titled], number: int) -> int:
@@ -111,15 +97,15 @@ def put_titles(connection: sqlite3.Connection, wanted: Iterable[Titled], number:
     """
     taken = 0
     for name, title in dict.fromkeys(wanted):
-        session = sessions.number(connection, name)
+        session = codec.session_number(connection, name)
         values = {"session": session, "title": title, "number": number}
-        had = rows.execute(
+        had = codec.execute(
             connection, "UPDATE sessions SET title = NULL WHERE number = :session AND title = :title", values
         ).rowcount
         are_aside = "SELECT 1 FROM aside_titles WHERE session = :session AND title = :title"
-        if not had and not rows.execute(connection, are_aside, values).fetchone():
+        if not had and not codec.execute(connection, are_aside, values).fetchone():
             continue
-        rows.execute(
+        codec.execute(
             connection,
             "INSERT INTO aside_titles (session, title, put_by) VALUES (:session, :title, :number)",
             values,
@@ -138,7 +124,7 @@ def bring_back(connection: sqlite3.Connection, number: int, *, now: str) -> None
     _bring_rows_back(connection, back.rows, now=now)
     connection.execute("DELETE FROM aside_titles WHERE put_by = ?", (number,))
     for name, title in back.titles:
-        rows.execute(connection, "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL", (title, name))
+        codec.execute(connection, "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL", (title, name))
 
 
 class Back(NamedTuple):
@@ -180,7 +166,7 @@ def _bring_messages_back(connection: sqlite3.Connection, seqs: Sequence[int]) ->
     """Messages wait again where they waited; what was observed ahead around them since, without them, goes."""
     columns = _columns(connection, "messages")
     came = "SELECT seq FROM aside_messages WHERE NOT erased AND seq IN (SELECT value FROM json_each(:which))"
-    values = {"which": rows.compact_json(list(seqs)), "lane": Lane.OBSERVE}
+    values = {"which": codec.compact_json(list(seqs)), "lane": Lane.OBSERVE}
     connection.execute(
         f"DELETE FROM blocks WHERE EXISTS (SELECT 1 FROM passed_over AS p WHERE p.message IN ({came})"
         " AND p.session = blocks.session AND p.message > blocks.after AND p.message <= blocks.through"
@@ -203,7 +189,7 @@ def _bring_messages_back(connection: sqlite3.Connection, seqs: Sequence[int]) ->
 def _bring_rows_back(connection: sqlite3.Connection, positions: Sequence[int], *, now: str) -> None:
     """Rows come back as they were; where what hid or made one was undone meanwhile, as that left the others."""
     columns = _columns(connection, "observations")
-    which = rows.compact_json(list(positions))
+    which = codec.compact_json(list(positions))
     asked = "position IN (SELECT value FROM json_each(?))"
     came = connection.execute(
         f"SELECT position, sources, supports FROM aside_observations WHERE {asked}", (which,)

@@ -13,7 +13,7 @@ from omcli.memory.changes import tombstone_of, tombstone_to_be
 from omcli.memory.observation import Source
 from omcli.memory.ports import Batch, Lane
 from omcli.memory.session import Session
-from omcli.sqlite import lanes, messages, rows, sessions
+from omcli.sqlite import codec, cursors, messages, sessions
 
 
 def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
@@ -23,15 +23,15 @@ def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
     """
     batch = block.batch
     span = Span(block.begins, batch.through)
-    cursor = lanes.cursor(connection, session=session, lane=Lane.OBSERVE)
+    cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     pending = connection.execute("SELECT after, through FROM blocks WHERE session = ?", (session,))
     others = list(map(Span._make, pending))
     if is_superfluous(span, others, cursor):
-        raise lanes.stale(batch)
+        raise cursors.stale(batch)
     messages.check_whole(connection, batch, session=session)
     held = [(session, other.after) for other in others if is_superfluous(other, [span], cursor)]
     connection.executemany("DELETE FROM blocks WHERE session = ? AND after = ?", held)
-    columns: rows.Columns = {
+    columns: codec.Columns = {
         "session": session,
         "after": span.after,
         "through": span.through,
@@ -39,13 +39,13 @@ def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
         "at": block.at,
         "observed": block_text.written(block.observed, block.ids),
     }
-    rows.insert(connection, "blocks", columns)
-    lanes.note_batch(
+    codec.insert(connection, "blocks", columns)
+    cursors.note_batch(
         connection,
         batch,
         session=session,
         lane=Lane.OBSERVE,
-        outcome=lanes.AHEAD,
+        outcome=cursors.AHEAD,
         error=None,
         now=block.at,
         observations=len(block.ids),
@@ -55,7 +55,7 @@ def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
 def find(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[Block]:
     """The blocks of a session that can be written down one after another. `number` is the session's."""
     readable = {Span(block.begins, block.batch.through): block for block in _read(connection, session, number=number)}
-    cursor = lanes.cursor(connection, session=number, lane=Lane.OBSERVE)
+    cursor = cursors.cursor(connection, session=number, lane=Lane.OBSERVE)
     for span, place in in_line(readable, cursor):
         block = readable[span]
         there = messages.between(connection, session=number, after=place, through=span.through)
@@ -88,7 +88,7 @@ def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> I
 def erase_told(connection: sqlite3.Connection, digests: frozenset[bytes]) -> None:
     """Deletes the blocks that say what has one of these tombstones."""
     told = [
-        (sessions.number(connection, block.batch.session), block.begins)
+        (codec.session_number(connection, block.batch.session), block.begins)
         for block in every(connection)
         if not digests.isdisjoint(_tombstones(block))
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from omcli.memory.message import Message
 from omcli.memory.ports import Lane
-from omcli.sqlite import rows
+from omcli.sqlite import codec
 
 _CURSOR = "coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :lane), 0)"
 _WAITING = (
@@ -34,7 +34,7 @@ def let_go(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
         "DELETE FROM pictures WHERE lower(hex(sha256)) IN (SELECT value FROM json_each(:digests))"
         " AND lower(hex(sha256)) NOT IN"
         f" (SELECT image.value ->> 'sha256' FROM ({_WAITING}) AS waiting, json_each(waiting.images) AS image)",
-        {"digests": rows.compact_json(sorted(set(digests))), "lane": Lane.OBSERVE},
+        {"digests": codec.compact_json(sorted(set(digests))), "lane": Lane.OBSERVE},
     )
 
 

@@ -1,0 +1,67 @@
+"""Calls of models in the store: the ledger, and how endpoints take structured output."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from omcli import __version__
+from omcli.llm.model import Call, Rung, Spent
+from omcli.sqlite import codec
+from omcli.sqlite.database import PAGE, Table
+
+_COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_tokens, cost, duration, outcome"
+
+
+class SqliteLedger(Table):
+    """`memory.model.Ledger` and `Rungs` in the tables `calls` and `rungs`."""
+
+    def note_call(self, call: Call) -> None:
+        """Write a call down."""
+        columns: codec.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}
+        with self._database.writing() as connection:
+            columns["session"] = None if call.session is None else codec.numbered_session(connection, call.session)
+            codec.insert(connection, "calls", columns)
+
+    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
+        """Calls of a period, oldest first, read in pages like the log."""
+
+        def read(connection: sqlite3.Connection, after: int) -> Sequence[sqlite3.Row]:
+            return connection.execute(
+                f"SELECT c.number, s.id AS session, {', '.join(f'c.{name}' for name in _COLUMNS.split(', '))}"
+                " FROM calls AS c LEFT JOIN sessions AS s ON s.number = c.session"
+                " WHERE c.number > ? AND c.at >= ? AND (? IS NULL OR c.at < ?) ORDER BY c.number LIMIT ?",
+                (after, since or "", until, until, PAGE),
+            ).fetchall()
+
+        for row in self._database.pages(read, place=lambda row: int(row["number"])):
+            yield Call(session=row["session"], **{name: row[name] for name in _COLUMNS.split(", ")})
+
+    def spent(self, *, since: str) -> Spent:
+        """Tokens and cost of all calls from an instant on."""
+        with self._database.reading() as connection:
+            tokens, cost = connection.execute(
+                "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0), total(cost)"
+                " FROM calls WHERE at >= ?",
+                (since,),
+            ).fetchone()
+        return Spent(tokens=tokens, cost=cost)
+
+    def rung(self, endpoint: str, model: str) -> Rung | None:
+        """The way an endpoint took structured output, as this version of the program found out."""
+        with self._database.reading() as connection:
+            found = codec.execute(
+                connection,
+                "SELECT rung FROM rungs WHERE endpoint = ? AND model = ? AND program = ?",
+                (endpoint, model, __version__),
+            ).fetchone()
+        return Rung(found["rung"]) if found else None
+
+    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
+        """Remember the way that worked."""
+        with self._database.writing() as connection:
+            codec.execute(
+                connection,
+                "INSERT OR REPLACE INTO rungs (endpoint, model, rung, program) VALUES (?, ?, ?, ?)",
+                (endpoint, model, rung, __version__),
+            )
