@@ -112,7 +112,7 @@ class ReplyItem:
 
 
 @record
-class RowRetirement:
+class RetiredRow:
     """A row that is to go out of sight."""
 
     row: str
@@ -132,10 +132,10 @@ class AgentReply:
     """Whether there are no `observations` in it, not even none."""
     reflections: tuple[ReplyReflection, ...]
     items: tuple[ReplyItem, ...]
-    retired: tuple[RowRetirement, ...]
+    retired: tuple[RetiredRow, ...]
 
     @property
-    def concerns_messages(self) -> bool:
+    def is_about_messages(self) -> bool:
         """Whether any of it is about messages, and not about rows alone."""
         said = self.answer
         return bool(said.rows or said.used or said.current_task or said.next_step or said.title)
@@ -182,7 +182,7 @@ def parse_agent_reply(document: object) -> AgentReply:
         token=all_.text("token", required=True),
         answer=ObserverReply(
             rows=rows,
-            used=all_.references("used"),
+            used=all_.label_list("used"),
             current_task=all_.text("current_task"),
             next_step=all_.text("next_step"),
             title=all_.text("title"),
@@ -190,7 +190,7 @@ def parse_agent_reply(document: object) -> AgentReply:
         lacks_observations=all_.content.get("observations") is None,
         reflections=tuple(_reflection(entry) for entry in all_.entries("reflections")),
         items=tuple(_item(entry) for entry in all_.entries("items")),
-        retired=tuple(_retirement(entry) for entry in all_.entries("retire")),
+        retired=tuple(_retired_row(entry) for entry in all_.entries("retire")),
     )
 
 
@@ -206,8 +206,8 @@ def _row(entry: _JsonObject) -> ReplyRow:
         at=entry.text("at").replace("T", " ")[:16],
         refers_to=entry.text("refers_to"),
         is_estimate=entry.word("refers_to_kind", _CERTAINTIES) == "estimated",
-        sources=entry.references("sources", required=True, most=MOST_SOURCES),
-        replaces=entry.references("replaces", most=MOST_REPLACED),
+        sources=entry.label_list("sources", required=True, most=MOST_SOURCES),
+        replaces=entry.label_list("replaces", most=MOST_REPLACED),
         under=entry.position("under"),
     )
 
@@ -220,7 +220,7 @@ def _reflection(entry: _JsonObject) -> ReplyReflection:
         priority=entry.word("priority", PRIORITIES),
         kind=entry.word("kind"),
         status=entry.word("status", STATUSES),
-        made_of=entry.references("from", required=True),
+        made_of=entry.label_list("from", required=True),
     )
 
 
@@ -233,13 +233,13 @@ def _item(entry: _JsonObject) -> ReplyItem:
         text=entry.text("text", required=True),
         type=entry.word("type"),
         tags=tags,
-        made_of=entry.references("from", required=True),
+        made_of=entry.label_list("from", required=True),
     )
 
 
-def _retirement(entry: _JsonObject) -> RowRetirement:
+def _retired_row(entry: _JsonObject) -> RetiredRow:
     entry.check("row", "reason", "by")
-    return RowRetirement(
+    return RetiredRow(
         row=label_in(entry.text("row", required=True)),
         reason=entry.text("reason", required=True),
         by=label_in(entry.text("by")),
@@ -294,7 +294,7 @@ class _JsonObject:
             texts.append(text)
         return tuple(texts)
 
-    def references(self, key: str, *, required: bool = False, most: int | None = None) -> tuple[str, ...]:
+    def label_list(self, key: str, *, required: bool = False, most: int | None = None) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(label_in(text) for text in self.texts(key)))
         if required and not found:
             raise _fault(self._at(key), "has to name at least one")

@@ -131,7 +131,7 @@ def _seen(given: AgentReply, shown: Showing, rows: Mapping[str, Observation], wo
             raise BadInput("observations: is missing", hint="[] says that nothing is worth keeping")
         assert workshop.observer is not None, "the rules say what tools did"
         return observe_reply(given.answer, _evidence(shown, rows), shown.batch, rules=workshop.observer)
-    if given.concerns_messages:
+    if given.is_about_messages:
         raise BadInput("observations: nothing was waiting; what is given now can only be about rows", hint=_AGAIN)
     return Observed(drafts=())
 

@@ -46,7 +46,7 @@ class ModelObserver:
     verify: bool = False
     """Whether rows that name what their sources don't are rejected, and not kept as unverified."""
 
-    def with_higher_temperature(self) -> ModelObserver:
+    def for_retry(self) -> ModelObserver:
         """The same observer, a little less sure of itself: for another try after a reply that ran into a loop."""
         return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER_BY)
 
@@ -56,7 +56,7 @@ class ModelObserver:
             batch=batch,
             rules=self.rules,
             ask=self.ask_slice,
-            ask_warmer=self.with_higher_temperature().ask_slice,
+            ask_warmer=self.for_retry().ask_slice,
             by_rules=self.rules.observe(batch).drafts,
             through=batch.after,
         )
@@ -95,23 +95,23 @@ class ModelObserver:
                 )
             )
 
-        def weigh(text: str) -> ValidatedReply:
+        def check(text: str) -> ValidatedReply:
             return validate(
                 parse_reply(text), evidence, batch, token=token, most_rows=self.limits.rows, verify=self.verify
             )
 
         text = ask()
         try:
-            reply = weigh(text)
+            reply = check(text)
         except Unusable as error:
-            reply = weigh(ask(f"Your last reply could not be used: {error.message}."))
+            reply = check(ask(f"Your last reply could not be used: {error.message}."))
             reply.findings["repaired"] += 1
         most = self.limits.output
         if (size := text_tokens(reply.drafts, self.counter)) <= most:
             return reply
         said = f"Your last reply had {size} tokens of text; at most {most} are allowed. Keep what matters most."
         try:
-            shorter = weigh(ask(said))
+            shorter = check(ask(said))
             shorter.findings["shortened"] += 1
             reply = min(shorter, reply, key=lambda one: text_tokens(one.drafts, self.counter))
         except ProviderFailed:
@@ -141,17 +141,17 @@ def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedRe
         kept -= 1
     drafts = reply.drafts[:kept]
     if text_tokens(drafts, counter) > most:
-        drafts = (replace(drafts[0], text=_prefix(drafts[0].text, most, counter)),)
+        drafts = (replace(drafts[0], text=_beginning(drafts[0].text, most, counter)),)
     reply.findings["trimmed"] += len(reply.drafts) - kept
     reply.findings["cut"] += drafts != reply.drafts[:kept]
     return replace(reply, drafts=drafts)
 
 
-def _prefix(text: str, most: int, counter: TokenCounter) -> str:
+def _beginning(text: str, most: int, counter: TokenCounter) -> str:
     """The longest beginning of a text that fits, at least a character."""
-    fitting = largest(lambda chars: counter.text(_with_ellipsis(text, chars)) <= most, 1, len(text))
-    return _with_ellipsis(text, max(1, fitting))
+    fitting = largest(lambda chars: counter.text(_cut(text, chars)) <= most, 1, len(text))
+    return _cut(text, max(1, fitting))
 
 
-def _with_ellipsis(text: str, chars: int) -> str:
+def _cut(text: str, chars: int) -> str:
     return f"{text[:chars].rstrip()}…"

@@ -41,7 +41,7 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
     told = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     left = room
     chosen: set[int] = set()
-    for place in _by_usefulness(told):
+    for place in _by_use(told):
         cost = counter.text(f"o99 {_line(told[place])}\n")
         if left is None or cost <= left:
             chosen.add(place)
@@ -51,7 +51,7 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
     return ContextRows(labels=labels, lines=tuple(f"{label} {_line(row)}" for label, row in labels.items()))
 
 
-def _by_usefulness(rows: Sequence[Observation]) -> Iterator[int]:
+def _by_use(rows: Sequence[Observation]) -> Iterator[int]:
     """Places of rows, the most useful first: recent ones, then open ones, high ones, and the rest, newest first."""
     newest = range(len(rows) - 1, -1, -1)
     tests: tuple[Callable[[int], bool], ...] = (
@@ -93,9 +93,7 @@ class Evidence:
         wanted = set(labels)
         return tuple(label for label in self.shown.labels if label in wanted)
 
-    def supporting(
-        self, text: str, labels: Sequence[str], also: Sequence[str]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def support(self, text: str, labels: Sequence[str], also: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The messages that bear what a row names, and the names that stand in none of them.
 
         To the messages it cites those near them are added where they have what is missing there. `also` are texts that
@@ -104,7 +102,7 @@ class Evidence:
         missing = self._missing(text, labels, also)
         bearing = list(labels)
         for label in self._near(labels) if missing else ():
-            left = tuple(name for name in missing if not self._mentions(label, name))
+            left = tuple(name for name in missing if not self._has_name(label, name))
             if len(left) < len(missing):
                 bearing.append(label)
                 missing = left
@@ -118,7 +116,7 @@ class Evidence:
         near = {at for place in cited for at in range(place - _NEAR, place + _NEAR + 1) if 0 <= at < len(order)}
         return [order[at] for at in sorted(near.difference(cited))]
 
-    def closest_message(self, text: str, at: str) -> tuple[str, ...]:
+    def nearest_message(self, text: str, at: str) -> tuple[str, ...]:
         """The message of the batch that a row without sources is about: the one said then, or with most of its words.
 
         None where no message has any of them. `at` is a time as it was shown, or a part of one.
@@ -140,9 +138,9 @@ class Evidence:
         """The names in a text that stand neither in these messages nor in `also`."""
         labels = tuple(labels)
         names = unsupported(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
-        return tuple(name for name in names if not any(self._mentions(label, name) for label in labels))
+        return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))
 
-    def _mentions(self, label: str, name: str) -> bool:
+    def _has_name(self, label: str, name: str) -> bool:
         """Whether a message has a name, or a path without the working directory."""
         return " ".join(below(self.cwd, name).split()) in self._searchable(label)
 

@@ -46,14 +46,14 @@ def limit_priorities(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[D
     most = Priority.MEDIUM.importance if is_flood else HIGH_FROM
     believed = [replace(row, importance=min(row.importance, most)) for row in rows]
     return [
-        replace(row, importance=min(row.importance, _lower_importance(row.importance)))
+        replace(row, importance=min(row.importance, _importance_below(row.importance)))
         if _comes_from_tools(row, roles)
         else row
         for row in believed
     ]
 
 
-def _lower_importance(importance: int) -> int:
+def _importance_below(importance: int) -> int:
     """The importance of the priority below that of another one."""
     return (Priority.MEDIUM if importance >= HIGH_FROM else Priority.LOW).importance
 
@@ -87,7 +87,7 @@ def merge_rows(
     settled = {row for draft in told for row in draft.replaces}
     added = [_with_rule_facts(_without_settled(draft, settled), ruled, gone) for draft in adding]
     return MergedRows(
-        drafts=tuple(_interleave(told, [*added, *unsure])),
+        drafts=tuple(_in_order(told, [*added, *unsure])),
         added_back=sum(draft not in gone and not covers(believed, draft) for draft in read),
         recorded_by_rules=len(by_model) - len(added) - len(unsure),
     )
@@ -178,7 +178,7 @@ def _comes_from_tools(draft: Draft, roles: Mapping[int, Role]) -> bool:
     return all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
 
 
-def _interleave(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[Draft]:
+def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[Draft]:
     """All rows, oldest first. Those of the rules are in order already: what was asked stands before what came of it."""
     left = sorted(by_model, key=lambda draft: draft.sources[-1])[::-1]
     places = list(accumulate((draft.sources[-1] for draft in reversed(by_rules)), min))[::-1]

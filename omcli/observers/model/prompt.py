@@ -10,7 +10,7 @@ from omcli.llm.json_reply import whole
 from omcli.llm.model import Picture, Prompt
 from omcli.observers.model.evidence import ContextRows, Evidence
 from omcli.observers.model.reply import NAME, SCHEMA, parse_reply
-from omcli.observers.model.transcript import TranscriptView, local_minute
+from omcli.observers.model.transcript import TranscriptView, shown_minute
 
 _CLOSING = "Answer with the JSON object that your rules describe, about the transcript above, and nothing else."
 
@@ -48,7 +48,7 @@ def observer_prompt(
     )
     return Prompt(
         system=prompts.prompt("observer"),
-        content=tuple(_join_texts(parts)),
+        content=tuple(_joined_texts(parts)),
         schema=SCHEMA,
         name=NAME,
         max_output=max_output,
@@ -70,7 +70,7 @@ def _preamble(recorded: ContextRows, situation: PromptContext, utc_offset: int |
         yield "Already recorded, do not repeat:\n"
         yield from (f"{line}\n" for line in recorded.lines)
         yield "\n"
-    yield f"Today: {local_minute(situation.now, utc_offset)[:10]}. Times below: {_offset_name(utc_offset)}.\n"
+    yield f"Today: {shown_minute(situation.now, utc_offset)[:10]}. Times below: {_offset_name(utc_offset)}.\n"
     if situation.cwd:
         yield f"Project: {situation.cwd.rstrip('/').rpartition('/')[2]}, in {situation.cwd}\n"
     if situation.guidance:
@@ -90,7 +90,7 @@ def _offset_name(utc_offset: int | None) -> str:
     return f"UTC{'-' if utc_offset < 0 else '+'}{hours:02}:{minutes:02}"
 
 
-def _join_texts(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
+def _joined_texts(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
     """The parts with texts that follow one another as one."""
     text = ""
     for part in parts:

@@ -92,15 +92,15 @@ class SliceReader:
     def _merged(self, by_rules: Sequence[Draft]) -> tuple[tuple[Draft, ...], Counter[str]]:
         before = (*self.batch.earlier_calls, *([self.batch.last_said] if self.batch.last_said else []))
         roles = {kept.seq: kept.message.role for kept in (*before, *self.batch.messages)}
-        ruled = [draft for draft in by_rules if not any(_continues(draft, gone) for gone in self.gone)]
+        ruled = [draft for draft in by_rules if not any(_is_same_row(draft, gone) for gone in self.gone)]
         rows = merge_rows(limit_priorities(self.said, roles), ruled, roles, unread=self.unread)
         counts = {"added_back": rows.added_back, "recorded_by_rules": rows.recorded_by_rules}
         return rows.drafts, Counter(counts)
 
     def _add_reply(self, part: Batch, reply: ValidatedReply, shown: dict[str, Draft]) -> None:
-        drafts = [self._replacing(draft, shown) for draft in reply.drafts]
+        drafts = [self._replace(draft, shown) for draft in reply.drafts]
         if reply.task is not None:
-            self.tasks = (self._replacing(reply.task, shown),)
+            self.tasks = (self._replace(reply.task, shown),)
         self.said += drafts
         self.used += [row for row in reply.used if row not in shown]
         self.title = self.title or reply.title
@@ -108,20 +108,20 @@ class SliceReader:
         self.waits_after = part.after if reply.is_empty else None
         self.through = part.through
 
-    def _replacing(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
+    def _replace(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
         """A draft in the place of rows of earlier slices, which are not written any more."""
         own = [shown[row] for row in draft.replaces if row in shown]
         if not own:
             return draft
         self.gone += own
-        self.said = [said for said in self.said if not any(_continues(said, one) for one in own)]
+        self.said = [said for said in self.said if not any(_is_same_row(said, one) for one in own)]
         rows = [row for row in draft.replaces if row not in shown]
         replaces = tuple(dict.fromkeys([*rows, *(row for one in own for row in one.replaces)]))
         sources = tuple(sorted({*draft.sources, *(seq for one in own for seq in one.sources)}))
         return replace(draft, replaces=replaces, sources=sources, reason=draft.reason if replaces else None)
 
 
-def _continues(draft: Draft, earlier: Draft) -> bool:
+def _is_same_row(draft: Draft, earlier: Draft) -> bool:
     """Whether a draft is an earlier one, or what became of it."""
     return draft.text == earlier.text and set(earlier.sources) <= set(draft.sources)
 

@@ -82,17 +82,17 @@ def view_transcript(
     earlier = sorted((kept for kept in before if _has_content(kept.message)), key=lambda kept: kept.seq)
     new = [kept for kept in batch.messages if _has_content(kept.message)]
     if limits.newest_only:
-        line = _LineWriter({}, 0, None, limits, pictures)
+        line = _Lines({}, 0, None, limits, pictures)
         new = list(
-            newest_fitting(new, room=limits.transcript, cost=lambda kept: counter.text(line.single_line(kept.message)))
+            newest_fitting(new, room=limits.transcript, cost=lambda kept: counter.text(line.line_of(kept.message)))
         )
     labels = {f"m{number}": kept for number, kept in enumerate((*earlier, *new), start=1)}
     zones = (kept.message.utc_offset for kept in reversed(new))
     zone = next((offset for offset in zones if offset is not None), None)
     longest = None
-    written = _LineWriter(labels, len(earlier), zone, limits, pictures)
+    written = _Lines(labels, len(earlier), zone, limits, pictures)
     if counter.text(written.text(None)) > limits.transcript:
-        longest = _longest_fitting(
+        longest = _fitting_length(
             lambda chars: counter.text(written.text(chars)) <= limits.transcript, limits.transcript
         )
     return TranscriptView(
@@ -101,11 +101,11 @@ def view_transcript(
         new=frozenset(list(labels)[len(earlier) :]),
         utc_offset=zone,
         tokens=counter.text(written.text(longest)),
-        minutes={label: local_minute(kept.message.at, zone) for label, kept in labels.items() if kept.message.at},
+        minutes={label: shown_minute(kept.message.at, zone) for label, kept in labels.items() if kept.message.at},
     )
 
 
-def _longest_fitting(fits: Callable[[int], bool], room: int) -> int:
+def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
     """The most characters per message with which a transcript fits."""
     best = largest(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
     if best < _LEAST_CHARS:
@@ -115,7 +115,7 @@ def _longest_fitting(fits: Callable[[int], bool], room: int) -> int:
     return best
 
 
-class _LineWriter:
+class _Lines:
     """Lines of messages, of any length asked for."""
 
     def __init__(
@@ -127,7 +127,7 @@ class _LineWriter:
         pictures: Pictures,
     ) -> None:
         self._lines = list(labels.items())
-        self._order = [*range(earlier), *(earlier + at for at in _display_order(_messages(self._lines[earlier:])))]
+        self._order = [*range(earlier), *(earlier + at for at in _shown_order(_messages(self._lines[earlier:])))]
         self._earlier = earlier
         self._zone = zone
         self._limits = limits
@@ -137,7 +137,7 @@ class _LineWriter:
         """All lines, messages up to so many characters."""
         return "".join(part for part in self.content(longest) if isinstance(part, str))
 
-    def single_line(self, message: Message) -> str:
+    def line_of(self, message: Message) -> str:
         """A message on lines of its own, with a label and a time of the usual length."""
         return f"m100 2026-01-01 00:00 {self._body(message, None, is_before=False)}\n"
 
@@ -146,7 +146,7 @@ class _LineWriter:
         day = ""
         for place in self._order:
             label, kept = self._lines[place]
-            at = local_minute(kept.message.at, self._zone) if kept.message.at else ""
+            at = shown_minute(kept.message.at, self._zone) if kept.message.at else ""
             stamp = f" {at[11:] if at[:10] == day else at}" if at else ""
             day = at[:10] if at else day
             before = " (before)" if place < self._earlier else ""
@@ -191,7 +191,7 @@ def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
     return [kept.message for _, kept in lines]
 
 
-def _display_order(messages: Sequence[Message]) -> Iterator[int]:
+def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
     """Places of messages in the order in which they are shown: results behind their calls, unless words stand between
     the two."""
     answered = answers(messages)
@@ -204,7 +204,7 @@ def _display_order(messages: Sequence[Message]) -> Iterator[int]:
                 yield each
 
 
-def local_minute(at: str, utc_offset: int | None) -> str:
+def shown_minute(at: str, utc_offset: int | None) -> str:
     """An instant as it is shown: `YYYY-MM-DD HH:MM` by the clocks of a zone."""
     if utc_offset and at.endswith("Z"):
         with suppress(OverflowError):

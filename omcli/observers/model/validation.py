@@ -73,8 +73,8 @@ def validate(
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
     if trial.rejected * 2 > len(drafts):
         raise Unusable(f"{trial.rejected} of {len(drafts)} rows have no text, or cite labels that do not exist")
-    named = [_with_parent(place, answer.rows[place].under, drafts) for place, draft in enumerate(drafts) if draft]
-    once = merge_duplicates(named)
+    named = [_under(place, answer.rows[place].under, drafts) for place, draft in enumerate(drafts) if draft]
+    once = merge_repeated(named)
     kept, used = trial.without_known(once)
     trial.findings["duplicates"] += len(named) - len(once)
     trial.findings["rows_left_out"] = len(kept[most_rows:])
@@ -103,23 +103,23 @@ class _Validator:
     def draft(self, row: ReplyRow) -> Draft | None:
         """The row as a draft; None where it is rejected."""
         text = self.text(row.text)
-        sources = row.sources or (() if self.cites else self.evidence.closest_message(text, row.at))
+        sources = row.sources or (() if self.cites else self.evidence.nearest_message(text, row.at))
         fault = self._fault(row, text, sources)
         if fault:
             self.findings[fault] += 1
             self.rejected += 1
             return None
-        return self._valid_draft(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
+        return self._checked_draft(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
 
-    def _valid_draft(self, row: ReplyRow, text: str, sources: Sequence[str]) -> Draft | None:
+    def _checked_draft(self, row: ReplyRow, text: str, sources: Sequence[str]) -> Draft | None:
         """The draft of a row whose labels exist."""
         kind = self._type(row, sources)
         status = self._status(row, kind)
-        refers_to, is_estimate = self._refers_to(row, text, sources)
+        refers_to, is_estimate = self._row_date(row, text, sources)
         cited = self.evidence.rows(row.replaces)
-        bearing, missing = self.evidence.supporting(text, sources, (*_verified_texts(cited), refers_to or ""))
+        bearing, missing = self.evidence.support(text, sources, (*_texts_of(cited), refers_to or ""))
         self.findings["sources_added"] += len(bearing) > len(sources)
-        replaced = [] if missing else replaceable_rows(cited, text, status)[:MOST_REPLACED]
+        replaced = [] if missing else rows_to_replace(cited, text, status)[:MOST_REPLACED]
         self.findings["not_replaced"] += len(cited) - len(replaced)
         draft = Draft(
             text=with_earlier(text, replaced),
@@ -168,7 +168,7 @@ class _Validator:
         if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in before):
             return None
         everything = tuple(self.evidence.shown.labels)
-        _, missing = self.evidence.supporting(f"{text}\n{step}", everything, _verified_texts(self.batch.standing))
+        _, missing = self.evidence.support(f"{text}\n{step}", everything, _texts_of(self.batch.standing))
         if missing:
             self.findings[UNVERIFIED] += 1
             return None
@@ -234,10 +234,10 @@ class _Validator:
         labels = same or [label for label in sources if label in minutes][-1:]
         return shown.labels[labels[0]].message.at if labels else None
 
-    def _refers_to(self, row: ReplyRow, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
+    def _row_date(self, row: ReplyRow, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
         """The date that a row speaks of, and whether it is an estimate."""
         messages = [kept.message for kept in self.evidence.messages(sources)]
-        spoken = referred_date(text, row.refers_to, messages)
+        spoken = row_date(text, row.refers_to, messages)
         self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
@@ -255,12 +255,12 @@ class _Validator:
         )
 
 
-def _verified_texts(rows: Iterable[Observation]) -> list[str]:
+def _texts_of(rows: Iterable[Observation]) -> list[str]:
     """What rows say that others may say as well: not what is unverified."""
     return [row.text for row in rows if UNVERIFIED not in row.tags]
 
 
-def _with_parent(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
+def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
     """A draft with the beginning of the row that it details, where that is one before it."""
     draft = drafts[place]
     assert draft is not None
@@ -271,20 +271,20 @@ def _with_parent(place: int, under: int | None, drafts: Sequence[Draft | None]) 
 _Drafts = list[Draft]
 
 
-def merge_duplicates(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+def merge_repeated(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
     """Rows that say the same as one, with the sources of all.
 
     In a reply that repeats itself, rows of the same sources that differ in nothing but numbers are one as well, and the
     row tells how many there were: what was said forty times is not forty facts.
     """
     loops = is_repetitive([draft.text for draft in drafts])
-    groups = _regroup([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
+    groups = _group_by([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
     if loops:
-        groups = _regroup(groups, lambda group: (normalised(group[0].text), group[0].type, _sources(group)))
+        groups = _group_by(groups, lambda group: (normalised(group[0].text), group[0].type, _sources(group)))
     return tuple(_as_one(group, is_counted=loops) for group in groups)
 
 
-def _regroup(groups: Sequence[_Drafts], key: Callable[[_Drafts], object]) -> list[_Drafts]:
+def _group_by(groups: Sequence[_Drafts], key: Callable[[_Drafts], object]) -> list[_Drafts]:
     found: dict[object, _Drafts] = {}
     for group in groups:
         found.setdefault(key(group), []).extend(group)
@@ -315,14 +315,14 @@ _PROBLEMS = FAILURES | {Type.BLOCKER}
 _EARLIER_CHARS = 400
 
 
-def replaceable_rows(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
+def rows_to_replace(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
     """Those of some rows that a new one of this text and status may take the place of.
 
     A row has to be open, or to hold until somebody says otherwise, and to share a word with the new one; a problem goes
     only where it is settled. What a person wrote down or pinned stays.
     """
     new, *old = terms_of([text, *(row.text for row in rows)])
-    return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_be_replaced(row, status)]
+    return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_replace(row, status)]
 
 
 def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
@@ -331,7 +331,7 @@ def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
     return f"{text} (earlier: {excerpt('; '.join(held), _EARLIER_CHARS)})" if held else text
 
 
-def _may_be_replaced(row: Observation, status: Status | None) -> bool:
+def _may_replace(row: Observation, status: Status | None) -> bool:
     if not row.may_change or row.source is Source.USER or PINNED in row.tags:
         return False
     return status in SETTLED if row.type in _PROBLEMS else row.type in _SAID
@@ -345,7 +345,7 @@ _REMEMBERED_DATES = 512
 
 
 @record
-class ReferredDate:
+class RowDate:
     """What a row speaks of."""
 
     date: str | None
@@ -356,17 +356,17 @@ class ReferredDate:
     """Whether the grammar reads another one in the row or in what was said."""
 
 
-def referred_date(text: str, given: str, messages: Sequence[Message]) -> ReferredDate:
+def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
     """The date a row speaks of. The model's counts where it gave one, else what the grammar reads in the row itself."""
-    date = _valid_date(given)
+    date = _checked_date(given)
     # Of one day the reading is one.
     days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}
     of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
     if date is None:
-        return ReferredDate(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
+        return RowDate(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
     said = (message for message in messages if message.role in _SAID_ROLES)
     readings = (of_row | {_date_in(message) for message in said}) - {None}
-    return ReferredDate(
+    return RowDate(
         date=date, is_other=bool(readings) and not any(_overlap(date, reading or "") for reading in readings)
     )
 
@@ -376,7 +376,7 @@ def _date_in(message: Message) -> str | None:
     return spoken_date(message.text, at=message.at, utc_offset=message.utc_offset)
 
 
-def _valid_date(given: str) -> str | None:
+def _checked_date(given: str) -> str | None:
     if found := _DAY.fullmatch(given):
         return calendar.day(*map(int, found.groups()))
     if found := _MONTH.fullmatch(given):

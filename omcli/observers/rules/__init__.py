@@ -11,10 +11,10 @@ from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed
 from omcli.observers.rules.speech.agents import progress_drafts, report_drafts
 from omcli.observers.rules.speech.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
-from omcli.observers.rules.status import open_if_asked, track_statuses
+from omcli.observers.rules.status import open_if_asked, update_rows
 from omcli.observers.rules.status.turn_events import StatusEvent, starts_turn, turn_events
 from omcli.observers.rules.tools import tool_drafts
-from omcli.observers.rules.tools.commands import successes
+from omcli.observers.rules.tools.commands import succeeded
 from omcli.observers.rules.tools.events import ToolEvent, finished_process, running_call, tool_event
 from omcli.observers.rules.tools.files import IdentifierCounts
 from omcli.text.anchors import searchable, unsupported
@@ -48,25 +48,23 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
     running = dict(filter(None, map(running_call, batch.standing)))
     drafts: list[Draft] = []
     moments: list[StatusEvent] = []
-    for thread in _threads(batch.messages):
+    for thread in _by_thread(batch.messages):
         last_said = batch.last_said if thread[0].message.agent is None else None
         turns = list(_turns(thread))
         if thread[0].message.agent is None and with_agent:
             moments += turn_events(turns, last_said)
         done = _tool_events(turns, calls, running)
         for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
-            moments += successes(events)
+            moments += succeeded(events)
             drafts += tool_drafts(events, cwd=batch.cwd, interest=interest)
-            drafts += _speech_drafts(
-                turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events)
-            )
+            drafts += _text_drafts(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
             speaks = Role.ASSISTANT if with_agent else Role.USER
             last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
     ground = _source_text(batch, calls)
-    return track_statuses(batch.standing, filter(ground.supports, drafts), moments)
+    return update_rows(batch.standing, filter(ground.supports, drafts), moments)
 
 
-def _threads(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
+def _by_thread(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
     """The main thread and each subagent's, each in order: they interleave in a transcript."""
     threads: dict[str | None, list[KeptMessage]] = {}
     for kept in messages:
@@ -89,7 +87,7 @@ def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
         yield turn
 
 
-def _speech_drafts(
+def _text_drafts(
     turn: Sequence[KeptMessage],
     calls: Calls,
     last_said: KeptMessage | None,

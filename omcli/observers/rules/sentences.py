@@ -57,14 +57,14 @@ def segments(text: str) -> tuple[Segment, ...]:
 
 
 def _segments(text: str) -> Iterator[Segment]:
-    lines = _unwrap(_prose_lines(text, as_written=False))
+    lines = _joined_lines(_lines_without_code(text, as_written=False))
     for line, following in pairwise([*lines, ""]):
         if _TABLE.match(line):
-            yield Segment(_strip_markup(" | ".join(filter(None, _cells(line)))), is_item=True)
+            yield Segment(_clean(" | ".join(filter(None, _cells(line)))), is_item=True)
             continue
         heading, bullet = _HEADING.match(line), _BULLET.match(line)
         mark = heading or bullet
-        body = _strip_markup(line[mark.end() :] if mark else line)
+        body = _clean(line[mark.end() :] if mark else line)
         if not body:
             continue
         if heading or _is_heading(line, body, following):
@@ -88,7 +88,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _unwrap(lines: Iterable[str]) -> list[str]:
+def _joined_lines(lines: Iterable[str]) -> list[str]:
     """Lines without empty ones; where one goes on in lower case on the next, the two are one."""
     whole: list[str] = []
     open_line = False
@@ -132,7 +132,7 @@ def word_count(text: str) -> int:
     return len(text.split()) + _cjk_count(text) // 2
 
 
-def weighted_length(text: str) -> int:
+def text_length(text: str) -> int:
     """How long a text is in characters of an alphabet; one that is a syllable or a word counts as three."""
     return len(text) + 2 * _cjk_count(text)
 
@@ -142,7 +142,7 @@ def _cjk_count(text: str) -> int:
     return 0 if text.isascii() else len(_CJK.findall(text))
 
 
-def _strip_markup(text: str) -> str:
+def _clean(text: str) -> str:
     """One line without Markdown's strong marks; inline code, `**kwargs` and `__main__` stay."""
     if "**" not in text:
         return one_line(text)
@@ -150,12 +150,12 @@ def _strip_markup(text: str) -> str:
     return "".join(part if part.startswith("`") else _STRONG.sub(r"\1", part) for part in pieces).strip()
 
 
-def prose(text: str) -> str:
+def without_code(text: str) -> str:
     """A text as it is written, with its fenced code replaced by a short note of its size, on one line."""
-    return one_line("\n".join(_prose_lines(text, as_written=True)))
+    return one_line("\n".join(_lines_without_code(text, as_written=True)))
 
 
-def _prose_lines(text: str, *, as_written: bool) -> Iterator[str]:
+def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
     """Lines outside code fences. `as_written` notes the size of code, and leaves tables alone; else their rows name
     their columns, and code goes without a word.
 
@@ -169,7 +169,7 @@ def _prose_lines(text: str, *, as_written: bool) -> Iterator[str]:
         line = lines[at]
         opening = _FENCE.match(line)
         fence = opening.group(1) if opening else ""
-        closing = _closing_fence(lines, at + 1, fence) if fence and fence not in unclosed else None
+        closing = _code_end(lines, at + 1, fence) if fence and fence not in unclosed else None
         if closing is not None:
             yield from _code_note(lines[at + 1 : closing]) if as_written else ()
             at = closing
@@ -207,7 +207,7 @@ def _labelled_cells(line: str, columns: list[str]) -> str:
     return f"| {' | '.join((first, *told))} |"
 
 
-def _closing_fence(lines: list[str], start: int, fence: str) -> int | None:
+def _code_end(lines: list[str], start: int, fence: str) -> int | None:
     for at in range(start, len(lines)):
         if lines[at].strip() == fence or (lines[at].strip().startswith(fence) and not lines[at].strip(" `~")):
             return at

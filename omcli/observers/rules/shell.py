@@ -103,7 +103,7 @@ def _command_line(arguments: Mapping[str, object]) -> str:
     return ""
 
 
-def shorten(command: str, width: int = _COMMAND_WIDTH) -> str:
+def short(command: str, width: int = _COMMAND_WIDTH) -> str:
     """A command as a row shows it: its first line without what only trims its output, cut between words.
 
     The last word, the file as a rule, is kept where the middle has to go.
@@ -120,7 +120,7 @@ def shorten(command: str, width: int = _COMMAND_WIDTH) -> str:
     return f"{cut(first, width - len(last) - 1)} {last}"
 
 
-def masks_status(command: str) -> bool:
+def is_status_lost(command: str) -> bool:
     """Whether the exit status is not the command's own: behind a pipe, or where `|| true` or `; echo` follows."""
     return bool(_MASKS_STATUS.search(_without_quotes(command)))
 
@@ -162,12 +162,12 @@ def summary_line(output: str) -> str:
     return ""
 
 
-def counts_failures(output: str) -> bool:
+def has_failures(output: str) -> bool:
     """Whether the line of an output that sums up counts something that failed."""
     return bool(_COUNTS_FAILURES.search(summary_line(output)))
 
 
-def reports_error(output: str) -> bool:
+def has_error(output: str) -> bool:
     """Whether a line of an output reports an error."""
     return any(_ERROR.match(line[:2000]) for line in _lines(output.splitlines()))
 
@@ -216,7 +216,7 @@ def commit_in(output: str) -> tuple[str, str, str] | None:
     return (match["branch"], match["sha"], one_line(match["subject"])) if match else None
 
 
-def published_url(output: str) -> str:
+def request_url(output: str) -> str:
     """The address of a pull request or release in an output, or the empty text."""
     match = _PUBLISHED.search(output)
     return match.group() if match else ""

@@ -56,7 +56,7 @@ def test_a_document_as_the_schema_wants_it_with_nothing_in_it_is_read() -> None:
         **{name: [] for name in lists},
     }
     assert set(empty) == set(SCHEMA["properties"])  # type: ignore[call-overload]
-    assert not parse_agent_reply(empty).concerns_messages
+    assert not parse_agent_reply(empty).is_about_messages
     assert list(parse_agent_reply(empty).rows()) == []
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from omcli.memory.observation import Status, Type
-from omcli.observers.rules.status.command_aliases import command_effects, covers_effect, last_effect
+from omcli.observers.rules.status.command_aliases import covers, last_command, parse_parts
 from tests.batches import Talk
 
 MENDED = (
@@ -50,8 +50,8 @@ OTHERS = (
 
 
 def _mends(passed: str, failed: str) -> bool:
-    aim = last_effect(failed)
-    return aim is not None and covers_effect(command_effects(passed), aim)
+    aim = last_command(failed)
+    return aim is not None and covers(parse_parts(passed), aim)
 
 
 @pytest.mark.parametrize(("failed", "passed"), MENDED)
@@ -70,7 +70,7 @@ def test_less_of_it_and_anything_else_mends_nothing(failed: str, passed: str) ->
 def test_hostile_commands_cost_no_more_than_their_length(run: str) -> None:
     long = run * (300_000 // len(run))
     began = time.process_time()
-    command_effects(long)
+    parse_parts(long)
     assert time.process_time() - began < 2
 
 

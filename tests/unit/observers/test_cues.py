@@ -294,10 +294,10 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
         cues.is_yes,
         cues.is_no,
         people.is_reaction,
-        cues.points_ahead,
-        cues.is_vague_question,
+        cues.leads_to_next,
+        cues.is_empty_question,
         cues.is_statement,
-        cues.needs_previous,
+        cues.follows_on,
     ):
         ask(sentence)
     assert time.process_time() - began < 5

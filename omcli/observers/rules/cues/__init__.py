@@ -27,7 +27,7 @@ def plain_quotes(sentence: str) -> str:
     return sentence.replace("\u2019", "'")
 
 
-def lowered(sentence: str) -> str:
+def plain(sentence: str) -> str:
     """In small letters, with straight apostrophes: so nearly all cues are written."""
     return plain_quotes(sentence).lower()
 
@@ -86,22 +86,22 @@ def has_question_mark(sentence: str) -> bool:
 
 def is_question(sentence: str) -> bool:
     """Whether a sentence is a question, with or without its mark."""
-    return has_question_mark(sentence) or bool(_QUESTION.match(lowered(sentence)))
+    return has_question_mark(sentence) or bool(_QUESTION.match(plain(sentence)))
 
 
-def requests_work(sentence: str) -> bool:
+def is_work_request(sentence: str) -> bool:
     """Whether a sentence asks for something to be done: "Can you split the module?"."""
-    return bool(_REQUESTS_WORK.search(lowered(sentence)))
+    return bool(_REQUESTS_WORK.search(plain(sentence)))
 
 
-def requests_answer(sentence: str) -> bool:
+def is_text_request(sentence: str) -> bool:
     """Whether a sentence asks for an answer that is a text: "Can you explain the cache?"."""
-    return bool(_REQUESTS_ANSWER.search(lowered(sentence)))
+    return bool(_REQUESTS_ANSWER.search(plain(sentence)))
 
 
-def is_vague_question(sentence: str) -> bool:
+def is_empty_question(sentence: str) -> bool:
     """Whether a question names nothing that it asks for: "can you help me with that?"."""
-    return bool(_VAGUE_QUESTION.match(lowered(sentence)))
+    return bool(_VAGUE_QUESTION.match(plain(sentence)))
 
 
 def starts_question(clause: str) -> bool:
@@ -170,46 +170,46 @@ _IMPERATIVE = lazily(
 _NAMES_SOMETHING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
 
-def is_about_self(sentence: str) -> bool:
+def is_about_speaker(sentence: str) -> bool:
     """Whether a sentence says who somebody is, or what they work with: "Our server runs on port 8443"."""
     return bool(_ABOUT_SELF.search(plain_quotes(sentence)))
 
 
-def reports_event(sentence: str) -> bool:
+def is_about_event(sentence: str) -> bool:
     """Whether a sentence says what somebody did or has: "I finished 12 of the chapters"."""
-    return bool(_EVENT.search(lowered(sentence)))
+    return bool(_EVENT.search(plain(sentence)))
 
 
-def reports_change(sentence: str) -> bool:
+def is_about_change(sentence: str) -> bool:
     """Whether a sentence says that something is another way now: "The deadline moved to 4 May"."""
-    return bool(_CHANGE.search(lowered(sentence)))
+    return bool(_CHANGE.search(plain(sentence)))
 
 
 def starts_statement(sentence: str) -> bool:
     """Whether a sentence begins as a statement does; what begins otherwise tells an agent what to do."""
-    return bool(_STATEMENT.match(lowered(sentence)))
+    return bool(_STATEMENT.match(plain(sentence)))
 
 
 def is_statement(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart states something, rather than asking or wishing for it."""
-    return starts_statement(sentence) and not _WANTS.search(lowered(sentence))
+    return starts_statement(sentence) and not _WANTS.search(plain(sentence))
 
 
-def is_assertion(sentence: str) -> bool:
+def is_fact(sentence: str) -> bool:
     """Whether a sentence that no cue tells apart says how something is, and orders or wishes for nothing."""
     return bool(_ASSERTION.match(plain_quotes(sentence))) and not (
-        is_imperative(sentence) or _WANTS.search(lowered(sentence))
+        is_imperative(sentence) or _WANTS.search(plain(sentence))
     )
 
 
-def is_wish(sentence: str) -> bool:
+def is_wanted(sentence: str) -> bool:
     """Whether a sentence says what somebody wants or needs: said to an agent at work, it asks for that."""
-    return bool(_WISH.match(lowered(sentence)))
+    return bool(_WISH.match(plain(sentence)))
 
 
 def is_imperative(sentence: str) -> bool:
     """Whether a sentence tells somebody what to do: "Summarize what we changed"."""
-    return bool(_IMPERATIVE.match(lowered(sentence)))
+    return bool(_IMPERATIVE.match(plain(sentence)))
 
 
 def names_something(sentence: str) -> bool:
@@ -232,15 +232,15 @@ _POINTS_AHEAD = lazily(
 )
 
 
-def needs_previous(sentence: str) -> bool:
+def follows_on(sentence: str) -> bool:
     """Whether a sentence needs the one before it to make sense: it gives its reason, or begins with a pronoun."""
-    said = lowered(sentence)
+    said = plain(sentence)
     return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))
 
 
-def points_ahead(sentence: str) -> bool:
+def leads_to_next(sentence: str) -> bool:
     """Whether a sentence only points to what comes next, as code that is left out: "Here's what I have so far:"."""
-    return bool(_POINTS_AHEAD.match(lowered(sentence)))
+    return bool(_POINTS_AHEAD.match(plain(sentence)))
 
 
 _YES = lazily(
@@ -289,5 +289,5 @@ def is_courtesy(sentence: str) -> bool:
     """Whether a sentence says nothing: a greeting, thanks, applause - short, and naming no number or thing."""
     if _BARE_COURTESY.match(sentence.lower()):
         return True
-    said = lowered(sentence)
+    said = plain(sentence)
     return len(said) <= 80 and bool(_COURTESY.match(said)) and not names_something(said)

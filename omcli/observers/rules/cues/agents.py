@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from omcli.base.patterns import lazily
 from omcli.memory.observation import Type
-from omcli.observers.rules.cues import CACHE_SIZE, has_question_mark, is_courtesy, lowered
+from omcli.observers.rules.cues import CACHE_SIZE, has_question_mark, is_courtesy, plain
 
 _FINDING = lazily(
     r"\b(?:root cause|the (?:real |actual |main |underlying )?(?:issue|problem|bug|cause|culprit|reason|difference|"
@@ -82,7 +82,7 @@ _OFFER = lazily(
 @lru_cache(maxsize=CACHE_SIZE)
 def agent_type(sentence: str) -> Type | None:
     """What a sentence of an agent is, or None where it only talks."""
-    sentence = lowered(sentence)
+    sentence = plain(sentence)
     if _OFFER.match(sentence) or _NARRATION.match(sentence):
         return None
     if has_question_mark(sentence) or _PLAIN_REQUEST.match(sentence):
@@ -119,12 +119,12 @@ def is_filler(sentence: str) -> bool:
 
 def is_narration(sentence: str) -> bool:
     """Whether a sentence says what is about to be done: "Let me look at the parser"."""
-    return bool(_NARRATION.match(lowered(sentence)))
+    return bool(_NARRATION.match(plain(sentence)))
 
 
 def is_progress(sentence: str) -> bool:
     """Whether a sentence only says how far something is: "The build is still running"."""
-    return bool(_PROGRESS.search(lowered(sentence))) and agent_type(sentence) not in (Type.FACT, Type.DECISION)
+    return bool(_PROGRESS.search(plain(sentence))) and agent_type(sentence) not in (Type.FACT, Type.DECISION)
 
 
 def is_guess(sentence: str) -> bool:
@@ -134,9 +134,9 @@ def is_guess(sentence: str) -> bool:
 
 def is_offer(sentence: str) -> bool:
     """Whether a sentence only offers to go on."""
-    return bool(_OFFER.match(lowered(sentence)))
+    return bool(_OFFER.match(plain(sentence)))
 
 
-def heads_next_steps(sentence: str) -> bool:
+def opens_next_steps(sentence: str) -> bool:
     """Whether a heading opens what is left to do."""
     return bool(_NEXT.match(sentence.lower()))

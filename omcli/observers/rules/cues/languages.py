@@ -194,7 +194,7 @@ def _any_of(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = F
     return lazily(rf"^(?:{either})" if at_start else either)
 
 
-def _alternatives(parts: Iterable[tuple[str, ...]]) -> str:
+def _joined(parts: Iterable[tuple[str, ...]]) -> str:
     return "|".join(alternative for alternatives in parts for alternative in alternatives)
 
 
@@ -208,6 +208,6 @@ CORRECTION = lazily(
                       for one in LANGUAGES for cue in one.correction) + ")"
 )  # fmt: skip
 REQUEST = _any_of((one.spaced, one.request) for one in LANGUAGES)
-YES = _alternatives(one.yes for one in LANGUAGES)
-NO = _alternatives(one.no for one in LANGUAGES)
-COURTESY = _alternatives(one.courtesy for one in LANGUAGES)
+YES = _joined(one.yes for one in LANGUAGES)
+NO = _joined(one.no for one in LANGUAGES)
+COURTESY = _joined(one.courtesy for one in LANGUAGES)

@@ -12,15 +12,15 @@ from omcli.observers.rules import cues
 from omcli.observers.rules.cues import (
     CACHE_SIZE,
     LEAD_IN,
-    is_about_self,
+    is_about_change,
+    is_about_event,
+    is_about_speaker,
     is_imperative,
-    is_wish,
+    is_wanted,
     languages,
-    lowered,
     names_something,
+    plain,
     plain_quotes,
-    reports_change,
-    reports_event,
     starts_statement,
     whole_words,
 )
@@ -94,23 +94,23 @@ _MAX_MATCHES = 5
 
 def is_lasting_rule(sentence: str) -> bool:
     """Whether a sentence rules what follows, not only one request."""
-    said = lowered(sentence)
+    said = plain(sentence)
     if _EXPLICIT_RULE.search(said) or _RULE_START.match(said):
         return True
     if languages.RULE.search(said) and not languages.NARRATIVE.match(said):
         return True
-    return any(_is_imperative_always(said, found) for found in islice(_ALWAYS.finditer(said), _MAX_MATCHES)) or any(
+    return any(_is_rule_at(said, found) for found in islice(_ALWAYS.finditer(said), _MAX_MATCHES)) or any(
         _is_rule_clause(_clause_before(said, found.start()))
         for found in islice(_ON_OCCASION.finditer(said), _MAX_MATCHES)
     )
 
 
-def is_polite_rule(sentence: str) -> bool:
+def is_asked_rule(sentence: str) -> bool:
     """Whether a rule is worded as a question: "Can you always run the tests?"."""
-    return bool(_POLITE_RULE.match(lowered(sentence)))
+    return bool(_POLITE_RULE.match(plain(sentence)))
 
 
-def _is_imperative_always(said: str, found: re.Match[str]) -> bool:
+def _is_rule_at(said: str, found: re.Match[str]) -> bool:
     """Whether "always" is said to somebody: not where it is wished for of what is to be made, or told of a thing."""
     clause = _clause_before(said, found.end() - 1)[: -len("always ")]
     if _WANTED.search(clause):
@@ -187,10 +187,10 @@ _IMPORTANCE = {
 @lru_cache(maxsize=CACHE_SIZE)
 def user_type(sentence: str) -> Type | None:
     """What a sentence of a person is, or None where nothing tells: then it is part of a request."""
-    said = lowered(sentence)
+    said = plain(sentence)
     is_question = cues.is_question(said)
-    asks = (is_question and not cues.requests_work(said)) or cues.requests_answer(said)
-    if (not is_question or is_polite_rule(said)) and is_lasting_rule(said):
+    asks = (is_question and not cues.is_work_request(said)) or cues.is_text_request(said)
+    if (not is_question or is_asked_rule(said)) and is_lasting_rule(said):
         return Type.INSTRUCTION
     if not asks and (_PREFERENCE.search(said) or languages.PREFERENCE.search(said)):
         return Type.PREFERENCE
@@ -204,18 +204,18 @@ def user_type(sentence: str) -> Type | None:
         return Type.PLAN
     if _DECISION.search(said) or languages.DECISION.search(said):
         return Type.DECISION
-    if is_question or cues.requests_work(said) or languages.REQUEST.search(said):
+    if is_question or cues.is_work_request(said) or languages.REQUEST.search(said):
         return Type.REQUEST
-    is_fact = is_about_self(sentence) or reports_change(said) or reports_event(said)
+    is_fact = is_about_speaker(sentence) or is_about_change(said) or is_about_event(said)
     return Type.FACT if is_fact and not is_imperative(said) else None
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:
     """0 to 10: what rules later work, who somebody is and what has changed count more than what is asked."""
-    said = lowered(sentence)
+    said = plain(sentence)
     if kind is Type.INSTRUCTION:
         return 9 if is_lasting_rule(said) else 8
-    if kind is Type.FACT and (is_about_self(sentence) or (reports_change(said) and not is_wish(said))):
+    if kind is Type.FACT and (is_about_speaker(sentence) or (is_about_change(said) and not is_wanted(said))):
         return 7
     if kind is None and not starts_statement(said):
         return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler": what it is told, an agent does
@@ -280,10 +280,10 @@ _OWN_FACT = lazily(r"\d|\b(?:i|my|we|our)\b")
 def chat_importance(sentence: str) -> int:
     """0 to 10, between people: what somebody did or keeps to, and what has a name, a number or a day in it, is asked
     for later."""
-    said = lowered(sentence)
-    did = bool(_DID_SOMETHING.search(said)) or reports_event(said)
+    said = plain(sentence)
+    did = bool(_DID_SOMETHING.search(said)) or is_about_event(said)
     named = names_something(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))
-    if is_about_self(sentence) or (did and named):
+    if is_about_speaker(sentence) or (did and named):
         return 7
     if did or named or _ALWAYS_INSIDE.search(said) or user_type(sentence) in LASTING:
         return 6
@@ -292,6 +292,6 @@ def chat_importance(sentence: str) -> int:
 
 def is_reaction(sentence: str) -> bool:
     """Whether a sentence only speaks of the one it is said to, or of what that one said: praise, wishes, sympathy."""
-    said = lowered(sentence)
+    said = plain(sentence)
     reacts = _ABOUT_YOU.match(said) or (_REACTION.match(said) if len(said) <= _SHORT_REACTION else None)
     return bool(reacts and len(said) <= _LONG_REACTION and not _OWN_FACT.search(said, reacts.end()))

@@ -16,11 +16,11 @@ MIN_CHARACTERS = 20
 """Characters below which a sentence without a name in it says nothing."""
 
 
-def speech_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
+def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
            also: KeptMessage | None = None) -> Draft:  # fmt: skip
     seqs = {source.seq} if also is None else {source.seq, also.seq}
     return Draft(text=text, type=kind, importance=importance, status=status, sources=tuple(sorted(seqs)),
-                 event_at=source.message.at, refers_to=referred_date(text, kind, source, also))  # fmt: skip
+                 event_at=source.message.at, refers_to=date_of_row(text, kind, source, also))  # fmt: skip
 
 
 _ROW_WORDS = 45
@@ -61,12 +61,12 @@ def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> I
             kind = kind or its
         else:
             if row:
-                yield SentenceGroup(join_sentences(row), kind)
+                yield SentenceGroup(joined_sentences(row), kind)
             row, kind, words = [], its, 0
         row.append(part)
         words += size
     if row:
-        yield SentenceGroup(join_sentences(row), kind)
+        yield SentenceGroup(joined_sentences(row), kind)
 
 
 def _belongs_to_group(
@@ -79,7 +79,7 @@ def _belongs_to_group(
         return False
     if last.is_item and not part.is_item and last.text[-1] not in ".!?。！？:":
         return False
-    if not part.is_item and (cues.needs_previous(part.text) or (size <= _FRAGMENT_WORDS and kind not in _OWN_ROW)):
+    if not part.is_item and (cues.follows_on(part.text) or (size <= _FRAGMENT_WORDS and kind not in _OWN_ROW)):
         return True
     if part.is_item != last.is_item:
         return last.text.endswith(":")
@@ -88,7 +88,7 @@ def _belongs_to_group(
     return (its not in _ONE_PER_ROW or size <= _SHORT_WORDS) and (kind is None or kind is its)
 
 
-def join_sentences(parts: Sequence[Segment]) -> str:
+def joined_sentences(parts: Sequence[Segment]) -> str:
     """Segments on one line: items have dots between, and a colon follows a heading."""
     text = ""
     for at, part in enumerate(parts):
@@ -97,7 +97,7 @@ def join_sentences(parts: Sequence[Segment]) -> str:
     return text.rstrip(",")
 
 
-def split_questions(part: Segment) -> Iterator[Segment]:
+def split_question(part: Segment) -> Iterator[Segment]:
     """A sentence, with the question that follows a comma as one of its own: "I use SQLite, how do I index it?"."""
     start = 0
     for joint in _COMMA.finditer(part.text):
@@ -109,7 +109,7 @@ def split_questions(part: Segment) -> Iterator[Segment]:
     yield Segment(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
 
 
-def referred_date(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:
+def date_of_row(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:
     """What a row speaks of (`spoken_date`), where all its messages agree: midnight may lie between a question and its
     answer. None for events, whose texts are commands."""
     if kind is Type.EVENT:

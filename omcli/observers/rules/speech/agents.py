@@ -9,12 +9,12 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import agents
-from omcli.observers.rules.sentences import Segment, cut, segments, weighted_length
+from omcli.observers.rules.sentences import Segment, cut, segments, text_length
 from omcli.observers.rules.speech import (
     MIN_CHARACTERS,
     group_sentences,
-    join_sentences,
-    speech_draft,
+    joined_sentences,
+    text_draft,
 )
 from omcli.text.anchors import anchors
 
@@ -42,17 +42,17 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
     """What an agent found, decided, ran into or named in texts in the middle of a turn; the rest of them narrates."""
     for text in texts:
-        telling = [part for part in segments(text.message.text) if _is_notable(part)]
+        telling = [part for part in segments(text.message.text) if _is_kept(part)]
         for row in group_sentences(telling, [_progress_type(part.text) for part in telling]):
             kind = row.kind or Type.FACT
             status = Status.OPEN if kind is Type.BLOCKER else None
             importance = _agent_importance(row.text, row.kind) - 1
-            yield speech_draft(text, f"Agent: {cut(row.text, _ROW_CHARACTERS)}", kind, importance, status=status)
+            yield text_draft(text, f"Agent: {cut(row.text, _ROW_CHARACTERS)}", kind, importance, status=status)
 
 
-def _is_notable(part: Segment) -> bool:
+def _is_kept(part: Segment) -> bool:
     """Whether a sentence in the middle of a turn is worth a row."""
-    if part.is_heading or weighted_length(part.text) < _MIN_PROGRESS:
+    if part.is_heading or text_length(part.text) < _MIN_PROGRESS:
         return False
     if agents.is_offer(part.text) or agents.is_progress(part.text):
         return False
@@ -72,9 +72,9 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
     """
     who = text.message.name or "Agent"
     parts = [part for part in segments(text.message.text) if not agents.is_filler(part.text)]
-    telling = salient_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
-    for row in group_sentences(telling, _report_types(telling)):
-        if weighted_length(row.text) < MIN_CHARACTERS and not anchors(row.text):
+    telling = best_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
+    for row in group_sentences(telling, _report_kinds(telling)):
+        if text_length(row.text) < MIN_CHARACTERS and not anchors(row.text):
             continue
         kind = row.kind or Type.FACT
         if kind is Type.OUTCOME and not worked:
@@ -82,17 +82,17 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
         status = _STATUS.get(kind)
         importance = _agent_importance(row.text, kind if row.kind else None)
         importance += worked and kind is not Type.OUTCOME and importance > _UNNAMED_IMPORTANCE
-        yield speech_draft(
+        yield text_draft(
             text, f"{who}: {cut(row.text, _ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status
         )
 
 
-def _report_types(parts: Sequence[Segment]) -> list[Type | None]:
+def _report_kinds(parts: Sequence[Segment]) -> list[Type | None]:
     """What each sentence of a report is; items under "Next steps" are plans, however they are worded."""
     kinds: list[Type | None] = []
     is_next = False
     for part in parts:
-        is_next = agents.heads_next_steps(part.text) if part.is_heading else is_next and part.is_item
+        is_next = agents.opens_next_steps(part.text) if part.is_heading else is_next and part.is_item
         kinds.append(Type.PLAN if is_next else None if part.is_heading else agents.agent_type(part.text))
     return kinds
 
@@ -111,10 +111,10 @@ _MAX_WEIGHT = 3
 
 def report_summary(parts: Sequence[Segment], limit: int) -> str:
     """The telling sentences of a report on one line, within `limit` characters."""
-    return join_sentences([part for part in salient_sentences(parts, limit) if not cues.has_question_mark(part.text)])
+    return joined_sentences([part for part in best_sentences(parts, limit) if not cues.has_question_mark(part.text)])
 
 
-def salient_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
+def best_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
     """The telling sentences of a report, whole and in their order, within `limit` characters.
 
     A sentence weighs by the names in it (three at most), by its kind (`agents.agent_type`) and by
@@ -128,7 +128,7 @@ def salient_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
         if part.is_heading or opens_nothing or agents.is_filler(part.text):
             continue
         value = min(len(anchors(part.text)), 3) - len(part.text) / 300
-        value += 2 * bool(agents.agent_type(part.text)) + 2 * (index == 0) + agents.heads_next_steps(under)
+        value += 2 * bool(agents.agent_type(part.text)) + 2 * (index == 0) + agents.opens_next_steps(under)
         weights.append((-value, index))
     kept: list[int] = []
     room = limit
@@ -148,13 +148,13 @@ def _with_headings(parts: Sequence[Segment], kept: Sequence[int]) -> list[int]:
         if parts[index].is_heading:
             under = index
         elif index in chosen:
-            if under >= 0 and _is_informative(parts[under].text):
+            if under >= 0 and _has_content(parts[under].text):
                 found.append(under)
             found.append(index)
             under = -1
     return found
 
 
-def _is_informative(heading: str) -> bool:
+def _has_content(heading: str) -> bool:
     """Whether a heading names a thing, what is next, or what came of the work: "Fixed in the importer"."""
-    return bool(anchors(heading) or agents.heads_next_steps(heading) or agents.agent_type(heading))
+    return bool(anchors(heading) or agents.opens_next_steps(heading) or agents.agent_type(heading))

@@ -11,9 +11,9 @@ from omcli.memory.message import Aside, KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues, shell
 from omcli.observers.rules.cues import agents, people
-from omcli.observers.rules.sentences import Segment, cut, prose, segments, weighted_length, word_count
-from omcli.observers.rules.shell import reports_error, shorten
-from omcli.observers.rules.speech import MIN_CHARACTERS, SentenceGroup, group_sentences, speech_draft, split_questions
+from omcli.observers.rules.sentences import Segment, cut, segments, text_length, without_code, word_count
+from omcli.observers.rules.shell import has_error, short
+from omcli.observers.rules.speech import MIN_CHARACTERS, SentenceGroup, group_sentences, split_question, text_draft
 from omcli.text.anchors import anchors
 from omcli.text.clean import one_line
 from omcli.text.phrases import counted
@@ -53,7 +53,7 @@ _PASTED_IMPORTANCE = 5
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Draft]:
     """Rows of one prompt. `asked` is what the agent said last before it: a bare yes or no is about that."""
     who = prompt.message.name or "User"
-    text = prose(prompt.message.text)
+    text = without_code(prompt.message.text)
     question = _last_question(asked)
     if asked and question and (cues.is_yes(text) or cues.is_no(text)):
         verb = "agreed" if cues.is_yes(text) else "declined"
@@ -61,12 +61,12 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
         is_offer = agents.is_offer(question) and not anchors(question)
         kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
         importance = 7 if is_offer else 8
-        yield speech_draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, importance, also=asked)
+        yield text_draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, importance, also=asked)
         return
     if not text or cues.is_yes(text) or cues.is_no(text):
         return
     parts = list(segments(prompt.message.text))
-    telling = _informative(parts)
+    telling = _with_content(parts)
     if not (
         telling or prompt.message.images or "`" in text or any(cues.has_question_mark(part.text) for part in parts)
     ):
@@ -80,7 +80,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
         else ""
     )
     for row, importance in _short_prompt(text, telling):
-        yield speech_draft(prompt, f"{who}: {_fit_row(row.text)}{about}", row.kind or Type.REQUEST, importance,
+        yield text_draft(prompt, f"{who}: {_fitted(row.text)}{about}", row.kind or Type.REQUEST, importance,
                      also=asked if about else None)  # fmt: skip
         about = ""
 
@@ -89,31 +89,31 @@ def _long_prompt(prompt: KeptMessage, who: str) -> Iterator[Draft]:
     """What a long prompt says, then what it pastes, in one row: logs and tables ask for nothing."""
     said, pasted = split_pasted(prompt.message.text)
     parts = list(segments(said))
-    telling = _informative(parts)
-    if word_count(prose(said)) > _PROMPT_WORDS:
+    telling = _with_content(parts)
+    if word_count(without_code(said)) > _PROMPT_WORDS:
         yield from _prompt_parts(prompt, who, telling or parts)
     elif telling:
-        for row, importance in _short_prompt(prose(said), telling):
-            yield speech_draft(prompt, f"{who}: {row.text}", row.kind or Type.REQUEST, importance)
+        for row, importance in _short_prompt(without_code(said), telling):
+            yield text_draft(prompt, f"{who}: {row.text}", row.kind or Type.REQUEST, importance)
     if pasted:
-        kind = Type.REQUEST if not telling else Type.FACT if reports_error("\n".join(pasted)) else Type.EXCERPT
-        yield speech_draft(prompt, f"{who} pasted: {_fit_row(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
+        kind = Type.REQUEST if not telling else Type.FACT if has_error("\n".join(pasted)) else Type.EXCERPT
+        yield text_draft(prompt, f"{who} pasted: {_fitted(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
 
 
-def _informative(parts: Sequence[Segment]) -> list[Segment]:
+def _with_content(parts: Sequence[Segment]) -> list[Segment]:
     """The sentences of a prompt that say something, questions after a comma apart."""
-    return [piece for part in parts for piece in split_questions(part) if not _is_empty(piece.text)]
+    return [piece for part in parts for piece in split_question(part) if not _is_empty(piece.text)]
 
 
 def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[SentenceGroup, int]]:
     """A prompt as one row, word for word, and its importance; a rule in it is a row of its own, literally."""
     rows = list(group_sentences(telling, [people.user_type(part.text) for part in telling]))
-    rules = [row for row in rows if _outlasts_request(row)]
+    rules = [row for row in rows if _is_lasting_row(row)]
     rest = [row for row in rows if row not in rules]
     if rest or not rules:
         importance = max((people.user_importance(row.text, row.kind) for row in rest), default=5)
         words = " ".join(row.text for row in rest) if rules else text
-        kinds = [row.kind or (Type.FACT if cues.is_assertion(row.text) else None) for row in rest]
+        kinds = [row.kind or (Type.FACT if cues.is_fact(row.text) else None) for row in rest]
         yield SentenceGroup(words, _prompt_type(kinds)), importance
     for row in rules:
         yield row, people.user_importance(row.text, row.kind)
@@ -123,18 +123,18 @@ def with_work_importance(draft: Draft) -> Draft:
     """What a person says to an agent at work: the words are few, and all of the work follows from them."""
     if draft.type is Type.EXCERPT:
         return draft  # a table or data that was pasted
-    wished = draft.type is Type.FACT and cues.is_wish(draft.text.partition(": ")[2])
+    wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
     kind = Type.REQUEST if wished else draft.type
     return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
 
 
 def _is_empty(sentence: str) -> bool:
-    return cues.is_courtesy(sentence) or cues.is_vague_question(sentence) or cues.points_ahead(sentence)
+    return cues.is_courtesy(sentence) or cues.is_empty_question(sentence) or cues.leads_to_next(sentence)
 
 
-def _outlasts_request(row: SentenceGroup) -> bool:
+def _is_lasting_row(row: SentenceGroup) -> bool:
     """Whether a row holds beyond the request it stands in: a rule, a preference, a decision."""
-    return weighted_length(row.text) >= MIN_CHARACTERS and people.is_lasting(row.text, row.kind)
+    return text_length(row.text) >= MIN_CHARACTERS and people.is_lasting(row.text, row.kind)
 
 
 def _prompt_parts(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> Iterator[Draft]:
@@ -148,10 +148,10 @@ def _prompt_parts(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> It
         if row.kind is None and at and row.text[0].islower():  # a sentence that goes on
             importance = min(importance, 6)
         kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
-        yield speech_draft(prompt, f"{who}: {_fit_row(row.text)}{note}", kind, importance)
+        yield text_draft(prompt, f"{who}: {_fitted(row.text)}{note}", kind, importance)
 
 
-def _fit_row(text: str) -> str:
+def _fitted(text: str) -> str:
     """A row's words; of a run without spaces that is longer than any row as much as one holds."""
     if len(text) <= _MAX_RUN:
         return text
@@ -204,49 +204,49 @@ def chat_drafts(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft
         about = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
         # Not what only names the one it is said to.
         importance = people.chat_importance(row.text.replace(other, "") if other else row.text)
-        says_little = weighted_length(row.text) < MIN_CHARACTERS or (
+        says_little = text_length(row.text) < MIN_CHARACTERS or (
             importance < _MIN_CHAT_IMPORTANCE and words < _ANSWER_WORDS
         )
         if says_little and not about:
             continue
         text = cut(f"{who}: {row.text}{about}", _PROMPT_CHARACTERS)
-        yield speech_draft(said, text, row.kind or Type.FACT, importance, also=before if about else None)
+        yield text_draft(said, text, row.kind or Type.FACT, importance, also=before if about else None)
 
 
 def other_drafts(said: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
     """Rows of words that stand where no prompt does. `refused` is the call that a remark refuses."""
-    text = prose(said.message.text)
+    text = without_code(said.message.text)
     if not text:
         return
     if said.message.aside is Aside.ANSWER:
-        yield speech_draft(said, cut(f"User answered: {text}", 900), Type.DECISION, 8)
+        yield text_draft(said, cut(f"User answered: {text}", 900), Type.DECISION, 8)
     elif said.message.aside is Aside.REMARK and _QUESTIONS_ASKED in said.message.text:
         if answers := "; ".join(
             f"{asked} → {answer}" for asked, answer in _QUESTION_AND_ANSWER.findall(said.message.text)
         ):
-            yield speech_draft(said, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
+            yield text_draft(said, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
     elif said.message.aside is Aside.REMARK:
         tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
-        yield speech_draft(said, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
+        yield text_draft(said, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
     elif said.message.aside is Aside.QUEUED:
         yield from prompt_drafts(said, None)
     elif said.message.aside is Aside.NOTE:
         yield from _note_drafts(said)
     elif said.message.aside is Aside.COMMAND:
         if " " in text.strip():
-            yield speech_draft(said, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
+            yield text_draft(said, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
     elif said.message.aside is Aside.SHELL:
-        yield speech_draft(said, f"User ran in the shell: {shorten(said.message.text)}", Type.EVENT, 3)
+        yield text_draft(said, f"User ran in the shell: {short(said.message.text)}", Type.EVENT, 3)
     elif said.message.aside is Aside.INTERRUPT:
-        yield speech_draft(said, "User interrupted the agent", Type.EVENT, 4)
+        yield text_draft(said, "User interrupted the agent", Type.EVENT, 4)
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     """Rows of what somebody wrote down: what asks for nothing is a fact."""
-    telling = _informative(list(segments(note.message.text)))
+    telling = _with_content(list(segments(note.message.text)))
     for row in group_sentences(telling, [people.user_type(part.text) for part in telling]):
-        kind = row.kind or (Type.REQUEST if cues.is_wish(row.text) else Type.FACT)
-        yield speech_draft(note, f"User: {_fit_row(row.text)}", kind, people.user_importance(row.text, kind))
+        kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
+        yield text_draft(note, f"User: {_fitted(row.text)}", kind, people.user_importance(row.text, kind))
 
 
 def _last_question(asked: KeptMessage | None) -> str:
@@ -312,6 +312,6 @@ def _is_escaped(line: str) -> bool:
 def pasted_summary(pasted: Sequence[str]) -> str:
     """What pasted lines come to, on one line: their errors, else how they begin; and how many they are."""
     lines = [one_line(line) for line in pasted]
-    trouble = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.reports_error("\n".join(lines)) else ""
+    trouble = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.has_error("\n".join(lines)) else ""
     what = trouble if len(trouble) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)
     return f"{what} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

@@ -11,7 +11,7 @@ from omcli.base.record import field, mutable_record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
 from omcli.observers.rules.shell import same_directory
 from omcli.observers.rules.status import supersede as overruling
-from omcli.observers.rules.status.command_aliases import CommandEffect, command_effects, covers_effect, last_effect
+from omcli.observers.rules.status.command_aliases import ParsedCommand, covers, last_command, parse_parts
 from omcli.observers.rules.status.recurrence import (
     failure_directory,
     failure_key,
@@ -19,10 +19,10 @@ from omcli.observers.rules.status.recurrence import (
     is_running,
     row_key,
     todo_texts,
-    with_total,
+    with_count,
 )
-from omcli.observers.rules.status.turn_events import PersonReplied, StatusEvent, TurnEnded, TurnResumed
-from omcli.observers.rules.tools.commands import Success
+from omcli.observers.rules.status.turn_events import StatusEvent, TurnAnswered, TurnEnded, TurnUnfinished
+from omcli.observers.rules.tools.commands import Succeeded
 from omcli.text.clean import one_line
 from omcli.text.speakers import AGENT
 
@@ -44,7 +44,7 @@ _FEW_WORDS = 3
 """Words of which no more tell whether the same is asked."""
 _SHARED_LETTERS = 5
 """Letters in which the words of a question and of its answer agree: report, reports, reporting."""
-_RANKS = {Draft: 0, Success: 1, PersonReplied: 2, TurnEnded: 3, TurnResumed: 4}
+_RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnEnded: 3, TurnUnfinished: 4}
 
 
 def open_if_asked(draft: Draft) -> Draft:
@@ -52,7 +52,7 @@ def open_if_asked(draft: Draft) -> Draft:
     return replace(draft, status=Status.OPEN) if draft.type in _ASKED and draft.status is None else draft
 
 
-def track_statuses(
+def update_rows(
     standing: Iterable[Observation], drafts: Iterable[Draft], moments: Iterable[StatusEvent]
 ) -> tuple[Draft, ...]:
     """The rows of a batch, in the order they came true, with what they say of those that stand taken into account."""
@@ -64,14 +64,14 @@ def track_statuses(
         match step:
             case Draft():
                 ledger.write(replace(step, text=one_line(step.text)))
-            case Success():
+            case Succeeded():
                 ledger.resolve_failures(step)
-            case PersonReplied():
-                ledger.answer_questions(step)
+            case TurnAnswered():
+                ledger.answer_question(step)
             case TurnEnded():
                 ledger.close_turn(step)
-            case TurnResumed():
-                ledger.reopen(step)
+            case TurnUnfinished():
+                ledger.open_again(step)
     return ledger.changed_rows()
 
 
@@ -105,7 +105,7 @@ class _StatusTracker:
     _lines: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _failed: dict[str, list[int]] = field(default_factory=dict)
     """Open failures by what failed."""
-    _failed_effects: dict[int, CommandEffect] = field(default_factory=dict)
+    _failed_effects: dict[int, ParsedCommand] = field(default_factory=dict)
     """What commands were to do that failed, and are open."""
     _running: dict[int, int] = field(default_factory=dict)
     """Commands and delegations that go on, by the messages they were started with."""
@@ -147,7 +147,7 @@ class _StatusTracker:
         self._lines[row_key(draft)] = number
         if (target := failure_key(draft)) and draft.status is Status.OPEN:
             self._failed.setdefault(target, []).append(number)
-            if aim := last_effect(str(draft.metadata.get("command", ""))):
+            if aim := last_command(str(draft.metadata.get("command", ""))):
                 self._failed_effects[number] = aim
         if is_running(draft):
             self._running |= dict.fromkeys(draft.sources, number)
@@ -160,14 +160,14 @@ class _StatusTracker:
     def write(self, draft: Draft) -> None:
         """Takes a new row down in the place of those that it continues, repeats or overrules."""
         for number in {self._running[seq] for seq in draft.sources if seq in self._running}:
-            draft = self._replacing(number, draft, reason="ended")
+            draft = self._replace(number, draft, reason="ended")
         if todo_texts(draft) & todo_texts(self.rows.get(self._todo_list)):
-            draft = self._replacing(self._todo_list, draft, reason="updated")
+            draft = self._replace(self._todo_list, draft, reason="updated")
         if (asked_before := self._asked_before(draft)) is not None:
-            draft = self._replacing(asked_before, draft, reason="said again")
-        self.add(self._supersede(self._merge_repeats(self._note_previous(draft))))
+            draft = self._replace(asked_before, draft, reason="said again")
+        self.add(self._apply_replacement(self._merge_repeats(self._note_earlier(draft))))
 
-    def _note_previous(self, draft: Draft) -> Draft:
+    def _note_earlier(self, draft: Draft) -> Draft:
         """A request that a person went on to, with the one that was left for it."""
         left = self._unanswered
         if left is None or draft.type not in _ASKED or draft.text.startswith(AGENT) or draft.sources[-1] <= left:
@@ -189,19 +189,19 @@ class _StatusTracker:
     def _merge_repeats(self, draft: Draft) -> Draft:
         """The draft in the place of open failures of the same thing, and of a row that says the same."""
         for number, row in self._remaining(self._failures(failure_key(draft), failure_directory(draft))):
-            draft = self._replacing(number, with_total(row, draft), reason="failed again")
+            draft = self._replace(number, with_count(row, draft), reason="failed again")
         if (same := self._lines.get(row_key(draft))) is not None:
-            draft = self._replacing(same, with_total(self.rows[same], draft), reason="said again")
+            draft = self._replace(same, with_count(self.rows[same], draft), reason="said again")
         return draft
 
-    def resolve_failures(self, passed: Success) -> None:
+    def resolve_failures(self, passed: Succeeded) -> None:
         """Failures of what works now are resolved: worth knowing, and no more than that."""
         for target in passed.targets:
             if failed := self._failures(target, passed.directory):
                 self._resolve(failed[-1], passed)
-        done = command_effects(passed.command)
+        done = parse_parts(passed.command)
         for number, row in self._remaining(
-            [number for number, aim in self._failed_effects.items() if covers_effect(done, aim)]
+            [number for number, aim in self._failed_effects.items() if covers(done, aim)]
         ):
             if same_directory(failure_directory(row), passed.directory):
                 self._resolve(number, passed)
@@ -211,12 +211,12 @@ class _StatusTracker:
         failed = self._failed.get(target, ())
         return [number for number in failed if same_directory(failure_directory(self.rows[number]), directory)]
 
-    def _resolve(self, number: int, by: Success) -> None:
+    def _resolve(self, number: int, by: Succeeded) -> None:
         row = self.rows[number]
         priority = Priority.MEDIUM if row.importance >= _SERIOUS else row.priority
-        self._set_status(number, replace(row, priority=priority), by, Status.RESOLVED)
+        self._settle(number, replace(row, priority=priority), by, Status.RESOLVED)
 
-    def answer_questions(self, reply: PersonReplied) -> None:
+    def answer_question(self, reply: TurnAnswered) -> None:
         """Open questions of the agent give way to the row that answers them, which says what it answers."""
         questions = [
             n for n in sorted(self._asked) if _is_open_question(self.rows[n]) and reply.asked in self.rows[n].sources
@@ -228,7 +228,7 @@ class _StatusTracker:
             draft = _with_question(self.rows[answer], question.text.removeprefix(AGENT))
             if draft is not None:
                 self._remove(answer)
-                self.add(self._replacing(number, draft, reason="answered"))
+                self.add(self._replace(number, draft, reason="answered"))
                 answer = self._next - 1
 
     def _answer_row(self, prompt: int) -> int | None:
@@ -249,7 +249,7 @@ class _StatusTracker:
             if row.text.startswith(AGENT):
                 self._close(number, ended, None)  # it was replied to, and is not asked again
             elif row.sources[-1] not in left and self._is_done(row, ended):
-                self._close(number, ended, None if self._is_corrected(row, ended) else Status.DONE)
+                self._close(number, ended, None if self._changed_since(row, ended) else Status.DONE)
         if ended.accepted or (ended.is_complete and ended.reports):
             self._resolve_minor_failures(ended)
 
@@ -267,7 +267,7 @@ class _StatusTracker:
         asked = ((number, self.rows[number]) for number in sorted(self._asked))
         return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < began]
 
-    def _is_corrected(self, asked: Draft, ended: TurnEnded) -> bool:
+    def _changed_since(self, asked: Draft, ended: TurnEnded) -> bool:
         """Whether a person put something right after they asked for it: that was done, and may be something else."""
         return any(
             row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq
@@ -278,15 +278,15 @@ class _StatusTracker:
         """What was asked is over; without a status where nothing says that it was done."""
         row, said = self.rows[number], self._position(number)
         asked = row if status else _with_note(row, _SKIPPED)
-        end = Success(targets=(), sources=(ended.seq,), at=ended.at)
-        self._set_status(number, asked, replace(end, at=asked.event_at), status)
+        end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
+        self._settle(number, asked, replace(end, at=asked.event_at), status)
         self._positions[self._next - 1] = said
         if status is Status.DONE:
             since = asked.sources[-1] if ended.reports else ended.seq
-            self._resolve_obstacles(end, since=since)
-            self._complete_plans(end, since=since)
+            self._resolve_blockers(end, since=since)
+            self._finish_plan(end, since=since)
 
-    def _resolve_obstacles(self, end: Success, *, since: int) -> None:
+    def _resolve_blockers(self, end: Succeeded, *, since: int) -> None:
         """What stood in the way of something that is done stands there no longer."""
         for number, row in self._remaining(self.rows):
             stood = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
@@ -295,29 +295,29 @@ class _StatusTracker:
 
     def _resolve_minor_failures(self, ended: TurnEnded) -> None:
         """What was looked for in vain is of no concern once the turn is over."""
-        end = Success(targets=(), sources=(ended.seq,), at=ended.at)
+        end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
         for number, row in self._remaining(self.rows):
             detour = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
             if detour and row.sources[-1] < ended.seq:
                 self._resolve(number, end)
 
-    def _complete_plans(self, end: Success, *, since: int) -> None:
+    def _finish_plan(self, end: Succeeded, *, since: int) -> None:
         """Plans that were approved for something that is done are done with it."""
         for number, row in self._remaining(self.rows):
             if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
-                self._set_status(number, row, end, Status.DONE)
+                self._settle(number, row, end, Status.DONE)
 
-    def reopen(self, resumed: TurnResumed) -> None:
+    def open_again(self, resumed: TurnUnfinished) -> None:
         """Takes back what a text settled."""
         for number, row in self._remaining(self.rows):
             if row.sources[-1:] != (resumed.seq,) or row.type not in _CLOSED_BY_TEXT:
                 continue
             if row.type is Type.REQUEST and row.status is not Status.OPEN:
-                self._rewrite(number, replace(_with_note(row, None), status=Status.OPEN), reason="taken up again")
+                self._update(number, replace(_with_note(row, None), status=Status.OPEN), reason="taken up again")
             elif row.status in SETTLED:
-                self._rewrite(number, replace(row, status=Status.OPEN, priority=None), reason="taken up again")
+                self._update(number, replace(row, status=Status.OPEN, priority=None), reason="taken up again")
 
-    def _rewrite(self, number: int, row: Draft, *, reason: str) -> None:
+    def _update(self, number: int, row: Draft, *, reason: str) -> None:
         """The same row in other words, in its place."""
         said = self._position(number)
         self._remove(number)
@@ -349,28 +349,28 @@ class _StatusTracker:
         last = max(asked.values(), default=0)
         return in_turn or [number for number, seq in asked.items() if seq == last]
 
-    def _supersede(self, draft: Draft) -> Draft:
+    def _apply_replacement(self, draft: Draft) -> Draft:
         """The draft in the place of rows that it says hold no longer."""
-        change = overruling.revision_of(draft)
-        for number, anew in self._superseded(change) if change else ():
+        change = overruling.replacement_of(draft)
+        for number, anew in self._replaced_claims(change) if change else ():
             claim = self._claims[number]
             assert claim is not None
             draft = replace(draft, text=overruling.with_earlier(draft.text, claim, anew=anew))
-            draft = self._replacing(number, draft, reason="overruled")
+            draft = self._replace(number, draft, reason="overruled")
         return draft
 
-    def _superseded(self, change: overruling.Revision) -> list[tuple[int, bool]]:
+    def _replaced_claims(self, change: overruling.Replacement) -> list[tuple[int, bool]]:
         """Rows that a change concerns, and whether it says the same with another value."""
-        claims = [(number, claim) for number, claim in self._claims_by_row() if overruling.may_revise(change, claim)]
+        claims = [(number, claim) for number, claim in self._each_claim() if overruling.may_replace(change, claim)]
         if change.takes_back:
             said = [number for number, row in self.rows.items() if row.text.startswith(f"{change.speaker}: ")]
             return [(n, False) for n, claim in claims if n in said[-1:] and claim.kind not in (Type.FACT, Type.REQUEST)]
         for named, about in change.given_up:
-            if held := [number for number, claim in claims if overruling.gives_up(claim, named, about)]:
+            if held := [number for number, claim in claims if overruling.is_dropped(claim, named, about)]:
                 return [(held[-1], False)]
         return [(number, True) for number, claim in claims if overruling.has_new_value(claim, change)]
 
-    def _claims_by_row(self) -> Iterator[tuple[int, overruling.Claim]]:
+    def _each_claim(self) -> Iterator[tuple[int, overruling.Claim]]:
         """Every row that may be overruled; each is read once, and only when something is."""
         for number, row in self.rows.items():
             if number not in self._claims:
@@ -384,10 +384,10 @@ class _StatusTracker:
             if number in self.rows:
                 yield number, self.rows[number]
 
-    def _set_status(self, number: int, row: Draft, by: Success, status: Status | None) -> None:
+    def _settle(self, number: int, row: Draft, by: Succeeded, status: Status | None) -> None:
         """The same row, settled by a later message; without a status where that only passes over it."""
         self._remove(number)
-        sources = _union(row.sources, by.sources)
+        sources = _merged(row.sources, by.sources)
         reason = status.value if status else _SKIPPED
         self.add(
             self._merge_repeats(
@@ -395,11 +395,11 @@ class _StatusTracker:
             )
         )
 
-    def _replacing(self, number: int, draft: Draft, *, reason: str) -> Draft:
+    def _replace(self, number: int, draft: Draft, *, reason: str) -> Draft:
         """The draft, in the place of a row."""
         old = self._remove(number)
         replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
-        return replace(draft, sources=_union(old.sources, draft.sources), replaces=replaces, reason=reason)
+        return replace(draft, sources=_merged(old.sources, draft.sources), replaces=replaces, reason=reason)
 
     def _remove(self, number: int) -> Draft:
         draft = self.rows.pop(number)
@@ -413,7 +413,7 @@ class _StatusTracker:
         return draft
 
 
-def _union(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+def _merged(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({*old, *new}))
 
 

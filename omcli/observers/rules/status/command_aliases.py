@@ -42,7 +42,7 @@ _NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-
 
 
 @positional_record
-class CommandEffect:
+class ParsedCommand:
     """What a command is to do."""
 
     does: str
@@ -51,31 +51,31 @@ class CommandEffect:
     flags: frozenset[str]
 
 
-def covers_effect(passed: Iterable[CommandEffect], failed: CommandEffect) -> bool:
+def covers(passed: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Whether a command that worked does what one that failed was to do, or more of the same.
 
     `npm test` outdoes `npm run test -- parser`, and not the other way round. What is not known to be the same is not.
     """
-    return any(_covers(one, failed) for one in passed)
+    return any(_covers_one(one, failed) for one in passed)
 
 
-def last_effect(failed: str) -> CommandEffect | None:
+def last_command(failed: str) -> ParsedCommand | None:
     """What has to work where a command failed: of `a && b` it is b; None where that is not plain."""
-    return next(reversed(command_effects(failed)), None)
+    return next(reversed(parse_parts(failed)), None)
 
 
-def command_effects(command: str) -> tuple[CommandEffect, ...]:
+def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
     """What the parts of a command that do more than look are to do, in their order; nothing where that is not plain."""
     if len(command) > _MAX_CHARACTERS or "\n" in command or "…" in command:
         return ()
-    command = shell.shorten(command, _MAX_CHARACTERS)
-    if shell.masks_status(command):
+    command = shell.short(command, _MAX_CHARACTERS)
+    if shell.is_status_lost(command):
         return ()
     parts = (part.strip() for part in command.split("&&"))
-    return tuple(aim for part in parts if not shell.is_read_only(part) and (aim := _effect_of(part)))
+    return tuple(aim for part in parts if not shell.is_read_only(part) and (aim := _parse_part(part)))
 
 
-def _effect_of(part: str) -> CommandEffect | None:
+def _parse_part(part: str) -> ParsedCommand | None:
     words = _WORD.findall(_REDIRECTS.sub("", _RUNS_ANOTHER.sub("", part.split(" | ", maxsplit=1)[0])))
     if not words:
         return None
@@ -88,10 +88,10 @@ def _effect_of(part: str) -> CommandEffect | None:
         if program in _RUNS_BY_NAME and verb in ("run", "run-script") and named:
             verb = named.pop(0)
     does = f"{'npm' if program in _SCRIPTS else program} {verb}".strip()
-    return CommandEffect(does, frozenset(() if does in _ANY_TARGET else named), flags)
+    return ParsedCommand(does, frozenset(() if does in _ANY_TARGET else named), flags)
 
 
-def _covers(done: CommandEffect, failed: CommandEffect) -> bool:
+def _covers_one(done: ParsedCommand, failed: ParsedCommand) -> bool:
     if done.does != failed.does or not done.on <= failed.on:
         return False
     if any(_NO_EFFECT_FLAG.fullmatch(flag) for flag in done.flags):

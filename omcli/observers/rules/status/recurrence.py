@@ -27,7 +27,7 @@ def _is_counted(draft: Draft) -> bool:
     return draft.type in FAILURES or (draft.type is Type.COMMAND_RUN and "command" in draft.metadata)
 
 
-def with_total(old: Draft, new: Draft) -> Draft:
+def with_count(old: Draft, new: Draft) -> Draft:
     """The new row with how often it happened in all, where that is counted."""
     if new.type in FILE_CHANGES:
         edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it was there already

@@ -84,7 +84,7 @@ class Claim:
 
 
 @record
-class Revision:
+class Replacement:
     """What a new row says of earlier ones."""
 
     speaker: str
@@ -112,7 +112,7 @@ def claim_of(row: Draft) -> Claim | None:
     )
 
 
-def revision_of(row: Draft) -> Revision | None:
+def replacement_of(row: Draft) -> Replacement | None:
     """What a new row may change; None for one that changes nothing."""
     if row.type not in _OVERRULING or len(row.text) > _LONGEST_NEW:
         return None
@@ -124,15 +124,15 @@ def revision_of(row: Draft) -> Revision | None:
     if not (given_up or takes_back or around):
         return None
     framed = around and (row.type, around[0], around[2])
-    return Revision(speaker=speaker, given_up=given_up, takes_back=takes_back, frame=framed)
+    return Replacement(speaker=speaker, given_up=given_up, takes_back=takes_back, frame=framed)
 
 
-def may_revise(change: Revision, claim: Claim) -> bool:
+def may_replace(change: Replacement, claim: Claim) -> bool:
     """Whether the speaker of the one may overrule that of the other: only oneself, but a person the agent."""
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
 
-def gives_up(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool:
+def is_dropped(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool:
     """Whether a claim holds on to what is now given up: in the same matter, and does not give it up itself."""
     if not named <= claim.words or (about and not about & claim.words):
         return False
@@ -143,7 +143,7 @@ def gives_up(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool
     return not any(named <= before for before, _ in _abandoned(claim.said))
 
 
-def has_new_value(claim: Claim, change: Revision) -> bool:
+def has_new_value(claim: Claim, change: Replacement) -> bool:
     """Whether two rows are the same statement with another value: `The limit is 10`, `The limit is 20`.
 
     A number, a date, a weekday; a name only where there can be but one ("I work at …"). What was done twice is two

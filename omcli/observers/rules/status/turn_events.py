@@ -12,11 +12,11 @@ from omcli.memory.observation import Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import agents, people
 from omcli.observers.rules.sentences import Segment, segments
-from omcli.observers.rules.tools.commands import Success
+from omcli.observers.rules.tools.commands import Succeeded
 
 
 @record
-class PersonReplied:
+class TurnAnswered:
     """A person spoke next after a text of the agent, which may have asked something."""
 
     seq: int
@@ -44,14 +44,14 @@ class TurnEnded:
 
 
 @record
-class TurnResumed:
+class TurnUnfinished:
     """What seemed to be the end of a turn was not: the agent went on, or the person was not content."""
 
     seq: int
     """Of the text that seemed to end it."""
 
 
-StatusEvent = Success | PersonReplied | TurnEnded | TurnResumed
+StatusEvent = Succeeded | TurnAnswered | TurnEnded | TurnUnfinished
 
 # Words of a report that leave something open. "0 failed" does not, nor does what remains as it was.
 _UNDONE = lazily(
@@ -83,11 +83,11 @@ def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage |
         opening = turn[0]
         if starts_turn(opening):
             if said is not None and opening.message.role is Role.USER:
-                yield PersonReplied(seq=opening.seq, asked=said.seq)
+                yield TurnAnswered(seq=opening.seq, asked=said.seq)
             since = opening.seq
         if turn is turns[0] and last_said is not None:
             yield from _first_events(opening, last_said)
-        ended = _turn_end(_closing_texts(turn), since=since, after=after)
+        ended = _turn_end(_last_texts(turn), since=since, after=after)
         if ended is not None:
             yield ended
         said = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), said)
@@ -105,13 +105,13 @@ def _first_events(opening: KeptMessage, last_said: KeptMessage) -> Iterator[Stat
         ended = _turn_end([last_said], since=None, after=[opening])
         if ended is not None:
             yield ended
-        elif not _is_satisfied(opening):
-            yield TurnResumed(seq=last_said.seq)
+        elif _is_complaint(opening):
+            yield TurnUnfinished(seq=last_said.seq)
     elif opening.message.role in (Role.CALL, Role.ASSISTANT):
-        yield TurnResumed(seq=last_said.seq)
+        yield TurnUnfinished(seq=last_said.seq)
 
 
-def _closing_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
+def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
     """The agent's text that a turn ends with, in all its parts; none where it ends with something else."""
     closing: list[KeptMessage] = []
     for kept in reversed(turn):
@@ -130,7 +130,7 @@ def _turn_end(
 ) -> TurnEnded | None:
     """The end of a turn; None where it goes on, only asks or announces, or is objected to."""
     goes_on = after is not None and not starts_turn(after[0])
-    if not closing or goes_on or (after is not None and not _is_satisfied(after[0])):
+    if not closing or goes_on or (after is not None and _is_complaint(after[0])):
         return None
     whole = [part for kept in closing for part in segments(kept.message.text)]
     parts = [part.text for part in whole]
@@ -141,7 +141,7 @@ def _turn_end(
     )
     if all(map(cues.has_question_mark, told)) or announces:
         return None
-    asks, lacks = _asks_back(whole), Type.BLOCKER in kinds or _reports_gap(whole)
+    asks, lacks = _has_question(whole), Type.BLOCKER in kinds or _is_unfinished(whole)
     return TurnEnded(
         seq=closing[-1].seq,
         at=closing[-1].message.at,
@@ -153,12 +153,12 @@ def _turn_end(
     )
 
 
-def _asks_back(parts: Sequence[Segment]) -> bool:
+def _has_question(parts: Sequence[Segment]) -> bool:
     """Whether a report asks something; what a list of next steps asks is an offer, and a table asks nothing."""
     offers = False
     for part in parts:
         if part.is_heading or part.text.endswith(":"):
-            offers = agents.heads_next_steps(part.text) or agents.is_offer(part.text)
+            offers = agents.opens_next_steps(part.text) or agents.is_offer(part.text)
         if " | " in part.text or agents.is_filler(part.text):
             continue
         if cues.has_question_mark(part.text) and not (offers and part.is_item):
@@ -166,7 +166,7 @@ def _asks_back(parts: Sequence[Segment]) -> bool:
     return False
 
 
-def _reports_gap(parts: Sequence[Segment]) -> bool:
+def _is_unfinished(parts: Sequence[Segment]) -> bool:
     """Whether a report says that something is missing or fails; cells of a table report nothing."""
     for part in parts:
         undone = None if " | " in part.text or agents.is_filler(part.text) else _UNDONE.search(part.text)
@@ -175,7 +175,7 @@ def _reports_gap(parts: Sequence[Segment]) -> bool:
     return False
 
 
-def _is_satisfied(prompt: KeptMessage) -> bool:
-    """Whether a person goes on to something else: neither corrects, nor complains, nor only says to go on."""
+def _is_complaint(prompt: KeptMessage) -> bool:
+    """True if a prompt corrects, complains or only says to go on: earlier requests are not done then."""
     text = prompt.message.text[:300]
-    return people.user_type(text) is not Type.CORRECTION and not _DISSATISFIED.search(text)
+    return people.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))

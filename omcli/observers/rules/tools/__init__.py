@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from omcli.base.patterns import lazily
 from omcli.memory.observation import Draft
-from omcli.observers.rules.tools.commands import command_drafts, failure_draft, is_negative_result
+from omcli.observers.rules.tools.commands import command_drafts, failure_draft, is_answer
 from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind
-from omcli.observers.rules.tools.files import IdentifierCounts, excerpt_drafts, file_change_drafts, lookup_drafts
+from omcli.observers.rules.tools.files import IdentifierCounts, excerpt_drafts, file_change_drafts, read_only_drafts
 from omcli.observers.rules.tools.tasks import DRAFTS, todo_draft
 
 _REFUSED = lazily(
@@ -27,12 +27,12 @@ def tool_drafts(events: Sequence[ToolEvent], *, cwd: str | None, interest: Ident
     near = Paths(cwd)
     done = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
     fine = [event for event in done if not event.failed]
-    yield from (failure_draft(event, near) for event in done if event.failed and not is_negative_result(event))
+    yield from (failure_draft(event, near) for event in done if event.failed and not is_answer(event))
     yield from file_change_drafts(
         [event for event in fine if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, near
     )
     yield from command_drafts([event for event in fine if event.kind is ToolKind.RUN])
-    yield from lookup_drafts(fine, near)
+    yield from read_only_drafts(fine, near)
     yield from excerpt_drafts(fine, interest, near)
     if draft := todo_draft([event for event in fine if event.kind is ToolKind.TODO]):
         yield draft

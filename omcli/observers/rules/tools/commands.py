@@ -14,7 +14,7 @@ from omcli.text.phrases import first_of, with_times
 
 
 @record
-class Success:
+class Succeeded:
     """Something worked that may have failed before."""
 
     targets: tuple[str, ...]
@@ -57,12 +57,12 @@ def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
         command = shell.command_of(event.arguments, event.raw)
         if not command:
             continue
-        if (told := _publication(command, event)) is not None:
+        if (told := _outcome_draft(command, event)) is not None:
             yield told
         elif shell.is_read_only(command):
-            looked.append((shell.shorten(command), event))
+            looked.append((shell.short(command), event))
         else:
-            ran.setdefault((shell.shorten(command), _outcome(event)), []).append(event)
+            ran.setdefault((shell.short(command), _outcome(event)), []).append(event)
     for (command, outcome), same in ran.items():
         yield _command_draft(command, outcome, same)
     if looked:
@@ -76,7 +76,7 @@ def _command_draft(command: str, outcome: str, same: Sequence[ToolEvent], *, pri
         Type.COMMAND_RUN,
         4,
         priority=priority,
-        status=Status.OPEN if same[-1].process else None if _masks_failure(same[-1]) else Status.DONE,
+        status=Status.OPEN if same[-1].process else None if _is_failure_lost(same[-1]) else Status.DONE,
         metadata={
             "command": command,
             "exit_code": same[-1].exit_code,
@@ -92,7 +92,7 @@ def _read_only_draft(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
     commands = list(dict.fromkeys(command for command, _ in looked))
     if len(commands) == 1 and (outcome := _outcome(events[-1])):
         return _command_draft(commands[0], outcome, events, priority=Priority.LOW)
-    names = list(dict.fromkeys(shell.shorten(command, _FOLDED_CHARACTERS) for command in commands))
+    names = list(dict.fromkeys(shell.short(command, _FOLDED_CHARACTERS) for command in commands))
     return event_draft(
         events,
         f"Ran: {first_of(names, '; ') if len(commands) > 1 else commands[0]}",
@@ -114,10 +114,10 @@ def _outcome(event: ToolEvent) -> str:
     """
     if event.process:
         return " (still running)"
-    code, masked = event.exit_code, shell.masks_status(shell.command_of(event.arguments, event.raw))
+    code, masked = event.exit_code, shell.is_status_lost(shell.command_of(event.arguments, event.raw))
     told = (
         shell.error_lines(event.output, _ANSWER_CHARACTERS)
-        if _masks_failure(event)
+        if _is_failure_lost(event)
         else shell.summary_line(event.output)
     )
     succeeded = not masked and event.result is not None and event.result.message.failed is False
@@ -125,24 +125,24 @@ def _outcome(event: ToolEvent) -> str:
     return f" → {how}{': ' if how and told else ''}{told}" if how or told else ""
 
 
-def _masks_failure(event: ToolEvent) -> bool:
+def _is_failure_lost(event: ToolEvent) -> bool:
     """Whether a command reports errors although the status that is given, another command's, is good."""
     if event.kind is not ToolKind.RUN:
         return False
     command = shell.command_of(event.arguments, event.raw)
-    if not shell.masks_status(command) or shell.is_read_only(command):
+    if not shell.is_status_lost(command) or shell.is_read_only(command):
         return False
-    return shell.reports_error(event.output[-8000:]) or shell.counts_failures(event.output)
+    return shell.has_error(event.output[-8000:]) or shell.has_failures(event.output)
 
 
-def _publication(command: str, event: ToolEvent) -> Draft | None:
+def _outcome_draft(command: str, event: ToolEvent) -> Draft | None:
     """Commits, pull requests and releases: finished, state-changing, and what a later session asks about."""
-    shown = shell.shorten(command)
+    shown = shell.short(command)
     sha = None
     if ("commit" in command or "merge" in command) and (commit := shell.commit_in(event.output)):
         branch, sha, title = commit
         text = f"Committed {sha} on {branch}: {title}"
-    elif _OPENS_REQUEST.search(command) and (address := shell.published_url(event.output)):
+    elif _OPENS_REQUEST.search(command) and (address := shell.request_url(event.output)):
         text = f"Opened {address} with: {shown}"
     elif _PUSHES.search(command) and not shell.is_read_only(command):
         text = f"Pushed: {shown}{_outcome(event)}"
@@ -154,13 +154,13 @@ def _publication(command: str, event: ToolEvent) -> Draft | None:
 # ---- failures
 
 
-def successes(events: Iterable[ToolEvent]) -> Iterator[Success]:
+def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
     """What worked: commands, and edits of files. A failure of the same before is mended then (`settling`)."""
     for event in events:
-        if event.result is not None and not event.failed and not event.process and not _masks_failure(event):
+        if event.result is not None and not event.failed and not event.process and not _is_failure_lost(event):
             command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
-            yield Success(
-                targets=_targets(event),
+            yield Succeeded(
+                targets=_target_keys(event),
                 command=command,
                 directory=_directory(event),
                 sources=event.sources,
@@ -178,12 +178,12 @@ def failure_draft(event: ToolEvent, near: Paths) -> Draft:
         code = f"exit {event.exit_code}" if event.exit_code else "failed"
         return event_draft(
             [event],
-            _failure_text(f"Ran: {shell.shorten(command, _FAILED_COMMAND_CHARACTERS) or event.name} → {code}", event),
+            _failure_text(f"Ran: {shell.short(command, _FAILED_COMMAND_CHARACTERS) or event.name} → {code}", event),
             Type.COMMAND_ERROR,
             # A listing or search that was mistyped is a detour, not a problem.
             5 if shell.is_read_only(command) else 8,
             status=Status.OPEN,
-            metadata=metadata | {"command": shell.shorten(command) or event.name},
+            metadata=metadata | {"command": shell.short(command) or event.name},
         )
     doing = " ".join(part for part in (event.name, near(subject(event))) if part)
     return event_draft(
@@ -201,17 +201,17 @@ def _failure_text(what: str, event: ToolEvent) -> str:
     """What failed and why, within the length of a row, which may get a count; the error text gives way first."""
     most = _FAILURE_CHARACTERS - len(" (× 99)")
     room = most - len(what) - len(": ")
-    why = _cause(event, room) if room > 0 else ""
+    why = _reason(event, room) if room > 0 else ""
     return cut(f"{what}{f': {why}' if why else ''}", most)
 
 
 def _error_text(event: ToolEvent) -> str:
     """The error text, whole where it is not a long output; of one, the lines that report the error."""
     said = event.output
-    return said if len(said) <= _ERROR_CHARACTERS else _cause(event, _ERROR_CHARACTERS)
+    return said if len(said) <= _ERROR_CHARACTERS else _reason(event, _ERROR_CHARACTERS)
 
 
-def _cause(event: ToolEvent, limit: int) -> str:
+def _reason(event: ToolEvent, limit: int) -> str:
     """What went wrong: a command says it in its error lines, any other tool in its first."""
     if event.kind is ToolKind.RUN:
         return shell.error_lines(_without_exit_note(event.output), limit)
@@ -225,19 +225,19 @@ def _without_exit_note(output: str) -> str:
     return before if before and _EXIT_TAIL.fullmatch(last.strip()) else output
 
 
-def _targets(event: ToolEvent) -> tuple[str, ...]:
+def _target_keys(event: ToolEvent) -> tuple[str, ...]:
     """What an event worked on, as failures name it (`recurring`); `a && b` worked only if a worked and b did."""
     if event.kind is not ToolKind.RUN:
         return (tool_key(event.kind, subject(event)),)
     command = shell.command_of(event.arguments, event.raw)
-    return tuple(dict.fromkeys(command_key(shell.shorten(part.strip())) for part in (command, *command.split("&&"))))
+    return tuple(dict.fromkeys(command_key(shell.short(part.strip())) for part in (command, *command.split("&&"))))
 
 
 def _directory(event: ToolEvent) -> str | None:
     return shell.directory_of(event.arguments) if event.kind is ToolKind.RUN else None
 
 
-def is_negative_result(event: ToolEvent) -> bool:
+def is_answer(event: ToolEvent) -> bool:
     """`grep` without a hit, `diff` with a difference, `test` that says no: exit 1 is their answer."""
     if event.kind is not ToolKind.RUN or event.exit_code != 1:
         return False

@@ -32,11 +32,11 @@ class FileChange:
     moved_to: str = ""
 
 
-def file_changes(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
+def edited_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
     """The changes that an edit tool was asked for, a file at a time. Empty where the arguments are none we know."""
     patch = arguments.get("patch") or arguments.get("input") or arguments.get("diff") or raw
     if isinstance(patch, str) and PATCH in patch:
-        return list(_patch_changes(patch))
+        return list(_edited_in_patch(patch))
     if isinstance(listed := arguments.get("changes"), list):
         named = [(part.get("path"), part.get("kind")) for part in listed if isinstance(part, dict)]
         return [
@@ -63,7 +63,7 @@ def file_changes(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
     ]
 
 
-def _patch_changes(patch: str) -> Iterator[FileChange]:
+def _edited_in_patch(patch: str) -> Iterator[FileChange]:
     """The files of a patch in the `*** Begin Patch` notation."""
     verb, path, moved = "", "", ""
     old: list[str] = []
@@ -316,7 +316,7 @@ def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int |
 
 def subject(event: ToolEvent) -> str:
     """What a tool was used on: the file, the pattern, the address. Empty where it says nothing of the kind."""
-    if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := file_changes(event.arguments, event.raw)):
+    if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := edited_files(event.arguments, event.raw)):
         return changes[0].path
     if event.kind is ToolKind.SEARCH:
         return event.argument("pattern", "query", "glob", "path", "file_path", "directory", "dir_path")

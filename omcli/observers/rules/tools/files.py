@@ -19,8 +19,8 @@ from omcli.observers.rules.tools.events import (
     Paths,
     ToolEvent,
     ToolKind,
+    edited_files,
     event_draft,
-    file_changes,
     subject,
 )
 from omcli.text.clean import one_line
@@ -36,7 +36,7 @@ def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, 
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
-        for change in file_changes(event.arguments, event.raw):
+        for change in edited_files(event.arguments, event.raw):
             creates = change.creates or (event.kind is ToolKind.WRITE and " updated" not in event.output[:200])
             by_path.setdefault(change.path, []).append((event, replace(change, creates=creates)))
     for path, made in by_path.items():
@@ -51,7 +51,7 @@ def _file_draft(
     verb = "Deleted" if deleted else "Created" if created else "Modified"
     moved_to = next((change.moved_to for change in changes if change.moved_to), None)
     moved = f" → {near(moved_to)}" if moved_to else ""
-    what = "" if deleted else _change_text(describe_changes(changes), interest.best_lines(added_lines(changes)))
+    what = "" if deleted else _change_text(change_summary(changes), interest.best_lines(new_lines(changes)))
     return event_draft(
         events,
         cut(
@@ -93,10 +93,10 @@ _NAMES_SHOWN = 6
 _CHANGE_CHARACTERS = 90
 
 
-def describe_changes(changes: list[FileChange]) -> str:
+def change_summary(changes: list[FileChange]) -> str:
     """A few words on what the changes of one file do, made only of names and lines that stand in them."""
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
-    before, after = _definitions(old), _definitions(new)
+    before, after = _names_in(old), _names_in(new)
     added = [name for name in after if name not in before]
     removed = [name for name in before if name not in after]
     parts = [f"{verb} {_list_names(names)}" for verb, names in (("adds", added), ("removes", removed)) if names]
@@ -123,7 +123,7 @@ def _line_change(old: str, new: str) -> str:
     return ""
 
 
-def _definitions(code: str) -> list[str]:
+def _names_in(code: str) -> list[str]:
     names = [*_DEFINES.findall(code), *_CONSTANT.findall(code), *(one_line(title) for title in _HEADING.findall(code))]
     return list(dict.fromkeys(names))
 
@@ -202,7 +202,7 @@ def _is_identifier(word: str) -> bool:
     return not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word) is not None
 
 
-def added_lines(changes: Iterable[FileChange]) -> list[str]:
+def new_lines(changes: Iterable[FileChange]) -> list[str]:
     """The lines that changes of a file add to it, each once."""
     before = {line for change in changes for line in _lines(change.old)}
     return list(dict.fromkeys(line for change in changes for line in _lines(change.new) if line not in before))
@@ -215,7 +215,7 @@ def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, near
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
-        where = f"`{shell.shorten(command, _SUBJECT_CHARACTERS)}`" if command else near(subject(event))
+        where = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else near(subject(event))
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
         picked = [line for line in interest.best_lines(lines) if line not in told]
         told.update(picked)
@@ -236,7 +236,7 @@ _FIRST_MATCHES = 3
 _MATCH_CHARACTERS = 200
 
 
-def lookup_drafts(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
+def read_only_drafts(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
     """At most one row each for what was read, searched and asked; `events` are those that worked."""
     read = [(near(subject(event)), event) for event in events if event.kind is ToolKind.READ and subject(event)]
     if read:
@@ -246,18 +246,18 @@ def lookup_drafts(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
         )
     searched = [event for event in events if event.kind is ToolKind.SEARCH and subject(event)]
     if searched:
-        yield _search_draft(searched)
+        yield _searches_draft(searched)
     remote = [event for event in events if event.kind is ToolKind.REMOTE and event.is_read_only]
     if remote:
         names = list(dict.fromkeys(event.name for event in remote))
         yield event_draft(remote, f"Used {first_of(names, ', ')}", Type.TOOL_USED, 3)
 
 
-def _search_draft(events: Sequence[ToolEvent]) -> Draft:
+def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
     """The searches of a turn: of the same search twice, what it found last."""
     found: dict[str, tuple[str, dict[str, object]]] = {}
     for event in events:
-        pattern, (number, noun, matches) = one_line(subject(event)), _matches(event)
+        pattern, (number, noun, matches) = one_line(subject(event)), _found(event)
         first = [cut(line, _MATCH_CHARACTERS) for line in matches[:_FIRST_MATCHES]]
         told = {"pattern": pattern, "matches": number, "unit": noun, "first_matches": first}
         found[pattern] = (f'"{pattern}" → {counted(number)} {noun}', told)
@@ -271,7 +271,7 @@ def _search_draft(events: Sequence[ToolEvent]) -> Draft:
     )
 
 
-def _matches(event: ToolEvent) -> tuple[int, str, list[str]]:
+def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
     """How many files, matches or results, and the lines that hold them.
 
     The number is what the tool says it found, else that of the lines it printed.

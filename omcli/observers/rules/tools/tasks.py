@@ -133,7 +133,7 @@ def _known_state(state: str) -> str:
     return _STATE_ALIASES.get(plain, plain)
 
 
-def _delegation_draft(event: ToolEvent) -> Draft | None:
+def _delegated_draft(event: ToolEvent) -> Draft | None:
     task = event.argument("description", "task_name", "summary") or cut(
         one_line(event.argument("prompt", "message", "task")), 100
     )
@@ -166,7 +166,7 @@ def _plan_draft(event: ToolEvent) -> Draft | None:
     )
 
 
-def _connector_draft(event: ToolEvent) -> Draft | None:
+def _remote_draft(event: ToolEvent) -> Draft | None:
     """A connector's tool that changes something: its name and its short arguments."""
     if event.is_read_only:
         return None
@@ -175,12 +175,12 @@ def _connector_draft(event: ToolEvent) -> Draft | None:
         for name, value in event.arguments.items()
         if isinstance(value, str) and len(value) <= 80
     ]
-    address = shell.published_url(event.output)
+    address = shell.request_url(event.output)
     text = f"Used {event.name}: {', '.join(given)}" + (f" → {address}" if address else "")
     return event_draft([event], cut(text.rstrip(": "), 300), Type.TOOL_USED, 4, status=Status.DONE)
 
 
 DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
-    {ToolKind.DELEGATE: _delegation_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _connector_draft}
+    {ToolKind.DELEGATE: _delegated_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _remote_draft}
 )
 """Tools whose every call is a fact of its own, and the row it comes to."""

@@ -288,5 +288,5 @@ def test_what_is_sent_is_what_was_set() -> None:
     )  # fmt: skip
     quiet.observe(Talk().user("Hi.").batch())
     assert (model.asked[0].temperature, model.asked[0].max_output) == (0.3, 900)
-    quiet.with_higher_temperature().observe(Talk().user("Hi.").batch())
+    quiet.for_retry().observe(Talk().user("Hi.").batch())
     assert model.asked[1].temperature == pytest.approx(0.4)
