@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omcli.compressor.results import Context, Stats, Worked
     from omcli.memory.message import Message, Role
     from omcli.memory.observation import Observation
-    from omcli.operations.ingest_window import Ingested
+    from omcli.operations.ingest.window import Ingested
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,7 +38,7 @@ if not TYPE_CHECKING:  # who checks types is to know what is there
         "Context": "omcli.compressor.results",
         "Stats": "omcli.compressor.results",
         "Worked": "omcli.compressor.results",
-        "Ingested": "omcli.operations.ingest_window",
+        "Ingested": "omcli.operations.ingest.window",
     }  # fmt: skip
 
     def __getattr__(name: str) -> object:

@@ -14,7 +14,7 @@ from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Workshop
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe.session import observe_session
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore

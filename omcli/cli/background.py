@@ -86,9 +86,9 @@ def model_argv(*, observer: str | None, model: str | None, base_url: str | None,
 
 def able(wiring: Wiring, workshop: Workshop) -> Able:
     """What the models of the settings can be asked to do, and what keeps them from the rest."""
-    from omcli.operations import background as unable
+    from omcli.operations import background
 
-    return unable.able(wiring.studio_to_check(workshop), wiring.due(), wiring.observing, wiring.studio)
+    return background.able(wiring.studio_to_check(workshop), wiring.due(), wiring.observing, wiring.studio)
 
 
 def delegated_as_dict(left: Left) -> dict[str, object]:

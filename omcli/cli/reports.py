@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from omcli.cli.run import Run
     from omcli.memory.changes import Recorded
     from omcli.memory.observation import Observation
-    from omcli.operations.observe_files import FileReport
+    from omcli.operations.observe.files import FileReport
     from omcli.operations.prune import Pruned
-    from omcli.operations.reflected import Reflection
+    from omcli.operations.reflect.rows import Reflection
     from omcli.operations.tick import Ticked
 
 

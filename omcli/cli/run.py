@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.ports import TokenCounter
     from omcli.operations.deps import Workshop
-    from omcli.operations.tally import Tally
+    from omcli.operations.ingest.counts import TranscriptCounts
     from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
 
@@ -196,7 +196,7 @@ class Run:
 
         return replace(self.workshop(), open_store=lambda: self.wiring.existing)
 
-    def _show_progress(self, name: str, tally: Tally) -> None:
+    def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
 
     def note_unknown(self, session: str) -> None:

@@ -16,14 +16,14 @@ from omcli.base.record import replace
 from omcli.compressor.handed_in import Said, is_message, listed, transcript_of
 from omcli.compressor.results import Context, Worked, context_of
 from omcli.memory.observation import Observation
-from omcli.operations.ingest_window import Ingested
+from omcli.operations.ingest.window import Ingested
 from omcli.settings.resolve import resolve
 from omcli.text.dates.instants import pinned, seconds
 from omcli.wiring import Wiring
 
 if TYPE_CHECKING:
     from omcli.operations.deps import Studio
-    from omcli.operations.reflected import Reflection
+    from omcli.operations.reflect.rows import Reflection
 
 _OBJECTS = count(1)
 """Tells apart the compressors of a process."""
@@ -112,7 +112,7 @@ class ContextCompressor:
             transcript = transcript_of(said)
             if wiring.settings.disabled:
                 return Ingested()
-            from omcli.operations.ingest_window import ingest
+            from omcli.operations.ingest.window import ingest
 
             workshop = replace(wiring.workshop(self._counter), observer=None, keeps_pictures=self._keeps(wiring))
             return ingest(transcript, workshop, session=self.session, project=self._project, is_next=is_next)
@@ -190,7 +190,7 @@ class ContextCompressor:
 
         Raises as `flush` does.
         """
-        from omcli.operations.reflect_session import reflect_session
+        from omcli.operations.reflect.session import reflect_session
 
         warnings: list[str] = []
         with self._at_work() as wiring:
@@ -252,7 +252,7 @@ def _absolute(path: str | Path) -> Path:
 
 def _observed(session: str, studio: Studio) -> Iterator[Observation]:
     """Observes until nothing waits; where somebody else was quicker with a batch, what is left."""
-    from omcli.operations.observe_session import observe_session
+    from omcli.operations.observe.session import observe_session
 
     while True:
         try:

@@ -23,10 +23,11 @@ from omcli.observers.agent_reply import (
 )
 from omcli.observers.model.evidence import Evidence
 from omcli.operations.deps import Workshop
-from omcli.operations.drafts import remembered, replacements, rows_of
-from omcli.operations.observe_session import STANDING_ROWS
+from omcli.operations.observe.rows import replacements, rows_of, without_forgotten
+from omcli.operations.observe.session import STANDING_ROWS
 from omcli.operations.pending import Showing, belongs, showing
-from omcli.operations.reflected import as_folding, made
+from omcli.operations.reflect.rows import as_folding
+from omcli.operations.reflect.rows import to_rows as reflected_rows
 from omcli.reflectors.prompt import labelled
 from omcli.reflectors.reply import Answer, Gone, Lasting, Merged
 from omcli.reflectors.validation import candidate
@@ -150,7 +151,7 @@ def _folding(
     if not read:
         return None
     scope = Scope(session=session)
-    reflection, replaced = made(scope, read, folded, workshop)
+    reflection, replaced = reflected_rows(scope, read, folded, workshop)
     return as_folding(reflection, read, folded.dropped, replaced, fingerprint(read, _BY_AGENT))
 
 
@@ -172,7 +173,7 @@ class _Written:
         """Observations as rows, with what becomes of other rows."""
         batch, project = shown.batch, shown.session.project
         made = rows_of(batch, seen.drafts, project=project, workshop=workshop) if batch else ()
-        drafts, observations = remembered(seen.drafts, made, workshop.store.tombstones)
+        drafts, observations = without_forgotten(seen.drafts, made, workshop.store.tombstones)
         return cls(
             shown=shown,
             seen=seen,

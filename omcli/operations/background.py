@@ -10,9 +10,9 @@ from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, InputOutput, LaneTaken,
 from omcli.base.record import record, replace
 from omcli.memory.ports import Lane, Outcome, Store
 from omcli.memory.reflection import Ending, Folding, Scope
-from omcli.operations import reflect_session as reflect
 from omcli.operations.deps import Policy, Studio, Workshop
-from omcli.operations.leases import LEASE_SECONDS, held, living, seldom
+from omcli.operations.leases import LEASE_SECONDS, hold, keeping_alive, throttled
+from omcli.operations.reflect import session as reflect
 from omcli.operations.tick import Due, Ticked, Trigger, due, tick
 
 
@@ -52,9 +52,9 @@ def _drained(session: str, studio: Studio, when: Due) -> Iterator[Ticked]:
 def _done(session: str, studio: Studio, when: Due) -> Ticked | None:
     """What came of a session, in the place of its one worker. Raises LaneTaken where another one has that."""
     workshop = studio.workshop
-    with held(session, Lane.WORK, replace(workshop, wait=0.0)) as claim:
+    with hold(session, Lane.WORK, replace(workshop, wait=0.0)) as claim:
         patient = replace(workshop, wait=max(workshop.wait, LEASE_SECONDS))
-        at_work = replace(studio, workshop=living(patient, seldom(claim, workshop)))
+        at_work = replace(studio, workshop=keeping_alive(patient, throttled(claim, workshop)))
         return next(tick(at_work, when, sessions=[session]), None)
 
 

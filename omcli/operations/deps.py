@@ -11,7 +11,7 @@ from omcli.memory.ports import Store, TokenCounter
 from omcli.memory.reflection import fingerprint
 from omcli.memory.roles import Observer, Reflector, SlicedObserver
 from omcli.operations.clock import Clock
-from omcli.operations.tally import Tally
+from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.pack.budget import reaches
 
 BATCH_TOKENS = 35_000
@@ -21,7 +21,7 @@ def _unheard(said: str) -> None:
     """Nobody is told."""
 
 
-def _silent(name: str, tally: Tally) -> None:
+def _silent(name: str, tally: TranscriptCounts) -> None:
     """No progress is shown."""
 
 
@@ -58,7 +58,7 @@ class Workshop:
     """Told what people should know and nothing ends for."""
     busy: Callable[[str], None] = _unheard
     """Told what is being waited for, where that takes long."""
-    progress: Callable[[str, Tally], None] = _silent
+    progress: Callable[[str, TranscriptCounts], None] = _silent
     """Told an input's name and its counts from time to time."""
 
     @property

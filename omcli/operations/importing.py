@@ -16,7 +16,7 @@ from omcli.memory.notation import as_line
 from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
 from omcli.operations.deps import Workshop
-from omcli.operations.leases import held
+from omcli.operations.leases import hold
 from omcli.text.clean import clean
 from omcli.text.dates.instants import instant, minute
 from omcli.text.secrets.redaction import redact
@@ -303,7 +303,7 @@ class _Place:
         part = Batch(
             session=batch.session, after=batch.after, through=messages[-1].seq, messages=messages, cwd=batch.cwd
         )
-        with held(part.session, Lane.OBSERVE, self._workshop):  # what somebody else is at would be in vain
+        with hold(part.session, Lane.OBSERVE, self._workshop):  # what somebody else is at would be in vain
             self._store.batches.record(part, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=self.now)
         self._begin += len(messages)
         rest = batch.messages[len(messages) :]

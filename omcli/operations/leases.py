@@ -9,7 +9,7 @@ from omcli.base.errors import InputOutput, LaneTaken, TryAgain
 from omcli.base.record import replace
 from omcli.memory.ports import Lane
 from omcli.operations.deps import Workshop
-from omcli.operations.tally import Tally
+from omcli.operations.ingest.counts import TranscriptCounts
 
 LEASE_SECONDS = 600
 """How long a lane stays ours without a sign of life: for so long whoever hangs holds others up, and no longer."""
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.1
 
 
 @contextmanager
-def held(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], None]]:
+def hold(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], None]]:
     """Holds a lane of a session; the function it gives extends the lease, and raises LaneTaken where it was too late.
 
     Raises LaneTaken where somebody else still holds it after `workshop.wait` seconds.
@@ -51,13 +51,13 @@ def held(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], 
 def is_free(session: str, lane: Lane, workshop: Workshop) -> bool:
     """Whether nobody holds a lane; for a moment, whoever asks does."""
     try:
-        with held(session, lane, replace(workshop, wait=0.0)):
+        with hold(session, lane, replace(workshop, wait=0.0)):
             return True
     except LaneTaken:
         return False
 
 
-def seldom(claim: Callable[[], None], workshop: Workshop) -> Callable[[], None]:
+def throttled(claim: Callable[[], None], workshop: Workshop) -> Callable[[], None]:
     """Extends a lease where the last time is a while ago."""
     clock = workshop.clock
     last = clock.monotonic()
@@ -71,14 +71,14 @@ def seldom(claim: Callable[[], None], workshop: Workshop) -> Callable[[], None]:
     return extend
 
 
-def living(workshop: Workshop, extend: Callable[[], None]) -> Workshop:
+def keeping_alive(workshop: Workshop, extend: Callable[[], None]) -> Workshop:
     """The same, which extends a lease whenever it tells how far it has come, or what it waits for."""
 
     def busy(said: str) -> None:
         extend()
         workshop.busy(said)
 
-    def progress(name: str, tally: Tally) -> None:
+    def progress(name: str, tally: TranscriptCounts) -> None:
         extend()
         workshop.progress(name, tally)
 

@@ -10,11 +10,11 @@ from omcli.base.record import record, replace
 from omcli.memory.buffer import Ahead
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
-from omcli.operations import reflect_session as reflect
-from omcli.operations.activation import Waits, waiting
 from omcli.operations.deps import Studio, Workshop
-from omcli.operations.observe_session import Step, activate, observe_ahead, observe_session
-from omcli.operations.reflected import Reflection
+from omcli.operations.observe.buffered import Waits, waiting
+from omcli.operations.observe.session import Step, activate, observe_ahead, observe_session
+from omcli.operations.reflect import session as reflect
+from omcli.operations.reflect.rows import Reflection
 from omcli.pack.budget import UNLIMITED, reaches
 
 

@@ -21,7 +21,7 @@ from omcli.base.record import mutable_record, record, replace
 from omcli.operations import tick
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Studio, Workshop
-from omcli.operations.observe_files import FileReport, Input, observe_files
+from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.operations.tick import Due, Ticked
 
 _PATIENCE = 60.0

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from omcli.memory.transcript import Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Studio, Workshop
+    from omcli.operations.ingest.counts import TranscriptCounts
     from omcli.operations.model_calls import Limit
-    from omcli.operations.tally import Tally
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
     from omcli.pack.context_pack import Choice
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from omcli.wiring.models import Surroundings
 
 
-def _silent(name: str, tally: Tally) -> None:
+def _silent(name: str, tally: TranscriptCounts) -> None:
     """Nobody is shown any progress."""
 
 
@@ -225,7 +225,7 @@ class Wiring:
     def workshop(
         self,
         counter: TokenCounter,
-        progress: Callable[[str, Tally], None] = _silent,
+        progress: Callable[[str, TranscriptCounts], None] = _silent,
         *,
         warn: Callable[[str], None] = _unheard,
         busy: Callable[[str], None] = _unheard,

@@ -15,9 +15,9 @@ from omcli.base.record import record, replace
 from omcli.formats.table import NAMES, TRANSCRIPTS, kept_by_agents
 from omcli.memory.bookmark import Origin, TakenIn
 from omcli.notes import NotesFolder
-from omcli.operations.consolidate_run import Agenda, Source
-from omcli.operations.daily_notes import Archiving
-from omcli.operations.observe_files import Input
+from omcli.operations.consolidate.daily_notes import Archiving
+from omcli.operations.consolidate.run import Agenda, Source
+from omcli.operations.observe.files import Input
 from omcli.wiring import inputs as readings
 from omcli.wiring.folders import Folders
 from omcli.wiring.inputs import asked, stamp, terms

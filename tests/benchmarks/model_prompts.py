@@ -23,7 +23,7 @@ from omcli.memory.message import Message, Role, digest
 from omcli.memory.ports import Incoming, TokenCounter
 from omcli.memory.session import Session
 from omcli.observers.model import ModelObserver
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe.session import observe_session
 from omcli.settings.resolve import resolve
 from omcli.wiring import Wiring
 

@@ -19,7 +19,7 @@ from omcli.memory.transcript import Transcript
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Workshop
-from omcli.operations.observe_files import FileReport, Input, observe_files
+from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from omcli.wiring.inputs import transcript_in

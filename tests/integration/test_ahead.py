@@ -18,8 +18,8 @@ from omcli.memory.reflection import Scope
 from omcli.memory.roles import Observed, Reflected
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Policy, Studio, Workshop
-from omcli.operations.observe_session import activate, observe_session
-from omcli.operations.reflect_session import reflect_session
+from omcli.operations.observe.session import activate, observe_session
+from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter

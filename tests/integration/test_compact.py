@@ -16,9 +16,9 @@ from omcli.memory.ports import Incoming, LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
-from omcli.operations.compact_session import Asked, Compacted, Refusal, compact
+from omcli.operations.compact.output import Wanted
+from omcli.operations.compact.session import Asked, Compacted, Refusal, compact
 from omcli.operations.deps import Policy, Studio, Workshop
-from omcli.operations.remains import Wanted
 from omcli.pack.layouts.compacted import Shape
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore

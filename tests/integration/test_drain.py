@@ -17,7 +17,7 @@ from omcli.memory.roles import Observed, Observer
 from omcli.operations.background import drain, note_unable
 from omcli.operations.deps import Policy, Studio
 from omcli.operations.leases import LEASE_SECONDS
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe.session import observe_session
 from omcli.operations.tick import Due, Ticked, Trigger, due, overdue, tick
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.ports import Batch
 from omcli.memory.roles import Observed
-from omcli.operations.observe_files import FileReport, Input, observe_files
+from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring
 

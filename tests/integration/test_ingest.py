@@ -19,8 +19,8 @@ from omcli.memory.session import Session
 from omcli.memory.transcript import Item, Reason, Skipped, Transcript
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Workshop
-from omcli.operations.ingest_window import Ingested, ingest
-from omcli.operations.observe_files import Input, observe_files
+from omcli.operations.ingest.window import Ingested, ingest
+from omcli.operations.observe.files import Input, observe_files
 from omcli.sqlite.database import Database
 from omcli.sqlite.messages import SqliteMessageLog
 from omcli.wiring import uuid7

@@ -20,15 +20,15 @@ from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Outcom
 from omcli.memory.roles import Observed
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, Item, NewConversation, Pause, Reason, Skipped, Transcript
-from omcli.operations.append import CHUNK
 from omcli.operations.clock import Clock
 from omcli.operations.context import Place, context
-from omcli.operations.conversations import Conversations
 from omcli.operations.deps import BATCH_TOKENS, Workshop
+from omcli.operations.ingest.messages import CHUNK
+from omcli.operations.ingest.sessions import Conversations
 from omcli.operations.lookup import follow, show
 from omcli.operations.note import note
-from omcli.operations.observe_files import FileReport, Input, observe_files
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.observe.session import observe_session
 from omcli.operations.period import period
 from omcli.operations.sizes import status
 from omcli.pack.budget import budgets

@@ -28,10 +28,10 @@ from omcli.cli.run import LARGEST, Run, check_transcript
 from omcli.pack.layouts.compacted import Shape
 
 if TYPE_CHECKING:
-    from omcli.operations.compact_session import Compacted
+    from omcli.operations.compact.output import Wanted
+    from omcli.operations.compact.session import Compacted
     from omcli.operations.deps import Studio
-    from omcli.operations.observe_files import FileReport
-    from omcli.operations.remains import Wanted
+    from omcli.operations.observe.files import FileReport
     from omcli.wiring import Wiring
 
 _EXAMPLES = """\b
@@ -153,7 +153,7 @@ class _Job:
 
 
 def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> Wanted:
-    from omcli.operations.remains import Wanted
+    from omcli.operations.compact.output import Wanted
 
     job.check(target=target, keep=keep)
     return Wanted(
@@ -181,7 +181,7 @@ def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: in
 
 def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
     from omcli.base.record import replace
-    from omcli.operations.compact_session import Asked, compact
+    from omcli.operations.compact.session import Asked, compact
 
     run = job.run
     with job.wiring as wiring:
@@ -230,8 +230,8 @@ def _taken_in(job: _Job, wiring: Wiring, studio: Studio) -> FileReport | None:
     """Keeps the messages of the transcript; None where there is none."""
     if job.file is None:
         return None
-    from omcli.operations.compact_session import take_in
-    from omcli.operations.observe_files import Input
+    from omcli.operations.compact.session import take_in
+    from omcli.operations.observe.files import Input
 
     is_whole = job.shape.is_gone_on_from  # which branch that is shows only from the beginning
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
@@ -271,7 +271,7 @@ def _summarised(job: _Job, session_id: str, studio: Studio) -> int:
 
 
 def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
-    from omcli.operations.compact_session import Refusal
+    from omcli.operations.compact.session import Refusal
 
     run, came_to = job.run, compacted.came_to
     if compacted.error is not None:
@@ -298,7 +298,7 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
 
 
 def _why(compacted: Compacted) -> str:
-    from omcli.operations.compact_session import Refusal
+    from omcli.operations.compact.session import Refusal
 
     return {
         Refusal.EMPTY: "there is nothing to replace, or nothing to replace it by",

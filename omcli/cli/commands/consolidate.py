@@ -24,11 +24,11 @@ from omcli.cli.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from omcli.operations.consolidate_run import Agenda, Consolidated, Failure, LookedAfter
-    from omcli.operations.daily_notes import NoteReport
-    from omcli.operations.foreseeing import Foreseen
+    from omcli.operations.consolidate.daily_notes import NoteReport
+    from omcli.operations.consolidate.plan import Foreseen
+    from omcli.operations.consolidate.run import Agenda, Consolidated, Failure, LookedAfter
     from omcli.operations.prune import Pruned
-    from omcli.operations.reflected import Reflection
+    from omcli.operations.reflect.rows import Reflection
 
 _EXAMPLES = """\b
 om consolidate
@@ -132,7 +132,7 @@ def _agenda(
 
 def _done(run: Run, agenda: Agenda) -> Consolidated:
     from omcli.base.record import replace
-    from omcli.operations.consolidate_run import consolidate
+    from omcli.operations.consolidate.run import consolidate
 
     if run.wiring.has_store or agenda.brings_something:
         workshop = run.workshop()
@@ -281,7 +281,7 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 
 def _foresee(run: Run, agenda: Agenda) -> None:
     from omcli.base.record import replace
-    from omcli.operations.foreseeing import foreseen
+    from omcli.operations.consolidate.plan import foreseen
 
     workshop = replace(run.workshop(), open_store=lambda: run.wiring.reading)
     try:

@@ -55,12 +55,12 @@ def export(
     """
     from omcli.exchange import named
     from omcli.memory.ports import LogQuery
-    from omcli.operations import lookup as log
+    from omcli.operations import lookup
     from omcli.operations.export import export as written
 
     exchange = named(to)
     query = LogQuery(session=session, project=resolved(project), hidden=all_)
-    if unknown := log.unknown(run.wiring.reading, query):
+    if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     pieces = written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
     if file != _STDOUT:

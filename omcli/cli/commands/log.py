@@ -86,10 +86,10 @@ def log(
 
 
 def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:
-    from omcli.operations import lookup as log
+    from omcli.operations import lookup
 
     # A store that is not there yet is made to be followed: reading nothing would never see what comes.
     store = run.wiring.store if follow and not run.settings.db.exists() else run.wiring.reading
-    if unknown := log.unknown(store, query):
+    if unknown := lookup.unknown(store, query):
         run.console.note(unknown)
-    return log.follow(store, query, run.wiring.clock) if follow else log.log(store, query)
+    return lookup.follow(store, query, run.wiring.clock) if follow else lookup.log(store, query)

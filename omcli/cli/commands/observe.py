@@ -29,7 +29,7 @@ from omcli.cli.run import Run, check_transcript
 if TYPE_CHECKING:
     from omcli.memory.observation import Observation
     from omcli.operations.deps import Workshop
-    from omcli.operations.observe_files import FileReport, Input
+    from omcli.operations.observe.files import FileReport, Input
 
 _EXAMPLES = """\b
 om observe < transcript.jsonl
@@ -83,7 +83,7 @@ def observe(
     unless so much waits already that it has to (`observe.block_after`). What goes wrong then is a warning; `om status`
     says where the worker writes and how it fared.
     """
-    from omcli.operations.observe_files import Input
+    from omcli.operations.observe.files import Input
     from omcli.wiring.inputs import STDIN
 
     if later and background:
@@ -126,7 +126,7 @@ def _take_in(
     run: Run, inputs: list[Input], session: str | None, workshop: Workshop, *, is_tolerant: bool
 ) -> tuple[list[FileReport], list[dict[str, object]]]:
     """What became of each input; as JSON with its rows, where that is asked for."""
-    from omcli.operations.observe_files import observe_files
+    from omcli.operations.observe.files import observe_files
 
     reports: list[FileReport] = []
     documents: list[dict[str, object]] = []

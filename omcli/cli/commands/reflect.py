@@ -24,7 +24,7 @@ from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
     from omcli.operations.deps import Studio
-    from omcli.operations.reflected import Reflection
+    from omcli.operations.reflect.rows import Reflection
     from omcli.reflectors.cross_session import GlobalPlan
 
 _EXAMPLES = """\b
@@ -93,8 +93,8 @@ def _failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
 def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
     from omcli.memory.reflection import Scope
     from omcli.operations.context import Place, chosen
-    from omcli.operations.reflect_session import reflect_session
-    from omcli.operations.reflected import Reflection
+    from omcli.operations.reflect.rows import Reflection
+    from omcli.operations.reflect.session import reflect_session
 
     place = Place(project=run.project, session=session, current=run.current_session)
     found, note = chosen(run.wiring.existing, place)
@@ -108,7 +108,7 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
     from omcli.operations.period import days
-    from omcli.operations.reflect_globally import reflect_globally
+    from omcli.operations.reflect.cross_session import reflect_globally
 
     said = run.settings.reflect
     workshop = run.existing_workshop()

@@ -93,9 +93,9 @@ om status --counter chars-4 --json | jq .message_tokens
 @with_shared(examples=_STATUS_EXAMPLES, without=["now"])
 def status(run: Run) -> None:
     """Show where the store is and what it holds."""
-    from omcli.operations import sizes as status
+    from omcli.operations import sizes
 
-    numbers = status.status(run.wiring.reading, run.counter)
+    numbers = sizes.status(run.wiring.reading, run.counter)
     log, ran = last_worker(run)
     if run.json:
         worker = {"log": str(log), "last": _worker(ran)} if ran else {}

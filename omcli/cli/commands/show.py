@@ -45,9 +45,9 @@ def show(
     or several (strong); `state` whether it is in sight, superseded or dropped. With --history it is told as well which
     operation made it and which one took it out of sight, by the numbers of `om history`.
     """
-    from omcli.operations import lookup as show
+    from omcli.operations import lookup
 
-    shown = show.show(run.wiring.reading, id_, with_traces=history)
+    shown = lookup.show(run.wiring.reading, id_, with_traces=history)
     if run.json:
         about = _about(shown.observation, shown.coverage) if shown.observation else {}
         observation = {"observation": full_row(shown.observation) | about} if shown.observation else {}

@@ -156,12 +156,11 @@ def _work(
 
 def _ticks(studio: Studio, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
     """Does what is due, session by session; a worker until nothing is."""
-    from omcli.operations import background as drain
-    from omcli.operations import tick
+    from omcli.operations import background, tick
 
     if is_worker:
         named = sessions or [found.session for found in tick.due(studio, when)]
-        yield from drain.drain(studio, when, named)
+        yield from background.drain(studio, when, named)
     else:
         yield from tick.tick(studio, when, sessions=sessions)
 

@@ -35,12 +35,14 @@ def usage(
     which a part is not known begins with `≥`. Days are UTC. Limits that are set are shown below, with what today and
     this month have used of them.
     """
-    from omcli.operations import model_calls as usage
+    from omcli.operations import model_calls
     from omcli.operations.period import period
 
     now = run.wiring.clock.now()
     begins, ends = period(since, until, now=now)
-    found = usage.usage(run.wiring.reading.ledger, since=begins, until=ends, by=by, limits=run.wiring.limits, now=now)
+    found = model_calls.usage(
+        run.wiring.reading.ledger, since=begins, until=ends, by=by, limits=run.wiring.limits, now=now
+    )
     if not found.sums:
         run.console.note("no model was called" + (" then" if since or until else ""))
     if run.json:

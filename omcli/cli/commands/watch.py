@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from omcli.operations.observe_files import FileReport
+    from omcli.operations.observe.files import FileReport
     from omcli.operations.tick import Ticked
     from omcli.operations.watch import Event, Opened, Watch
 
@@ -144,7 +144,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
     from functools import partial
 
     from omcli.base.record import replace
-    from omcli.operations.observe_files import Input
+    from omcli.operations.observe.files import Input
     from omcli.operations.watch import Opened
 
     @contextmanager
@@ -176,7 +176,7 @@ class _Shown:
 
     def show(self, event: Event) -> None:
         """Prints rows, and says the rest."""
-        from omcli.operations.observe_files import FileReport
+        from omcli.operations.observe.files import FileReport
         from omcli.operations.tick import Ticked
         from omcli.operations.watch import Trouble
 

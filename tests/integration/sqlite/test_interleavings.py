@@ -20,7 +20,7 @@ from omcli.memory.ports import Batch, Incoming, Lane
 from omcli.memory.roles import Observed
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Workshop
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe.session import observe_session
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7

@@ -24,8 +24,8 @@ from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
 from omcli.operations.deps import Meta, Policy, Studio, Workshop
 from omcli.operations.model_calls import Metered
-from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect_session import reflect_session
+from omcli.operations.observe.session import observe_session
+from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, Ticked, tick
 from omcli.providers.scripted import echo
 from omcli.reflectors.model import ModelReflector

@@ -20,9 +20,9 @@ from omcli.memory.retention import Rules
 from omcli.memory.roles import Material, Observed, Reflected
 from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.forget import Wanted, forget
-from omcli.operations.observe_session import observe_session
+from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import prune
-from omcli.operations.reflect_session import reflect_session
+from omcli.operations.reflect.session import reflect_session
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7

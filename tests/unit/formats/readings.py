@@ -13,7 +13,7 @@ from omcli.formats.source import Source
 from omcli.memory.message import Message
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
-from omcli.operations.tally import Tally
+from omcli.operations.ingest.counts import TranscriptCounts
 
 
 def json_lines(*records: object) -> bytes:
@@ -104,7 +104,7 @@ def mutations(record: object) -> Iterator[object]:
 
 def facts_of_file(form: Format, path: Path) -> dict[str, object]:
     """A file's numbers under the names of the transcripts' index."""
-    tally = Tally()
+    tally = TranscriptCounts()
     sessions: list[str] = []
     cwds: list[str] = []
     times: list[str] = []

@@ -23,7 +23,7 @@ from omcli.formats.table import recognised
 from omcli.memory.identity import Identities
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
-from omcli.operations.tally import Tally
+from omcli.operations.ingest.counts import TranscriptCounts
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 
 Line = dict[str, Any]
@@ -106,8 +106,8 @@ def facts(*lines: Line) -> list[Facts]:
 COUNTED = ("human_messages", "assistant_messages", "tool_calls", "tool_results", "errors", "compactions", "messages")
 
 
-def tally_of(found: list[Item]) -> Tally:
-    tally = Tally()
+def tally_of(found: list[Item]) -> TranscriptCounts:
+    tally = TranscriptCounts()
     for item in found:
         tally.add(item)
     return tally

@@ -10,7 +10,7 @@ from omcli.formats.source import Source
 from omcli.formats.table import recognised
 from omcli.memory.message import Aside, Message
 from omcli.memory.transcript import Facts, Item
-from omcli.operations.tally import Tally
+from omcli.operations.ingest.counts import TranscriptCounts
 from tests.unit.formats.readings import faults
 
 STORIES = Path(__file__).parents[2] / "stories"
@@ -49,7 +49,7 @@ def test_every_story_is_described_and_tested() -> None:
 def test_a_story_is_recognised_and_read_without_a_fault(name: str) -> None:
     format_name, numbers = EXPECTED[name]
     recognised_as, items = read(name)
-    tally = Tally()
+    tally = TranscriptCounts()
     for item in items:
         tally.add(item)
     assert recognised_as == format_name

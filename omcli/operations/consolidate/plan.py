@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from omcli.base.record import record
 from omcli.memory.daily_notes import Note
 from omcli.memory.reflection import Scope
-from omcli.operations import daily_notes
-from omcli.operations import reflect_session as reflect
-from omcli.operations.consolidate_run import Agenda, is_going_on
+from omcli.operations.consolidate import daily_notes
+from omcli.operations.consolidate.run import Agenda, is_going_on
 from omcli.operations.deps import Studio
 from omcli.operations.prune import Pruned, prune
-from omcli.operations.reflect_globally import reflect_globally
+from omcli.operations.reflect import session as reflect
+from omcli.operations.reflect.cross_session import reflect_globally
 from omcli.reflectors.cross_session import GlobalPlan
 
 

@@ -13,7 +13,7 @@ from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.transcript import Abandoned, Facts, NewConversation, Pause, Transcript
-from omcli.operations.tally import Tally
+from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20
 """Messages among which the first prompt and its answer are looked for, where a transcript names no session."""
@@ -29,7 +29,7 @@ class Conversations:
 
     def __init__(self, transcript: Transcript, *, open_store: Callable[[], Store], session: str | None = None) -> None:
         """`session` is the one that was given. The store is asked for when there is something to ask it."""
-        self.tally = Tally()
+        self.tally = TranscriptCounts()
         self.sessions: dict[str, Session] = {}
         self.named: str | None = None
         """The first session the transcript itself names."""
@@ -57,7 +57,7 @@ class Conversations:
 
     def _take_up(self, earlier: Earlier) -> None:
         found = earlier.found
-        self.tally, self.named, self.cwd = Tally.going_on(found["tally"]), found["named"], found["cwd"]
+        self.tally, self.named, self.cwd = TranscriptCounts.going_on(found["tally"]), found["named"], found["cwd"]
         if earlier.carried is not None:
             carried = earlier.carried["conversations"]
             self.sessions = {session_id: Session(**facts) for session_id, facts in carried["sessions"].items()}

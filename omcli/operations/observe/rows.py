@@ -50,7 +50,7 @@ def as_row(
     )
 
 
-def remembered(
+def without_forgotten(
     drafts: Sequence[Draft], rows: Sequence[Observation], tombstones: Tombstones
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
     """Drafts and the rows that they become, without those that say what was forgotten."""

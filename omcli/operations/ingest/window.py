@@ -11,10 +11,10 @@ from omcli.base.record import field, record
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message
 from omcli.memory.transcript import Facts, Transcript
-from omcli.operations.append import Intake
-from omcli.operations.conversations import Conversations
 from omcli.operations.deps import Workshop
-from omcli.operations.tally import Counts, Tally
+from omcli.operations.ingest.counts import MessageCounts, TranscriptCounts
+from omcli.operations.ingest.messages import Intake
+from omcli.operations.ingest.sessions import Conversations
 from omcli.text.clean import clean
 from omcli.text.secrets.redaction import redact
 
@@ -53,7 +53,7 @@ def ingest(
 
     Raises BadInput where nothing is a message, StoreLocked, and InputOutput.
     """
-    tally, said = Tally(), list[Message]()
+    tally, said = TranscriptCounts(), list[Message]()
     for item in transcript.items:
         tally.add(item)
         if isinstance(item, Message):
@@ -176,7 +176,7 @@ class _Taking:
         return Identities(self._session, format_name=self._format, copies=self._copies)
 
 
-def _number(counts: Counts) -> int:
+def _number(counts: MessageCounts) -> int:
     return counts.messages + counts.compactions + counts.asides
 
 

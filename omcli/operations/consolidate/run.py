@@ -12,16 +12,16 @@ from omcli.memory.backups import BackedUp
 from omcli.memory.daily_notes import Notebook
 from omcli.memory.ports import Lane, SessionSummary
 from omcli.memory.retention import Rules
-from omcli.operations import reflect_session as reflect
 from omcli.operations.clock import Clock
-from omcli.operations.daily_notes import Archiving, NoteReport, keep_notes
+from omcli.operations.consolidate.daily_notes import Archiving, NoteReport, keep_notes
 from omcli.operations.deps import Studio, Workshop
-from omcli.operations.leases import held, living, seldom
-from omcli.operations.observe_files import FileReport, Input, observe_files
-from omcli.operations.observe_session import observe_session
+from omcli.operations.leases import hold, keeping_alive, throttled
+from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import Pruned, prune
-from omcli.operations.reflect_globally import GlobalReflection, reflect_globally
-from omcli.operations.reflected import Reflection
+from omcli.operations.reflect import session as reflect
+from omcli.operations.reflect.cross_session import GlobalReflection, reflect_globally
+from omcli.operations.reflect.rows import Reflection
 
 PLACES = "places"
 """The part that takes transcripts in."""
@@ -143,9 +143,9 @@ def consolidate(
     needs nobody, is done then all the same. Raises LaneTaken, at once, where somebody else is at it.
     """
     done = Consolidated()
-    with held(agenda.session or "", Lane.CONSOLIDATE, replace(workshop, wait=0.0)) as claim:
-        extend = seldom(claim, workshop)
-        workshop = living(workshop, extend)
+    with hold(agenda.session or "", Lane.CONSOLIDATE, replace(workshop, wait=0.0)) as claim:
+        extend = throttled(claim, workshop)
+        workshop = keeping_alive(workshop, extend)
         desk, studio = cache(partial(observing, workshop)), cache(partial(reflecting, workshop))
         with done.part(PLACES):
             _take_in(agenda, workshop, done, extend)

@@ -12,7 +12,7 @@ from omcli.memory.recount import rows_tokens
 from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.memory.roles import Dropped, Reflected
 from omcli.operations.deps import Workshop
-from omcli.operations.drafts import as_row, replacements
+from omcli.operations.observe.rows import as_row, replacements
 from omcli.text.similarity import wording
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Reflection:
         return (*self.rows, *self.items)
 
 
-def made(
+def to_rows(
     scope: Scope, rows: Sequence[Observation], reflected: Reflected, workshop: Workshop
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
     """What a reflector came to, as rows, and what those take the place of. `rows` are those that it read."""

@@ -12,8 +12,8 @@ from omcli.memory.recount import rows_tokens
 from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.memory.roles import Material, Reflected
 from omcli.operations.deps import Meta, Studio, Workshop
-from omcli.operations.leases import held
-from omcli.operations.reflected import Reflection, as_folding, made
+from omcli.operations.leases import hold
+from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
 
 
 def reflect_session(
@@ -48,10 +48,10 @@ def reflect_rows(
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
     given = material(rows, studio)
     if dry_run:
-        return made(scope, rows, studio.reflector.reflect(given), work)[0]
-    with held(session_id, Lane.REFLECT, work):
+        return to_rows(scope, rows, studio.reflector.reflect(given), work)[0]
+    with hold(session_id, Lane.REFLECT, work):
         reflected = reflected_or_noted(studio, given, scope, mark)
-        reflection, replaced = made(scope, rows, reflected, work)
+        reflection, replaced = to_rows(scope, rows, reflected, work)
         again_with = reflection.rows if studio.policy.meta is Meta.WHOLE else ()
         left = studio.mark((*reflection.left, *again_with))
         folding = as_folding(reflection, rows, reflected.dropped, replaced, mark, left=left)

@@ -8,8 +8,8 @@ from omcli.memory.ports import LogQuery, Replacement
 from omcli.memory.reflection import Ending, Scope
 from omcli.memory.roles import Dropped, Reflected
 from omcli.operations.deps import Studio
-from omcli.operations.reflect_session import material, reflected_or_noted, tried
-from omcli.operations.reflected import Reflection, as_folding, made
+from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
+from omcli.operations.reflect.session import material, reflected_or_noted, tried
 from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, planned, within
 
 _SCOPE = Scope()
@@ -64,7 +64,7 @@ def _swapped(
 ) -> GlobalReflection:
     """Everything is written, or nothing."""
     work = studio.workshop
-    each = [made(_SCOPE, batch.rows, reflected, work) for batch, reflected in parts]
+    each = [to_rows(_SCOPE, batch.rows, reflected, work) for batch, reflected in parts]
     replaced: list[Replacement] = [replacement for _, some in each for replacement in some]
     dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]

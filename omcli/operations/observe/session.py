@@ -11,11 +11,11 @@ from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import Batch, Lane, Outcome
 from omcli.memory.roles import Observed, Reading
 from omcli.memory.slicing import between
-from omcli.operations.activation import due_blocks, rows_of_block, with_pending_rows
 from omcli.operations.deps import Workshop
-from omcli.operations.drafts import remembered, replacements, rows_of
-from omcli.operations.leases import held
-from omcli.operations.reading import Slices
+from omcli.operations.leases import hold
+from omcli.operations.observe.buffered import due_blocks, rows_of_block, with_pending_rows
+from omcli.operations.observe.rows import replacements, rows_of, without_forgotten
+from omcli.operations.observe.slices import Slices
 
 STANDING_ROWS = 150
 """Rows an observer is shown of what was written before: the newest, and the newest that may change."""
@@ -50,7 +50,7 @@ def observe_session(
     store = workshop.store
     if store.batches.unobserved(session_id, max_tokens=1) is None:
         return  # no need to wait for somebody else
-    with held(session_id, Lane.OBSERVE, workshop) as extend:
+    with hold(session_id, Lane.OBSERVE, workshop) as extend:
         if is_due():
             yield from _activated(session_id, workshop, floor=None)
             yield from _batches(session_id, workshop, extend, batches)
@@ -61,7 +61,7 @@ def observe_ahead(session_id: str, workshop: Workshop, *, step: Callable[[], int
 
     `step` tells of how many tokens the next one may be, and None where none is due. Raises as `observe_session` does.
     """
-    with held(session_id, Lane.OBSERVE, workshop) as extend:
+    with hold(session_id, Lane.OBSERVE, workshop) as extend:
         while tokens := step():
             desk = replace(workshop, ahead=True, batch_tokens=min(tokens, workshop.batch_tokens))
             is_done = False
@@ -77,7 +77,7 @@ def activate(session_id: str, workshop: Workshop, *, floor: int, is_due: Callabl
 
     Whether it still `is_due` is asked when nobody else is at it any more. Raises LaneTaken, StaleBatch.
     """
-    with held(session_id, Lane.OBSERVE, workshop):
+    with hold(session_id, Lane.OBSERVE, workshop):
         if is_due():
             yield from _activated(session_id, workshop, floor=floor)
 
@@ -172,7 +172,7 @@ def _write(batch: Batch, observed: Observed, project: str | None, workshop: Work
 
 
 def _recorded(batch: Batch, observed: Observed, rows: tuple[Observation, ...], workshop: Workshop) -> Step:
-    drafts, rows = remembered(observed.drafts, rows, workshop.store.tombstones)
+    drafts, rows = without_forgotten(observed.drafts, rows, workshop.store.tombstones)
     workshop.store.batches.record(
         batch,
         rows,

@@ -12,9 +12,9 @@ from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
 from omcli.memory.transcript import Pause
-from omcli.operations.conversations import Conversations
 from omcli.operations.deps import Workshop
-from omcli.operations.tally import Tally
+from omcli.operations.ingest.counts import TranscriptCounts
+from omcli.operations.ingest.sessions import Conversations
 from omcli.text.clean import clean
 from omcli.text.hashes import packed_counts, unpacked_counts
 from omcli.text.secrets.redaction import redact
@@ -32,7 +32,7 @@ class Intake:
         self, conversations: Conversations, workshop: Workshop, *, before: Mapping[str, Counter[int]] | None = None
     ) -> None:
         """`before`: of a session that these messages go on in, how often each came before (`Identities.counted`)."""
-        self.new, self.known = Tally(), Tally()
+        self.new, self.known = TranscriptCounts(), TranscriptCounts()
         """Messages that were not in the store, and those that were, or that came twice."""
         self.redactions: Counter[str] = Counter()
         """Secrets taken out, by rule."""
@@ -49,7 +49,7 @@ class Intake:
             self._take_up(conversations.earlier)
 
     def _take_up(self, earlier: Earlier) -> None:
-        self.known = Tally.going_on(earlier.found["tally"])
+        self.known = TranscriptCounts.going_on(earlier.found["tally"])
         self.redactions = Counter(earlier.found["redactions"])
         self.sessions = earlier.found["sessions"]
         if earlier.carried is not None:

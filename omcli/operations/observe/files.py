@@ -11,11 +11,11 @@ from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.bookmark import Bookmark
 from omcli.memory.observation import Observation
 from omcli.memory.transcript import Transcript
-from omcli.operations.append import Intake
-from omcli.operations.conversations import Conversations
 from omcli.operations.deps import Workshop
-from omcli.operations.observe_session import Step, observe_session
-from omcli.operations.tally import Counts
+from omcli.operations.ingest.counts import MessageCounts
+from omcli.operations.ingest.messages import Intake
+from omcli.operations.ingest.sessions import Conversations
+from omcli.operations.observe.session import Step, observe_session
 
 
 @record
@@ -40,7 +40,7 @@ class FileReport:
     cwd: str | None = None
     abandoned: frozenset[str] = frozenset()
     """Ids of messages on branches that the conversation did not go on from, where all of the input was read."""
-    counts: Counts = field(default_factory=Counts)
+    counts: MessageCounts = field(default_factory=MessageCounts)
     new_messages: int = 0
     known_messages: int = 0
     """Those that were in the store before, or came twice; with the new ones all that were kept."""

@@ -11,7 +11,7 @@ from omcli.memory.observation import Draft, Observation
 from omcli.memory.ports import Batch
 from omcli.memory.recount import message_tokens
 from omcli.operations.deps import Workshop
-from omcli.operations.drafts import remembered, rows_of
+from omcli.operations.observe.rows import rows_of, without_forgotten
 from omcli.pack.budget import UNLIMITED
 
 
@@ -87,7 +87,7 @@ def with_pending_rows(batch: Batch, workshop: Workshop) -> Batch:
     """A batch behind pending blocks, with their rows among those that stand: as if they were written down."""
     blocks = workshop.store.batches.buffered(batch.session)
     tombstones = workshop.store.tombstones
-    made = [remembered(*rows_of_block(block, project=None, workshop=workshop), tombstones) for block in blocks]
+    made = [without_forgotten(*rows_of_block(block, project=None, workshop=workshop), tombstones) for block in blocks]
     replaced = {row for drafts, _ in made for draft in drafts for row in draft.replaces}
     standing = (*batch.standing, *(row for _, rows in made for row in rows))
     return replace(batch, standing=tuple(row for row in standing if row.id not in replaced))

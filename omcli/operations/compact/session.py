@@ -19,12 +19,12 @@ from omcli.memory.ports import LogQuery, Store, TokenCounter
 from omcli.memory.recount import message_tokens, row_tokens
 from omcli.memory.reflection import Ending as Came
 from omcli.memory.reflection import Scope
+from omcli.operations.compact.output import Ending, Wanted, ending, remains
 from omcli.operations.deps import Studio, Workshop
-from omcli.operations.observe_files import FileReport, Input, observe_files
-from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect_session import reflect_rows, rows_to_fold, tried
-from omcli.operations.reflected import Reflection
-from omcli.operations.remains import Ending, Wanted, ending, remains
+from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.observe.session import observe_session
+from omcli.operations.reflect.rows import Reflection
+from omcli.operations.reflect.session import reflect_rows, rows_to_fold, tried
 from omcli.pack.budget import UNLIMITED
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts.compacted import Figures, Shape

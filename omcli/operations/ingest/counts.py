@@ -1,4 +1,4 @@
-"""Counts of one reading: what a transcript held, and what was left out of it and why."""
+"""MessageCounts of one reading: what a transcript held, and what was left out of it and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omcli.memory.transcript import Item, NewConversation, Skipped
 
 
 @record
-class Counts:
+class MessageCounts:
     """Messages of one reading, by what they are."""
 
     human_messages: int = 0
@@ -32,7 +32,7 @@ class Counts:
 
 
 @mutable_record
-class Tally:
+class TranscriptCounts:
     """A running count, of the main thread and of side chains."""
 
     main: Counter[str] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class Tally:
         return fields_of(self)
 
     def add(self, item: Item) -> None:
-        """Counts one item."""
+        """MessageCounts one item."""
         if isinstance(item, Message):
             thread = self.main if item.agent is None else self.side
             thread[_what(item)] += 1
@@ -78,17 +78,17 @@ class Tally:
         return not any(self.main.values())
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> MessageCounts:
         """The numbers so far: of the main thread, or of a side chain that stands alone."""
         return self.of_side_chains if self.is_side_chain else self.of_main_thread
 
     @property
-    def of_main_thread(self) -> Counts:
+    def of_main_thread(self) -> MessageCounts:
         """The numbers of the main thread."""
         return _counts(self.main)
 
     @property
-    def of_side_chains(self) -> Counts:
+    def of_side_chains(self) -> MessageCounts:
         """The numbers of all side chains together."""
         return _counts(self.side)
 
@@ -112,5 +112,5 @@ def _what(message: Message) -> str:
     return "compactions" if message.aside is Aside.COMPACTION else "asides"
 
 
-def _counts(seen: Counter[str]) -> Counts:
-    return Counts(**{name: seen[name] for name in fields_of(Counts())})
+def _counts(seen: Counter[str]) -> MessageCounts:
+    return MessageCounts(**{name: seen[name] for name in fields_of(MessageCounts())})

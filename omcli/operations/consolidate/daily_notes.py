@@ -14,10 +14,10 @@ from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import Ending, Scope
 from omcli.operations.deps import Studio
-from omcli.operations.observe_files import FileReport, Input, observe_files
-from omcli.operations.observe_session import observe_session
-from omcli.operations.reflect_session import reflect_session
-from omcli.operations.reflected import Reflection
+from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.observe.session import observe_session
+from omcli.operations.reflect.rows import Reflection
+from omcli.operations.reflect.session import reflect_session
 from omcli.pack.salience import most_telling
 from omcli.text.similarity import wording
 from omcli.text.speakers import USER

@@ -1,0 +1,1 @@
+"""Compacting: a session is brought down to a token target and printed."""

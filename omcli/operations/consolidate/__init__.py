@@ -1,0 +1,1 @@
+"""Consolidating: the daily upkeep of a store."""

@@ -1,0 +1,1 @@
+"""Taking transcripts in: each message is stored once, in its session."""

@@ -1,0 +1,1 @@
+"""Observing: stored messages are turned into observations, batch by batch."""

@@ -1,0 +1,1 @@
+"""Reflecting: rows are folded into fewer, and lasting facts are written as items."""
