@@ -10,10 +10,9 @@ from datetime import date
 from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput, NoInput
-from omcli.memory.bookmark import Extent, Origin, TakenIn
 from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.transcript import Facts, Item, Pause, Transcript
+from omcli.memory.transcript import Extent, Facts, Item, Origin, Pause, TakenIn, Transcript
 
 _SUFFIX = ".md"
 _MEMORY = "MEMORY.md"

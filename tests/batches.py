@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+from omcli.memory.batch import Batch
 from omcli.memory.message import Aside, KeptMessage, Message, Role, digest
 from omcli.memory.observation import Draft, Observation, Type
-from omcli.memory.ports import Batch, Incoming, LogQuery
+from omcli.memory.ports import Incoming, LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock

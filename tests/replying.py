@@ -8,9 +8,8 @@ from typing import Any
 
 from omcli.base.errors import OmError
 from omcli.llm.model import Reply
+from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Observation, Source
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Observed
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
 from omcli.tokenizers.table import counter

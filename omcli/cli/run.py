@@ -19,7 +19,7 @@ from omcli.text.dates.instants import pinned, seconds
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
-    from omcli.memory.ports import TokenCounter
+    from omcli.memory.tokens import TokenCounter
     from omcli.operations.deps import Workshop
     from omcli.operations.ingest.counts import TranscriptCounts
     from omcli.settings.settings import Files, Settings

@@ -11,8 +11,8 @@ from omcli.memory.observation import Observation
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
+    from omcli.pack.budget import Tier
     from omcli.pack.context_pack import ContextPack
-    from omcli.pack.tiers import Tier
 
 
 @record
@@ -79,10 +79,10 @@ class Worked:
 
 def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]) -> Context:
     """A pack as a value of the API; `order` is that of its tiers."""
-    from omcli.pack.layouts.dialects import ANTHROPIC, OPENAI
+    from omcli.pack.budget import Tier
+    from omcli.pack.layouts.chat import ANTHROPIC, OPENAI
     from omcli.pack.layouts.layout import Head, Shown
     from omcli.pack.layouts.text import Text
-    from omcli.pack.tiers import Tier
 
     head = Head(
         session=pack.session,

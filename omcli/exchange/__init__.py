@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _MODULES = {
     "pi": "pi",
     "zora": "zora",
-    "zora-jsonl": "zora_jsonl",
+    "zora-jsonl": "zora",
     "duet-groups": "duet",
     "duet-headings": "duet",
     "lango": "lango",
-    "lango-jsonl": "lango_jsonl",
+    "lango-jsonl": "lango",
 }
 NAMES = tuple(_MODULES)
 

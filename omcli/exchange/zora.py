@@ -1,11 +1,14 @@
-"""Zora's lines: `[2026-02-10 14:32] CRITICAL text`."""
+"""Zora's memory: lines `[2026-02-10 14:32] CRITICAL text`, or JSON Lines with the messages they cover."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from omcli.exchange.groups import Entry, Exchange, Group, Unread, lines_of
+from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach, Unread, lines_of, objects_of
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Line
+from omcli.memory.observation import Kind, Priority
+from omcli.memory.row_json import json_line
+from omcli.text.dates.instants import instant
 
 _READ = (WORDS, EMOJI, BRACKETS, NONE)
 """Notations that are tried one after another."""
@@ -16,14 +19,14 @@ def row(written: str) -> Line | None:
     return next((read for notation in _READ if (read := notation.parse(written))), None)
 
 
-def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
+def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
     """A line for every row."""
     for group in groups:
         for entry in group.entries:
             yield f"{WORDS.render(entry.line)}\n"
 
 
-def parse(text: str) -> Iterator[Group | Unread]:
+def _parse(text: str) -> Iterator[Group | Unread]:
     """All rows as one group: the lines do not tell more."""
     entries: list[Entry] = []
     for written in lines_of(text):
@@ -36,4 +39,91 @@ def parse(text: str) -> Iterator[Group | Unread]:
         yield Group(entries=tuple(entries))
 
 
-EXCHANGES = {"zora": Exchange(name="zora", counter="chars-3.5-3", render=render, parse=parse)}
+_Fields = dict[str, object]
+
+
+def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[str]:
+    """An object for every group and every item."""
+    for group in groups:
+        yield json_line(_item(group) if group.kind is Kind.ITEM else _block(group, tokens)) + "\n"
+
+
+def _block(group: Group, tokens: Callable[[str], int]) -> _Fields:
+    text = "\n".join(WORDS.render(entry.line) for entry in group.entries)
+    reach = group.reach
+    return {
+        "id": group.id or "",
+        "sessionId": group.session or "",
+        "createdAt": group.created_at or "",
+        "tier": "cross-session" if group.session is None else "session",
+        **({} if group.kind is Kind.OBSERVATION else {"kind": group.kind}),
+        "observations": text,
+        "sourceMessageRange": [reach.start or 0, reach.end or 0],
+        "estimatedTokens": tokens(text),
+    }
+
+
+def _item(group: Group) -> _Fields:
+    [entry] = group.entries
+    return {
+        "id": group.id or "",
+        "type": (group.category or "").partition("/")[0],
+        "category": group.category,
+        "createdAt": group.created_at or "",
+        "tags": list(group.tags),
+        "summary": WORDS.render(entry.line),
+    }
+
+
+def _parse_jsonl(text: str) -> Iterator[Group | Unread]:
+    """Object by object; a line that holds none is left out."""
+    for found in objects_of(text):
+        yield (found and _group(found)) or Unread(reason="no block")
+
+
+def _group(fields: Mapping[str, object]) -> Group | None:
+    said = next((text for key in ("observations", "summary", "content") if (text := _text(fields.get(key)))), "")
+    entries = tuple(_entries(said))
+    if not entries:
+        return None
+    session = _text(fields.get("sessionId")) or None
+    is_item = "observations" not in fields
+    tags = fields.get("tags")
+    return Group(
+        entries=entries,
+        kind=Kind.ITEM if is_item else _kind(fields.get("kind")),
+        id=_text(fields.get("id")) or None,
+        session=None if is_item or fields.get("tier") == "cross-session" else session,
+        created_at=instant(fields.get("createdAt")),
+        reach=_reach(fields.get("sourceMessageRange")),
+        category=_text(fields.get("category")) or _text(fields.get("type")) or None if is_item else None,
+        tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+    )
+
+
+def _entries(said: str) -> Iterator[Entry]:
+    """Line by line; a line without a date is a row all the same."""
+    for written in filter(str.strip, lines_of(said)):
+        read = row(written)
+        yield Entry(line=read or Line(dated="", priority=Priority.MEDIUM, status=None, text=written))
+
+
+def _reach(value: object) -> Reach:
+    if not isinstance(value, list) or len(value) != 2 or not all(type(place) is int for place in value):
+        return NOWHERE
+    start, end = value
+    return Reach(start=start, end=end) if 0 <= start < end else NOWHERE
+
+
+def _kind(value: object) -> Kind:
+    return next((kind for kind in (Kind.REFLECTION, Kind.NOTE) if kind == value), Kind.OBSERVATION)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+EXCHANGES = {
+    "zora": Exchange(name="zora", counter="chars-3.5-3", render=_render, parse=_parse),
+    "zora-jsonl": Exchange(name="zora-jsonl", counter="chars-3.5-3", render=_render_jsonl, parse=_parse_jsonl),
+}

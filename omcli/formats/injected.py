@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 
 from omcli.base.patterns import lazily
-from omcli.memory.notation import NOTATIONS, TAG
-from omcli.pack.headings import HEADINGS, TITLE
+from omcli.memory.notation import NOTATIONS, TAG, WORKING_HEADINGS, WORKING_TITLE
 
 INJECTED_TAGS = ("system-reminder", TAG, "ide_opened_file", "ide_selection", "hook_context")
 _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
@@ -85,9 +84,11 @@ _LOG_LINE = lazily(
 )
 _HAS_LINE = lazily(rf"\] (?:high|medium|low|{_MARKS}) ")
 # The title, then nothing but sections that om has, in them list items and a count of more.
-_HEADING = rf"\n### (?:{'|'.join(HEADINGS)})\n"
+_HEADING = rf"\n### (?:{'|'.join(WORKING_HEADINGS)})\n"
 _END = r"(?:\n|\Z)"
-_BLOCK = lazily(rf"^{TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE)
+_BLOCK = lazily(
+    rf"^{WORKING_TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE
+)
 # What is left of a document that was cut off: its line, and those after it that go on in JSON.
 _CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
 _DEEPEST_INDENT = 80
@@ -105,7 +106,7 @@ def printed(said: str) -> Iterator[tuple[int, int]]:
     """Start and end of each stretch of a text that om printed, in no order. Packs as text are known by their tag."""
     if "] " in said and _HAS_LINE.search(said):
         yield from (found.span() for found in _LOG_LINE.finditer(said))
-    if TITLE in said:
+    if WORKING_TITLE in said:
         yield from (found.span() for found in _BLOCK.finditer(said))
     if '"schema"' in said or '"kind"' in said or f"<{TAG}" in said:
         yield from _json(said)

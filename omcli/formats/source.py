@@ -11,8 +11,7 @@ from typing import BinaryIO
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.memory.bookmark import Bookmark, Extent
-from omcli.memory.transcript import Carried, Pause, Reason, Skipped
+from omcli.memory.transcript import Bookmark, Carried, Extent, Pause, Reason, Skipped
 
 _HEAD = 1 << 20
 """How much is looked at before anything is read: a transcript's first line is often a side record."""

@@ -12,7 +12,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import record
 from omcli.llm.model import Reply, Stop
 from omcli.text.clean import clean, one_line
-from omcli.text.repetition import is_repetitive
+from omcli.text.similarity import is_repetitive
 
 LONGEST_ROW = 10_000
 """Characters a row may have; a longer one is cut."""

@@ -6,17 +6,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from omcli.base.patterns import lazily
 from omcli.base.record import field, record
-from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
+from omcli.memory.observation import Dropped, Observation
 from omcli.memory.reflection import Scope
-from omcli.memory.roles import Dropped
 
 if TYPE_CHECKING:
     from omcli.memory.message import KeptMessage
-
-_HALF = lazily("[\ud800-\udfff]")
-"""Of a surrogate pair: stores have U+FFFD in its place."""
 
 UNDONE = "undone"
 """Why a row is out of sight that an operation made which was taken back."""
@@ -158,24 +153,3 @@ class Traces:
     """The rows that were made of it."""
     successor: Observation | None = None
     """The row that took its place."""
-
-
-def tombstone(row: Observation) -> str:
-    """The digest by which what a row says is known again: 32 hex digits.
-
-    What somebody said is the same wherever it is said; what a tool did is another thing in another session.
-    """
-    return tombstone_to_be(row, session=row.session)
-
-
-def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
-    """The digest of what is, or will be, a row of this session."""
-    return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
-
-
-def tombstone_of(text: str, *, session: str | None = None) -> str:
-    """The digest of a text, wherever it is said or in one session; case and spaces do not matter."""
-    from omcli.memory.message import digest  # noqa: PLC0415 - rows are compared with tombstones where there are some
-    from omcli.text.similarity import wording  # noqa: PLC0415
-
-    return digest(session, wording(_HALF.sub("\ufffd", text)))

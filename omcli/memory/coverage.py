@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omcli.memory.observation import Draft, Observation
+from omcli.base.patterns import lazily
+from omcli.memory.message import digest
+from omcli.memory.observation import TOOL_EVENTS, Draft, Observation
 from omcli.text.anchors import anchors
 from omcli.text.similarity import SPEAKERS, says, significant_terms, wording
 
 _WORDS_REPEATED = 0.75
+_HALF = lazily("[\ud800-\udfff]")
+"""Of a surrogate pair: stores have U+FFFD in its place."""
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:
@@ -47,3 +51,21 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
     )
     is_named = all(name.lower() in lower for name in anchors(draft.text))
     return bool(told) and is_named and known >= _WORDS_REPEATED * len(words)
+
+
+def tombstone(row: Observation) -> str:
+    """The digest by which what a row says is known again: 32 hex digits.
+
+    What somebody said is the same wherever it is said; what a tool did is another thing in another session.
+    """
+    return tombstone_to_be(row, session=row.session)
+
+
+def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
+    """The digest of what is, or will be, a row of this session."""
+    return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
+
+
+def tombstone_of(text: str, *, session: str | None = None) -> str:
+    """The digest of a text, wherever it is said or in one session; case and spaces do not matter."""
+    return digest(session, wording(_HALF.sub("\ufffd", text)))

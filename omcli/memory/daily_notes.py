@@ -9,9 +9,8 @@ from itertools import accumulate
 from typing import Protocol
 
 from omcli.base.record import record
-from omcli.memory.bookmark import TakenIn
 from omcli.memory.message import digest
-from omcli.memory.transcript import Transcript
+from omcli.memory.transcript import TakenIn, Transcript
 from omcli.text.clean import one_line
 
 FORMAT = "notes"

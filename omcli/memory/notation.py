@@ -29,6 +29,14 @@ PREAMBLE = (
 TAG = "om-memory"
 """What encloses a pack; `formats.values` leaves out what stands in it."""
 
+WORKING_TITLE = "## Working Memory"
+"""Title of the working-memory block."""
+WORKING_HEADINGS = (
+    "Current Task", "Modified Files", "Recent Errors", "Key Decisions", "Blockers", "Open Questions", "Notes",
+    "Outcomes", "Commands", "Delegated Tasks", "Searches",
+)  # fmt: skip
+"""All sections of the working-memory block, in order."""
+
 _BREAKS = lazily("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _TAG_LIKE = lazily(rf"<(\\*/?{TAG})", re.IGNORECASE)
 _GUARDED_TAG = lazily(rf"<\\(\\*/?{TAG})", re.IGNORECASE)

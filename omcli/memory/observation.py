@@ -221,6 +221,29 @@ class Observation:
         return self.superseded_by is None and self.dropped_at is None
 
 
+@record
+class Replacement:
+    """A row goes out of sight since another says what it said, or what became of it."""
+
+    row: str
+    """Its id."""
+    by: str
+    """The id of the row that takes its place."""
+    reason: str
+
+
+@record
+class Dropped:
+    """A row that goes out of sight, with nothing in its place but what is known already."""
+
+    row: str
+    """Its id."""
+    reason: str
+    """`duplicate`, `superseded`, `resolved` or `trivial`, or in words."""
+    by: str | None = None
+    """The id of the row that makes it superfluous, where one does."""
+
+
 def handle(observation_id: str) -> str:
     """The short name of a row, for people: the last 8 hex digits of its id.
 

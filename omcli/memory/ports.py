@@ -1,4 +1,4 @@
-"""What the core needs from outside: a store and a token counter. Each has a fake under the same tests."""
+"""Ports: the store as the core asks for it, role by role."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.record import record
 from omcli.memory.message import KeptMessage, Message
-from omcli.memory.observation import Kind, Observation, Priority, Type
-from omcli.memory.session import Session
+from omcli.memory.observation import Kind, Observation, Priority, Replacement, Type
+from omcli.memory.session import Cutting, Horizon, Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
-    from omcli.memory.backups import BackedUp
-    from omcli.memory.bookmark import Bookmark, Origin, TakenIn
+    from omcli.memory.batch import Batch, Outcome
     from omcli.memory.buffer import Block
     from omcli.memory.changes import Change, Erased, Kin, Recorded, Titled, Traces, Undoing
-    from omcli.memory.freeze import Cutting, Horizon
     from omcli.memory.reflection import Attempt, Folding, Scope
-    from omcli.memory.retention import Outlined
+    from omcli.memory.retention import BackedUp, Outlined
+    from omcli.memory.transcript import Bookmark, Origin, TakenIn
 
 
 class Lane(StrEnum):
@@ -33,18 +32,6 @@ class Lane(StrEnum):
     """The place of a session's one worker, who observes and reflects: others leave it to that one."""
 
 
-class Outcome(StrEnum):
-    """What became of a batch."""
-
-    OBSERVED = "observed"
-    EMPTY = "empty"
-    """Nothing worth noting: covered all the same."""
-    DEFERRED = "deferred"
-    """Nothing worth noting yet: the cursor stays, and what follows may give it a meaning."""
-    FAILED = "failed"
-    """The observer failed: nothing was written and the cursor stayed."""
-
-
 @record
 class Incoming:
     """A message on its way into the store."""
@@ -57,46 +44,6 @@ class Incoming:
     tokens: int
     formerly: str | None = None
     """The identity that stores of schema 1 have it under, where it is another."""
-
-
-@record
-class Batch:
-    """Messages of one session that no observation covers yet, with the two ends they were read between."""
-
-    session: str
-    after: int
-    """The cursor when the batch was read: everything up to this `seq` is covered, or was observed ahead."""
-    through: int
-    """Where the cursor will be when the batch is recorded."""
-    messages: tuple[KeptMessage, ...]
-    earlier_calls: tuple[KeptMessage, ...] = ()
-    """Calls before the batch whose results are in it: for reading along, already covered. Of several with one call id,
-    the latest."""
-    last_said: KeptMessage | None = None
-    """The main thread's last assistant text before the batch: what its first prompt may answer. Already covered."""
-    cwd: str | None = None
-    """The session's working directory."""
-    standing: tuple[Observation, ...] = ()
-    """Visible observations of the session, oldest first, that the batch may settle, overrule or repeat."""
-    deferred_through: int = 0
-    """Up to which `seq` the messages were offered before, from the same cursor, without giving anything yet."""
-    is_late: bool = False
-    """Whether the cursor has passed the messages: they were put aside while they waited, and came back."""
-
-    def follows(self, row: Observation) -> bool:
-        """Whether a row is of messages that were said before those of the batch."""
-        return bool(row.sources) and max(row.sources) <= self.after
-
-
-@record
-class Replacement:
-    """A row goes out of sight since another says what it said, or what became of it."""
-
-    row: str
-    """Its id."""
-    by: str
-    """The id of the row that takes its place."""
-    reason: str
 
 
 @record
@@ -569,23 +516,3 @@ class Store(Protocol):
     def backups(self) -> Backups: ...
     @property
     def leases(self) -> Leases: ...
-
-
-class TokenCounter(Protocol):
-    """A way to count tokens, by name. Two counters' numbers are never added."""
-
-    @property
-    def name(self) -> str:
-        """What stored counts are labelled with."""
-
-    def text(self, text: str) -> int:
-        """Tokens of a text."""
-
-    def message(self, message: Message) -> int:
-        """Tokens of one message, with the overhead the counter adds per message and image."""
-
-    def conversation(self, messages: Iterable[Message]) -> int:
-        """Tokens of a transcript, with the overhead the counter adds once."""
-
-    def remembering(self) -> TokenCounter:
-        """A counter that counts the same, made for texts that share lines: it may remember those."""

@@ -4,11 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import Protocol
 
 from omcli.base.record import field, record
-from omcli.memory.observation import Observation
-from omcli.memory.ports import Replacement
-from omcli.memory.roles import Dropped
+from omcli.memory.observation import Draft, Dropped, Observation, Replacement
+
+
+@record
+class Material:
+    """Rows to be folded into fewer."""
+
+    rows: tuple[Observation, ...]
+    """In sight, oldest first, at least one."""
+    target: int
+    """Tokens that the rows which remain should have at most, by the reflector's counter."""
+    now: str
+    protected: frozenset[str] = frozenset()
+    """Ids of rows that have to stay in sight, or come back word for word."""
+    most_rows: int = 0
+    """How many reflections may come out; 0: as many as needed."""
+    project: str | None = None
+
+
+@record
+class Reflected:
+    """What a reflector makes of rows."""
+
+    reflections: tuple[Draft, ...] = ()
+    """Rows that take the place of those they `replaces`, and were made of those they `supports`."""
+    dropped: tuple[Dropped, ...] = ()
+    items: tuple[Draft, ...] = ()
+    """Lasting facts for later sessions; they replace nothing."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """What had to be put right in a reply, by kind."""
+    attempts: int = 1
+    """How often a model was asked."""
+
+
+class Reflector(Protocol):
+    """Observations to fewer rows."""
+
+    def reflect(self, material: Material) -> Reflected:
+        """What the rows come to. Nothing at all where they can't be made shorter.
+
+        Raises ProviderFailed, NotAllowed, BadConfiguration.
+        """
 
 
 class Ending(StrEnum):

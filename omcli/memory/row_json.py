@@ -18,6 +18,11 @@ def json_line(value: object) -> str:
     return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
+def quoted(text: str) -> str:
+    """Return a text as it stands between the quotes of a JSON string."""
+    return json_line(text)[1:-1]
+
+
 def row(observation: Observation) -> dict[str, object]:
     """A row with its columns by name; what it does not have is left out."""
     columns: dict[str, object] = {

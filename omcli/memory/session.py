@@ -35,3 +35,46 @@ class Session:
             model=later.model or self.model,
             parent=self.parent or later.parent,
         )
+
+
+@record
+class Horizon:
+    """Where a session stood when its pack last had to change. It follows from what is stored, and is stored nowhere."""
+
+    message: int
+    """`seq`: the messages behind it are the tail."""
+    position: int | None
+    """The last row of the log that was there (`Logged.position`); None where nothing of the session was observed, and
+    the pack has all rows that there are."""
+    at: str | None
+    """The instant when that row was written; None where there is none."""
+    is_last: bool
+    """Whether it can move no further: what is not observed yet stays behind it."""
+
+
+@record
+class Cutting:
+    """How a tail of messages is cut: as soon as it has more than `most` tokens, so that about `left` of them stay.
+
+    Cuts are at every multiple of `most - left` of what a session has said in all. So where the last one was follows
+    from two sums, whenever it is asked for, and as messages come it only ever moves on.
+    """
+
+    most: int
+    left: int
+
+    def within(self, room: int) -> Cutting:
+        """The same for a tail that is printed, and has room for so many tokens: in the same proportion."""
+        most = max(1, min(self.most, room))
+        return Cutting(most=most, left=self.left * most // max(1, self.most))
+
+    def told(self, *, said: int, covered: int, further: int = 0) -> int | None:
+        """How many of the tokens that a session has `said` are told by rows, from its beginning on; None for as many
+        as observations cover.
+
+        Nothing is cut off that is not `covered`. `further` cuts than need be are made where a tail costs more in print.
+        """
+        step = max(1, self.most - self.left)
+        reachable = covered // step
+        cuts = min(-(-max(0, said - self.most) // step), reachable) + further
+        return cuts * step if cuts <= reachable else None

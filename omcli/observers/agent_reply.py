@@ -26,10 +26,9 @@ from omcli.llm.schema import (
     object_of,
     one_of,
 )
+from omcli.memory.batch import Batch, Observed, Observer
 from omcli.memory.message import digest
 from omcli.memory.observation import ITEM_TYPES, TOOL_EVENTS, Source
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Observed, Observer
 from omcli.observers.model.evidence import Evidence
 from omcli.observers.model.merge import merge_rows
 from omcli.observers.model.reply import FIELDS, ObserverReply, ReplyRow

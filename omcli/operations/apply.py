@@ -9,10 +9,11 @@ from typing import Self
 from omcli.base.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.base.record import field, record, replace
 from omcli.llm.json_reply import row_text
-from omcli.memory.observation import PINNED, Observation, Source, handle
-from omcli.memory.ports import Outcome, Replacement, Store, TokenCounter
-from omcli.memory.reflection import Folding, Scope, fingerprint
-from omcli.memory.roles import Material, Observed, Reflected
+from omcli.memory.batch import Observed, Outcome
+from omcli.memory.observation import PINNED, Observation, Replacement, Source, handle
+from omcli.memory.ports import Store
+from omcli.memory.reflection import Folding, Material, Reflected, Scope, fingerprint
+from omcli.memory.tokens import TokenCounter
 from omcli.observers.agent_reply import (
     AgentReply,
     PendingToken,

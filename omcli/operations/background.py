@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, InputOutput, LaneTaken, OmError, StaleBatch, TryAgain
 from omcli.base.record import record, replace
-from omcli.memory.ports import Lane, Outcome, Store
+from omcli.memory.batch import Outcome
+from omcli.memory.ports import Lane, Store
 from omcli.memory.reflection import Ending, Folding, Scope
 from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.leases import LEASE_SECONDS, hold, keeping_alive, throttled

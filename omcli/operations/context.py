@@ -10,16 +10,16 @@ from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import LogQuery, Store, TokenCounter
+from omcli.memory.ports import LogQuery, Store
 from omcli.memory.session import Session
-from omcli.pack.budget import UNLIMITED, Budgets, shares
+from omcli.memory.tokens import TokenCounter
+from omcli.pack.budget import UNLIMITED, Budgets, Tier, shares
 from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import SHARED_TYPES
 from omcli.pack.layouts import To
-from omcli.pack.tiers import Tier
 
 if TYPE_CHECKING:
-    from omcli.memory.freeze import Cutting, Horizon
+    from omcli.memory.session import Cutting, Horizon
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600

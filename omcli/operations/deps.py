@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from omcli.base.record import record
+from omcli.memory.batch import Observer, SlicedObserver
 from omcli.memory.observation import Observation, Priority, Status
-from omcli.memory.ports import Store, TokenCounter
-from omcli.memory.reflection import fingerprint
-from omcli.memory.roles import Observer, Reflector, SlicedObserver
+from omcli.memory.ports import Store
+from omcli.memory.reflection import Reflector, fingerprint
+from omcli.memory.tokens import TokenCounter
 from omcli.operations.clock import Clock
 from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.pack.budget import reaches

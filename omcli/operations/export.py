@@ -7,11 +7,22 @@ from functools import cache
 from itertools import groupby
 
 from omcli.base.record import record
-from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach
-from omcli.exchange.provenance import CATEGORY, CWD, ORIGINAL_ID, WRITTEN_AT, imported_reach
+from omcli.exchange.groups import (
+    CATEGORY,
+    CWD,
+    NOWHERE,
+    ORIGINAL_ID,
+    WRITTEN_AT,
+    Entry,
+    Exchange,
+    Group,
+    Reach,
+    imported_reach,
+)
 from omcli.memory.notation import line
 from omcli.memory.observation import UNDER, Kind, Observation
-from omcli.memory.ports import Covered, Logged, LogQuery, Store, TokenCounter
+from omcli.memory.ports import Covered, Logged, LogQuery, Store
+from omcli.memory.tokens import TokenCounter
 
 
 @record

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from omcli.base.errors import BadUsage, StaleBatch, UnknownId
 from omcli.base.record import record, replace
-from omcli.memory.changes import Change, Erased, Recorded, Titled, Undoing, Verb, tombstone_of, tombstone_to_be
-from omcli.memory.coverage import row_says
+from omcli.memory.changes import Change, Erased, Recorded, Titled, Undoing, Verb
+from omcli.memory.coverage import row_says, tombstone_of, tombstone_to_be
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation, handle
 from omcli.memory.ports import LogQuery, Operations, Store

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omcli.base.errors import BadInput, OmError, UnknownId
 from omcli.base.record import field, record, replace
-from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach, Unread
+from omcli.exchange.groups import MARK, NOWHERE, Entry, Exchange, Group, Reach, Unread, provenance
 from omcli.exchange.pi import render
-from omcli.exchange.provenance import MARK, provenance
 from omcli.exchange.summary import parse
+from omcli.memory.batch import Batch, Outcome
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import as_line
 from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
-from omcli.memory.ports import Batch, Lane, LogQuery, Outcome, Store
+from omcli.memory.ports import Lane, LogQuery, Store
 from omcli.operations.deps import Workshop
 from omcli.operations.leases import hold
 from omcli.text.clean import clean
 from omcli.text.dates.instants import instant, minute
-from omcli.text.secrets.redaction import redact
+from omcli.text.redaction import redact
 
 
 @record

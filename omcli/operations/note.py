@@ -8,13 +8,13 @@ from collections.abc import Callable
 from omcli.base.errors import BadInput, BadUsage
 from omcli.base.record import record, replace
 from omcli.memory.changes import Change, Verb
-from omcli.memory.observation import ITEM_TYPES, Kind, Observation, Priority, Source, Status, Type, handle
-from omcli.memory.ports import Store, TokenCounter
+from omcli.memory.observation import ITEM_TYPES, Dropped, Kind, Observation, Priority, Source, Status, Type, handle
+from omcli.memory.ports import Store
 from omcli.memory.reflection import Scope
-from omcli.memory.roles import Dropped
+from omcli.memory.tokens import TokenCounter
 from omcli.operations.clock import Clock
 from omcli.text.clean import clean, one_line
-from omcli.text.secrets.redaction import redact
+from omcli.text.redaction import redact
 
 
 @record

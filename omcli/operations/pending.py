@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from omcli.base.record import record
+from omcli.memory.batch import Batch
 from omcli.memory.message import Image, KeptMessage, Role
 from omcli.memory.observation import Observation
-from omcli.memory.ports import Batch, LogQuery, Store, TokenCounter
+from omcli.memory.ports import LogQuery, Store
 from omcli.memory.session import Session
+from omcli.memory.tokens import TokenCounter
 from omcli.observers.agent_reply import PendingToken, shown_digest
 from omcli.observers.model.evidence import Evidence, select_context_rows
 from omcli.observers.model.transcript import ObserverLimits, TranscriptView, view_transcript

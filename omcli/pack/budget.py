@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 
 from omcli.base.record import record
-from omcli.pack.tiers import Tier
+
+
+class Tier(StrEnum):
+    """Parts of a pack, in the order they are printed."""
+
+    CROSS = "cross"
+    """Lasting facts from other sessions of the project."""
+    SESSION = "session"
+    """What was observed in this session."""
+    TAIL = "tail"
+    """The last messages, as they were said."""
+
 
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
 UNLIMITED = 1_000_000_000

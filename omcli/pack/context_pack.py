@@ -9,20 +9,19 @@ from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import PINNED, Kind, Observation
-from omcli.memory.ports import TokenCounter
 from omcli.memory.session import Session
+from omcli.memory.tokens import TokenCounter
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
-from omcli.pack.budget import Budgets, shares
+from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.layouts import LAYOUTS, To
 from omcli.pack.layouts.layout import Head, Layout, Shown
 from omcli.pack.salience import most_telling
 from omcli.pack.selection import Price, Scales, fitting
 from omcli.pack.tail import Turn, Unit
-from omcli.pack.tiers import Tier
 
 if TYPE_CHECKING:
-    from omcli.memory.freeze import Horizon
+    from omcli.memory.session import Horizon
 
 
 @record

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.observation import Observation
-from omcli.memory.ports import TokenCounter
+from omcli.memory.tokens import TokenCounter
+from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import Layout, Shown, uncovered
 from omcli.pack.tail import Turn
-from omcli.pack.tiers import Tier
 
 _MISSES = 50
 """Rows counted in succession that do not fit: the tier is full then, and the rest of a long memory is not counted."""

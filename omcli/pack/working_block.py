@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.record import field, mutable_record, record
+from omcli.memory.notation import WORKING_HEADINGS, WORKING_TITLE
 from omcli.memory.observation import Observation
-from omcli.memory.ports import TokenCounter
-from omcli.pack.headings import HEADINGS, MAIN, TITLE
+from omcli.memory.tokens import TokenCounter
 from omcli.pack.working_lines import Entry, sections_of
 
 CAP = 800
 """Tokens of a block at most, whatever its budget."""
 
+_MAIN = WORKING_HEADINGS[:4]
 _ASSURED = 4
 """Lines that each of the four main sections is given before any section is given more."""
 _MISSES = 30
@@ -99,9 +100,9 @@ class _Draft:
         Below a section that has to leave out lines, no section has more than what is assured to it.
         """
         chosen, shown = set(self.chosen), {heading for heading, _ in self.chosen}
-        room, full, misses = self.budget - self._tokens(), len(HEADINGS), 0
+        room, full, misses = self.budget - self._tokens(), len(WORKING_HEADINGS), 0
         for heading, place in self._order():
-            rank = HEADINGS.index(heading)
+            rank = WORKING_HEADINGS.index(heading)
             if (heading, place) in chosen:
                 continue
             if rank > full and not _is_assured(heading, place):
@@ -139,17 +140,17 @@ class _Draft:
 
     def _tokens(self) -> int:
         printed = _printed(*self.shown())
-        return self.counter.text(printed or f"{TITLE}\n")
+        return self.counter.text(printed or f"{WORKING_TITLE}\n")
 
 
 def _is_assured(heading: str, place: int) -> bool:
-    return heading in MAIN and place < _ASSURED
+    return heading in _MAIN and place < _ASSURED
 
 
 def _printed(sections: Sequence[Section], more: int) -> str:
     if not sections:
         return ""
-    lines = [TITLE]
+    lines = [WORKING_TITLE]
     for section in sections:
         lines += ["", _heading(section.heading), *map(_line, section.entries)]
         if section.more:

@@ -19,7 +19,7 @@ from omcli.base.errors import (
     Unreachable,
 )
 from omcli.providers.wire import AttemptFailed
-from omcli.text.secrets.redaction import redact
+from omcli.text.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)
 """What comes through the libraries as it is: of a socket, of text that is no UTF-8 or JSON, of JSON too deep."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from omcli.base.record import record, replace
-from omcli.memory.observation import PINNED, Kind, Observation, Status
-from omcli.memory.ports import TokenCounter
-from omcli.memory.recount import row_tokens
-from omcli.memory.roles import Dropped, Reflected
+from omcli.memory.observation import PINNED, Dropped, Kind, Observation, Status
+from omcli.memory.reflection import Reflected
+from omcli.memory.tokens import TokenCounter, row_tokens
 from omcli.pack.budget import largest
 from omcli.pack.cross_session import days
 

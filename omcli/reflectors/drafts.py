@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 from omcli.base.patterns import lazily
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import SETTLED, Draft, Kind, Observation, Priority, Source, Status, Type
+from omcli.text.phrases import AGENT
 from omcli.text.similarity import wording
-from omcli.text.speakers import AGENT
 
 LASTING_TYPES = MappingProxyType(
     {

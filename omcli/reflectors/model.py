@@ -8,9 +8,8 @@ from omcli.base.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFa
 from omcli.base.record import replace
 from omcli.llm.model import Provider, Reply
 from omcli.memory.observation import Observation
-from omcli.memory.ports import TokenCounter
-from omcli.memory.recount import rows_tokens
-from omcli.memory.roles import Material, Reflected
+from omcli.memory.reflection import Material, Reflected
+from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.prompt import Ladder, prompt_of
 from omcli.reflectors.reply import Answer, answer_of
 from omcli.reflectors.validation import Candidate, candidate, together

@@ -10,7 +10,7 @@ from omcli.llm import prompts
 from omcli.llm.model import Prompt
 from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
 from omcli.memory.observation import Observation
-from omcli.memory.roles import Material
+from omcli.memory.reflection import Material
 from omcli.reflectors.reply import answer_of
 from omcli.text.clean import one_line
 from omcli.text.dates.instants import minute

@@ -13,6 +13,7 @@ from omcli.memory.observation import (
     ITEM_TYPES,
     SETTLED,
     Draft,
+    Dropped,
     Kind,
     Observation,
     Priority,
@@ -20,15 +21,14 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.memory.ports import TokenCounter
-from omcli.memory.recount import rows_tokens
-from omcli.memory.roles import Dropped, Material, Reflected
+from omcli.memory.reflection import Material, Reflected
+from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
 from omcli.reflectors.prompt import labelled
 from omcli.reflectors.reply import Answer, Lasting, Merged
 from omcli.text.anchors import searchable, unsupported
 from omcli.text.dates.instants import minute
-from omcli.text.secrets.redaction import redact
+from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, share, touches, wording
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from omcli.base.errors import InputOutput
-from omcli.memory.backups import BackedUp, Backup, backups_among, is_due, label, surplus
 from omcli.memory.ports import Backups
+from omcli.memory.retention import BackedUp, Backup, backups_among, is_due, label, surplus
 from omcli.sqlite.connection import PARTIAL, is_sound, remove, snapshot_beside
 from omcli.sqlite.database import Table
 

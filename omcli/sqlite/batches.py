@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omcli.base.record import replace
-from omcli.memory.observation import Observation
-from omcli.memory.ports import Batch, Batches, Covered, Lane, Outcome, Pending, Replacement
+from omcli.memory.batch import Batch, Outcome
+from omcli.memory.observation import Observation, Replacement
+from omcli.memory.ports import Batches, Covered, Lane, Pending
 from omcli.sqlite import codec, cursors, messages, rows, sessions
 from omcli.sqlite.database import Database, Table
 from omcli.sqlite.messages import Stretch

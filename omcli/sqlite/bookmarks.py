@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omcli.memory.bookmark import STAMP, Bookmark, Origin, TakenIn
 from omcli.memory.ports import Bookmarks
+from omcli.memory.transcript import STAMP, Bookmark, Origin, TakenIn
 from omcli.sqlite import codec
 from omcli.sqlite.database import Table
 

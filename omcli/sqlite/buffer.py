@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from omcli.base.record import replace
-from omcli.memory import buffer_text as block_text
+from omcli.memory import buffer as block_text
+from omcli.memory.batch import Batch
 from omcli.memory.buffer import Block, Span, in_line, is_superfluous
-from omcli.memory.changes import tombstone_of, tombstone_to_be
+from omcli.memory.coverage import tombstone_of, tombstone_to_be
 from omcli.memory.observation import Source
-from omcli.memory.ports import Batch, Lane
+from omcli.memory.ports import Lane
 from omcli.memory.session import Session
 from omcli.sqlite import codec, cursors, messages, sessions
 

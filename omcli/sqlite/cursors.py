@@ -6,7 +6,8 @@ import sqlite3
 from typing import NamedTuple
 
 from omcli.base.errors import StaleBatch
-from omcli.memory.ports import Batch, Lane, LaneError, Outcome
+from omcli.memory.batch import Batch, Outcome
+from omcli.memory.ports import Lane, LaneError
 from omcli.sqlite import codec
 
 AHEAD = "ahead"

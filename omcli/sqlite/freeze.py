@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from omcli.memory.freeze import Cutting, Horizon
 from omcli.memory.ports import Lane
+from omcli.memory.session import Cutting, Horizon
 from omcli.sqlite import codec, cursors
 
 _FIRST = """

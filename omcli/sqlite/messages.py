@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from omcli.base.errors import SessionTaken, StaleBatch, UnknownId
-from omcli.memory.batching import Waiting, batch_length
+from omcli.memory.batch import Batch, Waiting, batch_length
 from omcli.memory.message import KeptMessage, Role
-from omcli.memory.ports import Appended, Batch, Incoming, Lane, MessageLog
+from omcli.memory.ports import Appended, Incoming, Lane, MessageLog
 from omcli.memory.session import Session
 from omcli.sqlite import codec, cursors, sessions
 from omcli.sqlite.database import PAGE, Table

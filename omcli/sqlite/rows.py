@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from omcli.base import record
 from omcli.base.errors import UnknownId
-from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Logged, LogQuery, Replacement, Rows
+from omcli.memory.observation import Kind, Observation, Replacement
+from omcli.memory.ports import Logged, LogQuery, Rows
 from omcli.sqlite import codec, tombstones
 from omcli.sqlite.database import PAGE, Table
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Kin
-    from omcli.memory.roles import Dropped
+    from omcli.memory.observation import Dropped
 
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8

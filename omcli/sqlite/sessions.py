@@ -13,7 +13,7 @@ from omcli.sqlite import codec, cursors, tombstones
 from omcli.sqlite.database import Table
 
 if TYPE_CHECKING:
-    from omcli.memory.freeze import Cutting, Horizon
+    from omcli.memory.session import Cutting, Horizon
 
 _PENDING = """
     ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >

@@ -44,14 +44,14 @@ class SqliteTombstones(Table, Tombstones):
 
 def leave(connection: sqlite3.Connection, row: Observation, *, operation: int) -> None:
     """Leaves the tombstone of a row."""
-    from omcli.memory.changes import tombstone  # noqa: PLC0415 - most stores have none
+    from omcli.memory.coverage import tombstone  # noqa: PLC0415 - most stores have none
 
     _leave(connection, tombstone(row), operation)
 
 
 def leave_title(connection: sqlite3.Connection, title: str, *, operation: int) -> None:
     """Leaves the tombstone of a session's title."""
-    from omcli.memory.changes import tombstone_of  # noqa: PLC0415
+    from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
 
     _leave(connection, tombstone_of(title), operation)
 
@@ -65,7 +65,7 @@ def is_forgotten(connection: sqlite3.Connection, row: Observation) -> bool:
     """Whether what a row says was forgotten; what is written by hand was not."""
     if row.source is Source.USER or not _are_any(connection):
         return False
-    from omcli.memory.changes import tombstone  # noqa: PLC0415
+    from omcli.memory.coverage import tombstone  # noqa: PLC0415
 
     return _is_there(connection, tombstone(row))
 
@@ -74,7 +74,7 @@ def is_forgotten_text(connection: sqlite3.Connection, text: str | None) -> bool:
     """Whether a text was forgotten, in no session in particular: a session's title, or a fact."""
     if text is None or not _are_any(connection):
         return False
-    from omcli.memory.changes import tombstone_of  # noqa: PLC0415
+    from omcli.memory.coverage import tombstone_of  # noqa: PLC0415
 
     return _is_there(connection, tombstone_of(text))
 

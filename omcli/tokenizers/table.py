@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omcli.base.errors import BadUsage
 from omcli.base.patterns import lazily
-from omcli.memory.ports import TokenCounter
+from omcli.memory.tokens import TokenCounter
 from omcli.tokenizers import bpe
 from omcli.tokenizers.approximate import APPROXIMATE
 from omcli.tokenizers.counter import Counter, CountText

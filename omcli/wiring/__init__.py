@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from omcli.memory.bookmark import Bookmark, Origin
-    from omcli.memory.freeze import Cutting
+    from omcli.memory.batch import Batch, Observed
     from omcli.memory.notation import Notation
-    from omcli.memory.ports import Batch, TokenCounter
     from omcli.memory.retention import Rules
-    from omcli.memory.roles import Observed
-    from omcli.memory.transcript import Transcript
+    from omcli.memory.session import Cutting
+    from omcli.memory.tokens import TokenCounter
+    from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Studio, Workshop
     from omcli.operations.ingest.counts import TranscriptCounts

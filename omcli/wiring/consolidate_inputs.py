@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from omcli.base.record import record, replace
 from omcli.formats.table import NAMES, TRANSCRIPTS, kept_by_agents
-from omcli.memory.bookmark import Origin, TakenIn
+from omcli.memory.transcript import Origin, TakenIn
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import Archiving
 from omcli.operations.consolidate.run import Agenda, Source

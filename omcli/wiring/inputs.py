@@ -18,8 +18,7 @@ from omcli.base.record import replace
 if TYPE_CHECKING:
     from omcli.formats.format import Format
     from omcli.formats.source import Source
-    from omcli.memory.bookmark import Bookmark, Earlier, Origin
-    from omcli.memory.transcript import Item, Transcript
+    from omcli.memory.transcript import Bookmark, Earlier, Item, Origin, Transcript
 
 STDIN = "-"
 """The name that means standard input."""
@@ -126,7 +125,7 @@ def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
     """Where a stream comes from, if it can be read there again: not from standard input, nor from a pipe."""
     if name == STDIN or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return None
-    from omcli.memory.bookmark import Origin
+    from omcli.memory.transcript import Origin
 
     return Origin(path=os.path.realpath(name), terms=terms)
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration, NoInput, NotAllowed
 from omcli.base.record import record, replace
-from omcli.memory.ports import Lane, TokenCounter
-from omcli.memory.roles import Reflector, SlicedObserver
+from omcli.memory.batch import SlicedObserver
+from omcli.memory.ports import Lane
+from omcli.memory.reflection import Reflector
+from omcli.memory.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from omcli.llm.model import Call, Provider, Reply, Rung, Spent

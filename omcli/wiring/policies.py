@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from omcli.base.record import fields_of
 
 if TYPE_CHECKING:
-    from omcli.memory.freeze import Cutting
     from omcli.memory.retention import Rules
+    from omcli.memory.session import Cutting
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Policy, Workshop
     from omcli.operations.model_calls import Limit
@@ -29,8 +29,7 @@ _MUCH = 10
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     """What is asked for of a pack (`total`) and of its tiers, over what the settings say of tiers; one that is not
     printed by them has nothing. The tail of a frozen pack grows until it is cut."""
-    from omcli.pack.budget import UNLIMITED, budgets
-    from omcli.pack.tiers import Tier
+    from omcli.pack.budget import UNLIMITED, Tier, budgets
 
     tiers = settings.context
     grown = tiers.evict if tiers.freeze and tiers.evict is not None else tiers.tail
@@ -59,7 +58,7 @@ def in_portions(workshop: Workshop, said: ObserveSettings) -> Workshop:
 
 def cutting(settings: Settings) -> Cutting | None:
     """How the tail of a frozen pack is cut; None where packs are not frozen."""
-    from omcli.memory.freeze import Cutting
+    from omcli.memory.session import Cutting
     from omcli.pack.budget import UNLIMITED
 
     said = settings.context
@@ -73,9 +72,9 @@ def cutting(settings: Settings) -> Cutting | None:
 
 def choice(settings: Settings) -> Choice:
     """Which rows go into a pack, and in which order."""
+    from omcli.pack.budget import Tier
     from omcli.pack.context_pack import Choice
     from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT
-    from omcli.pack.tiers import Tier
 
     said = settings.context
     order = tuple(map(Tier, said.order))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 
-from omcli.memory.bookmark import TakenIn
+from omcli.memory.transcript import TakenIn
 from omcli.text.similarity import wording
 
 

@@ -76,7 +76,7 @@ def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
     om("observe", stdin=tide_story().text())
     modules = imported(om, "context")
     assert "json" not in modules
-    assert not {"tomllib", "omcli.settings.layers", "omcli.settings.values", "omcli.memory.roles"} & modules
+    assert not {"tomllib", "omcli.settings.layers", "omcli.settings.values", "omcli.memory.reflection"} & modules
     layouts = {module for module in modules if module.startswith("omcli.pack.layouts.")}
     assert layouts == {"omcli.pack.layouts.layout", "omcli.pack.layouts.text"}
 

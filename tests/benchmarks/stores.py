@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from omcli.memory.batch import Batch, Outcome
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Batch, Incoming, Outcome
+from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
 from omcli.text.dates.instants import spell

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from omcli.memory.ports import TokenCounter
+from omcli.memory.tokens import TokenCounter
 from omcli.tokenizers import bpe
 from omcli.tokenizers.table import NAMES, counter
 from tests.unit.tokenizers.samples import MORE, PROMISED

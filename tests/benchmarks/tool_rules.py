@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from omcli.base.errors import OmError
-from omcli.memory.batching import Waiting, batch_length
+from omcli.memory.batch import Batch, Waiting, batch_length
 from omcli.memory.message import KeptMessage, Message, Role
-from omcli.memory.ports import Batch
 from omcli.observers.rules import drafts_of_batch
 from omcli.tokenizers.table import counter
 from omcli.wiring.inputs import transcript_in

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omcli.memory.ports import Batch, Incoming, LogQuery, Store
+from omcli.memory.batch import Batch
+from omcli.memory.ports import Incoming, LogQuery, Store
 from tests.material import COUNTER, NOW, session
 
 

@@ -6,13 +6,14 @@ import pytest
 
 from omcli.base.errors import StaleBatch
 from omcli.base.record import replace
+from omcli.memory.batch import Batch, Observed, Outcome
 from omcli.memory.buffer import Block
-from omcli.memory.changes import Change, Verb, tombstone_of, tombstone_to_be
+from omcli.memory.changes import Change, Verb
+from omcli.memory.coverage import tombstone_of, tombstone_to_be
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Source, Type
-from omcli.memory.ports import Batch, LogQuery, Outcome, Store
+from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import Scope
-from omcli.memory.roles import Observed
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from omcli.base.errors import UnknownId
+from omcli.memory.batch import Outcome
 from omcli.memory.changes import Change, Verb
 from omcli.memory.message import Aside, Role
-from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Covered, LogQuery, Outcome, Replacement, Store
-from omcli.memory.roles import Dropped
+from omcli.memory.observation import Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
+from omcli.memory.ports import Covered, LogQuery, Store
 from tests.contract.keeping import keep, logged, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 

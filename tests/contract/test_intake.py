@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from omcli.base.errors import SessionTaken
-from omcli.memory.bookmark import Bookmark, Origin, TakenIn
 from omcli.memory.message import Aside, Image, Message, Role, digest
 from omcli.memory.ports import Incoming, Store
 from omcli.memory.session import Session
+from omcli.memory.transcript import Bookmark, Origin, TakenIn
 from tests.contract.keeping import keep, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, result, said, session
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from omcli.base.errors import StaleBatch
+from omcli.memory.batch import Outcome
 from omcli.memory.message import Aside, Role
-from omcli.memory.observation import Kind, Observation, Status, Type
-from omcli.memory.ports import Lane, Outcome, Pending, Replacement, Store
+from omcli.memory.observation import Kind, Observation, Replacement, Status, Type
+from omcli.memory.ports import Lane, Pending, Store
 from tests.contract.keeping import keep, logged, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, call, result, row, row_id, said
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import NotUndoable, StaleBatch, UnknownId
 from omcli.base.record import replace
+from omcli.memory.batch import Observed, Outcome
 from omcli.memory.buffer import Block
 from omcli.memory.changes import Change, Recorded, Titled, Verb
 from omcli.memory.message import Image, Role
-from omcli.memory.observation import Draft, Kind, Observation, Source, Type
-from omcli.memory.ports import LogQuery, Outcome, Replacement, Store
+from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement, Source, Type
+from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
-from omcli.memory.roles import Dropped, Observed
 from omcli.sqlite.store import SqliteStore
 from tests.contract.test_stores_agree import IN_MEMORY
 from tests.fakes import MemoryStore

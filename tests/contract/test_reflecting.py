@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from omcli.base.errors import StaleBatch
-from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import Lane, Outcome, Replacement, Store
+from omcli.memory.batch import Outcome
+from omcli.memory.observation import Dropped, Kind, Observation, Replacement
+from omcli.memory.ports import Lane, Store
 from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
-from omcli.memory.roles import Dropped
 from tests.contract.keeping import keep, logged, next_batch
 from tests.material import LATER, NOW, row, row_id, said
 

@@ -13,15 +13,14 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from omcli.base.errors import OmError
 from omcli.base.record import replace
+from omcli.memory.batch import Batch, Observed, Outcome
 from omcli.memory.buffer import Block
 from omcli.memory.changes import Change, Recorded, Titled, Verb
-from omcli.memory.freeze import Cutting
 from omcli.memory.message import Aside, Role
-from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.ports import Batch, Incoming, Lane, LogQuery, Outcome, Replacement, Store
+from omcli.memory.observation import Draft, Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
+from omcli.memory.ports import Incoming, Lane, LogQuery, Store
 from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
-from omcli.memory.roles import Dropped, Observed
-from omcli.memory.session import Session
+from omcli.memory.session import Cutting, Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, call, result, row, row_id, said

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.message import Image, Message, Role
-from omcli.memory.ports import TokenCounter
+from omcli.memory.tokens import TokenCounter
 from omcli.tokenizers import bpe
 from omcli.tokenizers.table import NAMES, counter
 

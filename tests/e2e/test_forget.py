@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
+from omcli.memory.batch import Outcome
 from omcli.memory.observation import handle
-from omcli.memory.ports import Outcome
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, labels, reflecting, reply, texts, told

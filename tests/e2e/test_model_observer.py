@@ -14,7 +14,7 @@ from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model
 from tests.e2e.test_model_crashes import wait_until
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 from tests.replying import answer, said
-from tests.unit.text.secrets.test_redaction import FAKES
+from tests.unit.text.test_redaction import FAKES
 
 NOTHING = answer()
 KEPT = "They keep station ids lower case, for laptops and servers differ in how they sort and compare names"

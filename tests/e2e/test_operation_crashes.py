@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.ports import Outcome
+from omcli.memory.batch import Outcome
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import wait_until

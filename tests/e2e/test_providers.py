@@ -17,7 +17,7 @@ from tests.conftest import Om
 from tests.e2e.scripts import calls, pending, rows
 from tests.e2e.transcripts import Talk, tide_story
 from tests.fake_provider import KEY, Act, FakeModel
-from tests.unit.text.secrets.test_redaction import FAKES
+from tests.unit.text.test_redaction import FAKES
 
 WIRES = ("anthropic", "openai")
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}

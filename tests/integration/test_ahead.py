@@ -10,12 +10,12 @@ import pytest
 
 from omcli.base.errors import StaleBatch, Unreachable
 from omcli.base.record import replace
+from omcli.memory.batch import Batch, Observed, Outcome
 from omcli.memory.buffer import Ahead
 from omcli.memory.changes import Change, Verb
 from omcli.memory.observation import Draft, Kind, Source, Type
-from omcli.memory.ports import Batch, LogQuery, Outcome
-from omcli.memory.reflection import Scope
-from omcli.memory.roles import Observed, Reflected
+from omcli.memory.ports import LogQuery
+from omcli.memory.reflection import Reflected, Scope
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.observe.session import activate, observe_session

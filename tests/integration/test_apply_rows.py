@@ -8,7 +8,7 @@ import pytest
 
 from omcli.base.errors import BadInput
 from omcli.memory.observation import Priority, Source
-from omcli.memory.roles import Reflected
+from omcli.memory.reflection import Reflected
 from omcli.observers.agent_reply import parse_agent_reply
 from omcli.operations.apply import reflected
 from omcli.tokenizers.table import counter

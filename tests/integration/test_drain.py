@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import LaneTaken, NotAllowed, OmError, Refused, StaleBatch, Unreachable
 from omcli.base.record import replace
+from omcli.memory.batch import Batch, Observed, Observer, Outcome
 from omcli.memory.buffer import Ahead
-from omcli.memory.ports import Batch, Lane, LogQuery, Outcome
-from omcli.memory.roles import Observed, Observer
+from omcli.memory.ports import Lane, LogQuery
 from omcli.operations.background import drain, note_unable
 from omcli.operations.deps import Policy, Studio
 from omcli.operations.leases import LEASE_SECONDS

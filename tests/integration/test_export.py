@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from omcli.exchange import named
+from omcli.memory.batch import Outcome
 from omcli.memory.observation import Observation
-from omcli.memory.ports import LogQuery, Outcome
+from omcli.memory.ports import LogQuery
 from omcli.operations.export import export
 from omcli.tokenizers.table import counter
 from tests.fakes import MemoryStore

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from omcli import ContextCompressor
 from omcli.base.record import replace
+from omcli.memory.batch import Outcome
 from omcli.memory.changes import Change, Verb
-from omcli.memory.freeze import Cutting
 from omcli.memory.message import Role
-from omcli.memory.observation import Kind, Observation, Type
-from omcli.memory.ports import LogQuery, Outcome, Replacement
+from omcli.memory.observation import Kind, Observation, Replacement, Type
+from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
+from omcli.memory.session import Cutting
 from omcli.operations.context import Place, context
-from omcli.pack.budget import Budgets, budgets
+from omcli.pack.budget import Budgets, Tier, budgets
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts import To
-from omcli.pack.tiers import Tier
 from omcli.settings.resolve import resolve
 from omcli.sqlite.store import SqliteStore
 from omcli.wiring.policies import cutting

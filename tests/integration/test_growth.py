@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Observed
+from omcli.memory.batch import Batch, Observed
 from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
+from omcli.memory.batch import Batch, Observed, Outcome
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
-from omcli.memory.ports import Appended, Batch, Incoming, Lane, LogQuery, Outcome
-from omcli.memory.roles import Observed
+from omcli.memory.ports import Appended, Incoming, Lane, LogQuery
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, Item, NewConversation, Pause, Reason, Skipped, Transcript
 from omcli.operations.clock import Clock

@@ -50,7 +50,7 @@ def config(
 
 def _show(run: Run, *, with_origin: bool) -> None:
     from omcli.settings.values import shown, toml
-    from omcli.text.secrets.redaction import redact
+    from omcli.text.redaction import redact
 
     # A command may have a key among its arguments, a base URL a password.
     values = {

@@ -10,8 +10,8 @@ from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.options import named_notation, named_session, named_tokens
 from omcli.cli.run import Run
+from omcli.pack.budget import Tier
 from omcli.pack.layouts import To
-from omcli.pack.tiers import Tier
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from omcli.memory.bookmark import TakenIn
+    from omcli.memory.transcript import TakenIn
     from omcli.operations.forget import Forgotten
 
 _EXAMPLES = """\b
@@ -87,7 +87,7 @@ def forget(
 
 def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[TakenIn]) -> tuple[Path, ...]:
     """Files of notes that tell it as well."""
-    from omcli.text.speakers import USER
+    from omcli.text.phrases import USER
     from omcli.wiring.stale_notes import notes_that_say
 
     said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))

@@ -8,7 +8,7 @@ from itertools import chain
 from omcli.base.record import field, mutable_record, record
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import TOOL_EVENTS, Observation, Priority, Status
-from omcli.memory.ports import TokenCounter
+from omcli.memory.tokens import TokenCounter
 from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
 from omcli.text.anchors import searchable, unsupported

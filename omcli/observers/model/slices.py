@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from omcli.base.record import field, mutable_record, replace
+from omcli.memory.batch import Batch, Observed, Observer, between
 from omcli.memory.observation import Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Observed, Observer
-from omcli.memory.slicing import between
 from omcli.observers.model.merge import limit_priorities, merge_rows
 from omcli.observers.model.validation import ValidatedReply
 

@@ -11,8 +11,9 @@ from omcli.base.errors import PromptTooLong
 from omcli.base.record import record, replace
 from omcli.llm.model import Picture
 from omcli.llm.schema import MOST_ROWS
+from omcli.memory.batch import Batch
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, answers, attachment
-from omcli.memory.ports import Batch, TokenCounter
+from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import largest
 from omcli.pack.tail import excerpt
 from omcli.text.clean import printable

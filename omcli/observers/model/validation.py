@@ -11,6 +11,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import LONGEST_ROW, row_text
 from omcli.llm.schema import KINDS, MOST_REPLACED, MOST_SOURCES, PRIORITIES, STATUSES
+from omcli.memory.batch import Batch
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import (
     FAILURES,
@@ -24,7 +25,6 @@ from omcli.memory.observation import (
     Status,
     Type,
 )
-from omcli.memory.ports import Batch
 from omcli.observers.model.evidence import CURRENT, UNVERIFIED, Evidence
 from omcli.observers.model.prompt import strip_token
 from omcli.observers.model.reply import ObserverReply, ReplyRow
@@ -33,9 +33,8 @@ from omcli.text.clean import clean, one_line
 from omcli.text.dates import calendar
 from omcli.text.dates.parser import spoken_date
 from omcli.text.phrases import with_times
-from omcli.text.repetition import is_repetitive, normalised, unrepeated
-from omcli.text.secrets.redaction import redact
-from omcli.text.similarity import says
+from omcli.text.redaction import redact
+from omcli.text.similarity import is_repetitive, normalised, says, unrepeated
 from omcli.text.terms import terms_of
 
 _WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})

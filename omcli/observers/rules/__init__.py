@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.record import field, mutable_record
+from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import Aside, KeptMessage, Role
 from omcli.memory.observation import Draft
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Observed
 from omcli.observers.rules.speech.agents import progress_drafts, report_drafts
 from omcli.observers.rules.speech.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
 from omcli.observers.rules.status import open_if_asked, update_rows

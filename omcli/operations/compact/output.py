@@ -9,18 +9,17 @@ from omcli.base.record import record, replace
 from omcli.memory.message import Aside, KeptMessage, Message, Role
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation, Priority, Source, Type
-from omcli.memory.ports import Store, TokenCounter
-from omcli.memory.recount import message_tokens
+from omcli.memory.ports import Store
 from omcli.memory.session import Session
+from omcli.memory.tokens import TokenCounter, message_tokens
 from omcli.observers.rules.sentences import segments
 from omcli.pack import tail
-from omcli.pack.budget import Budgets
+from omcli.pack.budget import Budgets, Tier
 from omcli.pack.context_pack import ContextPack, pack
 from omcli.pack.layouts.compacted import Figures, Shape, layout
 from omcli.pack.layouts.layout import Head
 from omcli.pack.selection import Scales
 from omcli.pack.tail import Unit
-from omcli.pack.tiers import Tier
 
 _TAIL_SHARE = 0.15
 """Of the target, for the last messages as they were said."""

@@ -15,10 +15,10 @@ from omcli.base.errors import OverLimit, ProviderFailed
 from omcli.base.record import fields_of, mutable_record, record, replace
 from omcli.memory.changes import Change, Verb
 from omcli.memory.observation import Observation
-from omcli.memory.ports import LogQuery, Store, TokenCounter
-from omcli.memory.recount import message_tokens, row_tokens
+from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import Ending as Came
 from omcli.memory.reflection import Scope
+from omcli.memory.tokens import TokenCounter, message_tokens, row_tokens
 from omcli.operations.compact.output import Ending, Wanted, ending, remains
 from omcli.operations.deps import Studio, Workshop
 from omcli.operations.observe.files import FileReport, Input, observe_files

@@ -7,20 +7,20 @@ from contextlib import suppress
 
 from omcli.base.errors import OF_MATERIAL, OF_MODELS, CannotCreate, InputOutput, OmError, Unusable
 from omcli.base.record import record, replace
-from omcli.memory.bookmark import TakenIn
 from omcli.memory.changes import UNDONE
 from omcli.memory.daily_notes import Note, Notebook, section, session_of
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import Ending, Scope
+from omcli.memory.transcript import TakenIn
 from omcli.operations.deps import Studio
 from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.rows import Reflection
 from omcli.operations.reflect.session import reflect_session
 from omcli.pack.salience import most_telling
+from omcli.text.phrases import USER
 from omcli.text.similarity import wording
-from omcli.text.speakers import USER
 
 MOST_FACTS = 6
 """Lines about a day in `MEMORY.md`, which its readers read every time."""

@@ -8,10 +8,9 @@ from functools import cache, partial
 
 from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
 from omcli.base.record import field, mutable_record, record, replace
-from omcli.memory.backups import BackedUp
 from omcli.memory.daily_notes import Notebook
 from omcli.memory.ports import Lane, SessionSummary
-from omcli.memory.retention import Rules
+from omcli.memory.retention import BackedUp, Rules
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate.daily_notes import Archiving, NoteReport, keep_notes
 from omcli.operations.deps import Studio, Workshop

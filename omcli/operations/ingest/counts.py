@@ -6,9 +6,8 @@ from collections import Counter
 from typing import Self
 
 from omcli.base.record import field, fields_of, mutable_record, record
-from omcli.memory.bookmark import Notes
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.transcript import Item, NewConversation, Skipped
+from omcli.memory.transcript import Item, NewConversation, Notes, Skipped
 
 
 @record

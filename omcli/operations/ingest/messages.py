@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping
 
 from omcli.base.errors import SessionTaken
 from omcli.base.record import replace
-from omcli.memory.bookmark import Bookmark, Earlier, Notes, as_json
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
-from omcli.memory.transcript import Pause
+from omcli.memory.transcript import Bookmark, Earlier, Notes, Pause, as_json
 from omcli.operations.deps import Workshop
 from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.operations.ingest.sessions import Conversations
 from omcli.text.clean import clean
 from omcli.text.hashes import packed_counts, unpacked_counts
-from omcli.text.secrets.redaction import redact
+from omcli.text.redaction import redact
 
 CHUNK = 500
 """Messages per transaction."""

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from omcli.base.record import fields_of, replace
-from omcli.memory.bookmark import Earlier, Notes
 from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
-from omcli.memory.transcript import Abandoned, Facts, NewConversation, Pause, Transcript
+from omcli.memory.transcript import Abandoned, Earlier, Facts, NewConversation, Notes, Pause, Transcript
 from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20

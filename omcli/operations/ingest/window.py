@@ -16,7 +16,7 @@ from omcli.operations.ingest.counts import MessageCounts, TranscriptCounts
 from omcli.operations.ingest.messages import Intake
 from omcli.operations.ingest.sessions import Conversations
 from omcli.text.clean import clean
-from omcli.text.secrets.redaction import redact
+from omcli.text.redaction import redact
 
 _ENOUGH = 200
 """Messages in a row that agree: nobody looks at more."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from omcli.base.record import replace
+from omcli.memory.batch import Batch
 from omcli.memory.buffer import Block, activated
 from omcli.memory.observation import Draft, Observation
-from omcli.memory.ports import Batch
-from omcli.memory.recount import message_tokens
+from omcli.memory.tokens import message_tokens
 from omcli.operations.deps import Workshop
 from omcli.operations.observe.rows import rows_of, without_forgotten
 from omcli.pack.budget import UNLIMITED

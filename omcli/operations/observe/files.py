@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager
 
 from omcli.base.errors import OF_MATERIAL, OF_MODELS, BadInput, OmError
 from omcli.base.record import field, mutable_record, record, replace
-from omcli.memory.bookmark import Bookmark
 from omcli.memory.observation import Observation
-from omcli.memory.transcript import Transcript
+from omcli.memory.transcript import Bookmark, Transcript
 from omcli.operations.deps import Workshop
 from omcli.operations.ingest.counts import MessageCounts
 from omcli.operations.ingest.messages import Intake

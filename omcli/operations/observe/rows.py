@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.base.record import replace
-from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority
-from omcli.memory.ports import Batch, Replacement, Tombstones
+from omcli.memory.batch import Batch
+from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority, Replacement
+from omcli.memory.ports import Tombstones
 from omcli.operations.deps import Workshop
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from omcli.base.errors import OF_MODELS, OmError
 from omcli.base.record import field, record, replace
+from omcli.memory.batch import Batch, Observed, Outcome, Reading, between
 from omcli.memory.buffer import Block
 from omcli.memory.observation import Observation, Source
-from omcli.memory.ports import Batch, Lane, Outcome
-from omcli.memory.roles import Observed, Reading
-from omcli.memory.slicing import between
+from omcli.memory.ports import Lane
 from omcli.operations.deps import Workshop
 from omcli.operations.leases import hold
 from omcli.operations.observe.buffered import due_blocks, rows_of_block, with_pending_rows

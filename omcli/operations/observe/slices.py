@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from omcli.base.errors import OF_MODELS, CutOff, Looped, OmError, PromptTooLong
 from omcli.base.record import mutable_record
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Reading
-from omcli.memory.slicing import next_slice
+from omcli.memory.batch import Batch, Reading, next_slice
 from omcli.operations.deps import Workshop
 
 _MOST_HALVINGS = 4

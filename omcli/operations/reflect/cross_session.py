@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from omcli.base.record import record, replace
-from omcli.memory.observation import Kind, Observation
-from omcli.memory.ports import LogQuery, Replacement
-from omcli.memory.reflection import Ending, Scope
-from omcli.memory.roles import Dropped, Reflected
+from omcli.memory.observation import Dropped, Kind, Observation, Replacement
+from omcli.memory.ports import LogQuery
+from omcli.memory.reflection import Ending, Reflected, Scope
 from omcli.operations.deps import Studio
 from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
 from omcli.operations.reflect.session import material, reflected_or_noted, tried

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from omcli.base.record import field, record
-from omcli.memory.observation import Draft, Kind, Observation
-from omcli.memory.ports import LogQuery, Replacement
-from omcli.memory.recount import rows_tokens
-from omcli.memory.reflection import Ending, Folding, Scope
-from omcli.memory.roles import Dropped, Reflected
+from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement
+from omcli.memory.ports import LogQuery
+from omcli.memory.reflection import Ending, Folding, Reflected, Scope
+from omcli.memory.tokens import rows_tokens
 from omcli.operations.deps import Workshop
 from omcli.operations.observe.rows import as_row, replacements
 from omcli.text.similarity import wording

@@ -8,9 +8,8 @@ from omcli.base.errors import OF_MODELS, OF_REPLIES
 from omcli.base.record import replace
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Lane, LogQuery
-from omcli.memory.recount import rows_tokens
-from omcli.memory.reflection import Ending, Folding, Scope
-from omcli.memory.roles import Material, Reflected
+from omcli.memory.reflection import Ending, Folding, Material, Reflected, Scope
+from omcli.memory.tokens import rows_tokens
 from omcli.operations.deps import Meta, Studio, Workshop
 from omcli.operations.leases import hold
 from omcli.operations.reflect.rows import Reflection, as_folding, to_rows

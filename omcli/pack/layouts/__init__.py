@@ -20,13 +20,13 @@ class To(StrEnum):
 
 
 def _xml(head: Head) -> Layout:
-    from omcli.pack.layouts.xml import Xml  # noqa: PLC0415 - most packs are text
+    from omcli.pack.layouts.documents import Xml  # noqa: PLC0415 - most packs are text
 
     return Xml(head=head)
 
 
 def _document(head: Head) -> Layout:
-    from omcli.pack.layouts.document import Document  # noqa: PLC0415
+    from omcli.pack.layouts.documents import Document  # noqa: PLC0415
 
     return Document(head=head)
 

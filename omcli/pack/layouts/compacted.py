@@ -6,8 +6,13 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from omcli.base.record import record, replace
+from omcli.memory.observation import Observation
+from omcli.memory.row_json import json_line, quoted
+from omcli.pack.budget import Tier
 from omcli.pack.layouts import LAYOUTS, To
 from omcli.pack.layouts.layout import Head, Layout, Shown
+from omcli.pack.layouts.text import Text
+from omcli.pack.tail import Turn
 
 
 class Shape(StrEnum):
@@ -57,25 +62,77 @@ class Figures:
     """Whether its rows are in a store, where they can be looked up."""
 
 
+_TYPE = "observational-memory"
+
+
+@record
+class Pi:
+    """`{"summary": …, "firstKeptEntryId": …, "tokensBefore": …, "details": {"type": …, "observationTokens": …}}`.
+
+    The last messages stay with pi, and are not printed.
+    """
+
+    block: Text
+    """How the rows are written in the summary."""
+    first_kept: str | None
+    """The id of the entry that the messages begin with which stay; None where none stays."""
+    tokens_before: int
+    """Of all the messages."""
+
+    def headings(self, observation: Observation) -> tuple[str, ...]:
+        """As in text."""
+        return self.block.headings(observation)
+
+    def row(self, observation: Observation) -> str:
+        """A row's line, as it stands in a JSON string."""
+        return quoted(self.block.row(observation) + "\n")
+
+    def turn(self, _turn: Turn) -> str:
+        """Nothing."""
+        return ""
+
+    def furniture(self, tier: Tier) -> str:
+        """A tier's heading in the summary."""
+        return "" if tier is Tier.TAIL else quoted(self.block.furniture(tier) + "\n")
+
+    def frame(self) -> str:
+        """The object with an empty block, its numbers as long as they may get."""
+        return self._object(self.block.frame(), max(0, self.block.head.budgets.total))
+
+    def part(self, tier: Tier, shown: Shown) -> str:
+        """What a tier adds to the summary."""
+        return "" if tier is Tier.TAIL else quoted(self.block.part(tier, shown))
+
+    def whole(self, shown: Shown, tokens: Mapping[Tier, int]) -> str:
+        """The object; nothing where the summary would be empty."""
+        summary = self.block.remembered(shown)
+        return self._object(summary, tokens[Tier.SESSION]) if summary else ""
+
+    def _object(self, summary: str, observed: int) -> str:
+        found = {
+            "summary": summary,
+            "firstKeptEntryId": self.first_kept,
+            "tokensBefore": self.tokens_before,
+            "details": {"type": _TYPE, "observationTokens": observed},
+        }
+        return json_line(found) + "\n"
+
+
 def layout(shape: Shape, figures: Figures) -> Callable[[Head], Layout]:
     """The layout of a shape."""
     return lambda head: _layout(shape, figures, replace(head, is_kept=figures.is_kept))
 
 
 def _layout(shape: Shape, figures: Figures, head: Head) -> Layout:
-    from omcli.pack.layouts.text import Text  # noqa: PLC0415 - each shape imports what it needs
-
     if shape is Shape.JSON:
-        from omcli.pack.layouts.document import Document  # noqa: PLC0415
+        from omcli.pack.layouts.documents import Document  # noqa: PLC0415 - each shape imports only its own layout
 
         return Document(head=head, about=figures.about)
     if shape is Shape.PI:
-        from omcli.pack.layouts.pi import Pi  # noqa: PLC0415
-
         return Pi(block=Text(head=head), first_kept=figures.first_kept, tokens_before=figures.tokens_before)
     if shape.has_tools:
-        from omcli.pack.layouts.chat import Chat  # noqa: PLC0415
-        from omcli.pack.layouts.dialects import ANTHROPIC, OPENAI_FROM_USER  # noqa: PLC0415
+        from omcli.pack.layouts import chat  # noqa: PLC0415
 
-        return Chat(block=Text(head=head), dialect=ANTHROPIC if shape is Shape.ANTHROPIC else OPENAI_FROM_USER)
+        dialect = chat.ANTHROPIC if shape is Shape.ANTHROPIC else chat.OPENAI_FROM_USER
+        return chat.Chat(block=Text(head=head), dialect=dialect)
     return LAYOUTS[To(shape.value)](head)

@@ -9,13 +9,12 @@ from omcli.base.record import record
 from omcli.memory.message import Role
 from omcli.memory.notation import PREAMBLE, TAG, WORDS, Notation
 from omcli.memory.observation import Observation
-from omcli.pack.budget import Budgets
+from omcli.pack.budget import Budgets, Tier
 from omcli.pack.tail import Turn
-from omcli.pack.tiers import Tier
 from omcli.text.clean import one_line, printable
 
 if TYPE_CHECKING:
-    from omcli.memory.freeze import Horizon
+    from omcli.memory.session import Horizon
 
 LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's sources."
 """What the reader is told besides, where the rows are in a store."""

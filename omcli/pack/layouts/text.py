@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from omcli.base.record import field, record
 from omcli.memory.notation import fenced, line
 from omcli.memory.observation import Kind, Observation
+from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, Shown, spoken, uncovered
 from omcli.pack.tail import Turn
-from omcli.pack.tiers import Tier
 from omcli.text.dates.instants import minute
 
 _HEADINGS = {Tier.CROSS: "From other sessions:", Tier.SESSION: "This session:", Tier.TAIL: "Last messages:"}

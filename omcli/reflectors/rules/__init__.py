@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from omcli.base.record import replace
 from omcli.memory.observation import Kind
-from omcli.memory.ports import TokenCounter
-from omcli.memory.recount import rows_tokens
-from omcli.memory.roles import Material, Reflected
+from omcli.memory.reflection import Material, Reflected
+from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import lasting
 from omcli.reflectors.rules import drops, groups, working_set
 from omcli.reflectors.rules.working_set import Sight

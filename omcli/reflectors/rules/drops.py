@@ -8,13 +8,12 @@ from itertools import chain
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.memory.observation import SETTLED, Observation, Priority, Type
-from omcli.memory.roles import Dropped
+from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Type
 from omcli.pack.cross_session import days
 from omcli.pack.salience import most_telling
 from omcli.reflectors.rules.working_set import Sight, is_untouchable
 from omcli.text.anchors import anchors
-from omcli.text.speakers import AGENT, speaker
+from omcli.text.phrases import AGENT, speaker
 from omcli.text.terms import folded
 
 _SAID = frozenset({Type.FACT, Type.OUTCOME, Type.PLAN, Type.DECISION, Type.EVENT, Type.REQUEST, Type.QUESTION})

@@ -22,8 +22,7 @@ from omcli.memory.observation import (
 )
 from omcli.reflectors.drafts import folded
 from omcli.reflectors.rules.working_set import Sight
-from omcli.text.phrases import counted, first_of, without_times
-from omcli.text.speakers import AGENT, speaker
+from omcli.text.phrases import AGENT, counted, first_of, speaker, without_times
 
 _NAMES_SHOWN = 16
 _LINES_SHOWN = 6

@@ -12,7 +12,8 @@ from itertools import count
 from pathlib import Path
 
 from omcli.base.errors import OmError, StaleBatch
-from omcli.memory.ports import Lane, Outcome
+from omcli.memory.batch import Outcome
+from omcli.memory.ports import Lane
 from omcli.sqlite.migrate import MIGRATIONS
 from omcli.sqlite.owner import this_process
 from omcli.sqlite.store import SqliteStore

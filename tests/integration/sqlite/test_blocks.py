@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
+from omcli.memory.batch import Batch, Observed, Outcome
 from omcli.memory.buffer import Block
 from omcli.memory.observation import Draft, Source, Type
-from omcli.memory.ports import Batch, Outcome
-from omcli.memory.roles import Observed
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, NOW, row_id, said, session
 

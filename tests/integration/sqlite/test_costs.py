@@ -9,9 +9,8 @@ from pathlib import Path
 
 from omcli.memory.changes import Change, Verb
 from omcli.memory.message import Image
-from omcli.memory.observation import Kind
+from omcli.memory.observation import Dropped, Kind
 from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
-from omcli.memory.roles import Dropped
 from omcli.sqlite import images
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session

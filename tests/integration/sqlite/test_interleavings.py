@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import LaneTaken, StaleBatch
-from omcli.memory.ports import Batch, Incoming, Lane
-from omcli.memory.roles import Observed
+from omcli.memory.batch import Batch, Observed
+from omcli.memory.ports import Incoming, Lane
 from omcli.operations.clock import Clock
 from omcli.operations.deps import Workshop
 from omcli.operations.observe.session import observe_session

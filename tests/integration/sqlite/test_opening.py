@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, NewerStore, OmError, StoreLocked
+from omcli.memory.batch import Outcome
 from omcli.memory.observation import Observation
-from omcli.memory.ports import LogQuery, Outcome
+from omcli.memory.ports import LogQuery
 from omcli.sqlite.migrate import APPLICATION_ID, steps
 from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import heed_permissions, run

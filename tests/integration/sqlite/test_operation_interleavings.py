@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import LaneTaken, NotUndoable, StaleBatch, UnknownId
+from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Type
-from omcli.memory.ports import Batch, LogQuery
+from omcli.memory.ports import LogQuery
+from omcli.memory.reflection import Material, Reflected
 from omcli.memory.retention import Rules
-from omcli.memory.roles import Material, Observed, Reflected
 from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.forget import Wanted, forget
 from omcli.operations.observe.session import observe_session

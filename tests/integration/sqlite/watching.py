@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Type
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Observed
 from omcli.operations.clock import Clock
 
 _BATCHES = """

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from omcli.cli.app import with_signature
 from omcli.cli.arguments import Parameter, Values, argument, option, parameters, plain
 from omcli.cli.commands import COMMANDS, command
+from omcli.pack.budget import Tier
 from omcli.pack.layouts import To
-from omcli.pack.tiers import Tier
 
 VALUES = st.sampled_from(
     [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory import buffer_text as block_text
+from omcli.memory import buffer as block_text
+from omcli.memory.batch import Observed
 from omcli.memory.buffer import Ahead, Span, activated, in_line, is_superfluous, tokens_of
 from omcli.memory.observation import Draft, Priority, Source, Status, Type
-from omcli.memory.roles import Observed
 from tests.material import row_id
 
 MASTRA = Ahead.of(6_000, tokens=30_000, late=3_000, late_from=23_400, messages=0)

@@ -7,7 +7,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.freeze import Cutting
+from omcli.memory.session import Cutting
 
 CUTTINGS = st.integers(1, 400).flatmap(lambda most: st.builds(Cutting, most=st.just(most), left=st.integers(0, most)))
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.pack.budget import DEFAULTS, UNLIMITED, budgets, largest, shares
-from omcli.pack.tiers import Tier
+from omcli.pack.budget import DEFAULTS, UNLIMITED, Tier, budgets, largest, shares
 
 maxima = st.fixed_dictionaries({tier: st.integers(0, 40_000) for tier in Tier})
 

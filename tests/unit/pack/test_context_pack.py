@@ -17,14 +17,13 @@ from omcli.formats.injected import without_injected
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.notation import PREAMBLE
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.memory.ports import TokenCounter
 from omcli.memory.session import Session
-from omcli.pack.budget import Budgets, budgets
+from omcli.memory.tokens import TokenCounter
+from omcli.pack.budget import Budgets, Tier, budgets
 from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT, each_once, is_shared
 from omcli.pack.layouts import To
 from omcli.pack.layouts.layout import LOOKING_UP
-from omcli.pack.tiers import Tier
 from omcli.tokenizers.counter import Counter
 from omcli.tokenizers.table import counter as named_counter
 from tests.strategies import NASTY, instants, kept_messages, observations, sessions

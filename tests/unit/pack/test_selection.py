@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import Kind, Observation
-from omcli.pack.budget import budgets
+from omcli.pack.budget import Tier, budgets
 from omcli.pack.layouts import LAYOUTS, To
 from omcli.pack.layouts.layout import Head, Shown
 from omcli.pack.selection import Scales, fitting
-from omcli.pack.tiers import Tier
 from omcli.tokenizers.counter import Counter
 from tests.strategies import observations
 from tests.unit.pack.test_context_pack import mine

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omcli.memory.notation import WORKING_HEADINGS
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
-from omcli.pack.headings import HEADINGS
 from omcli.pack.working_block import CAP, WorkingBlock, document, working_block
 from omcli.tokenizers.table import counter
 from tests.material import row, row_id
@@ -478,7 +478,7 @@ def test_no_text_breaks_out_of_its_line(said: list[str]) -> None:
     for text in said:
         rows.add(Type.DECISION, text).add(Type.FILE_MODIFIED, f"Modified x: {text}", path=text or "x")
     printed = rows.block().printed
-    allowed = {"", "## Working Memory", *(f"### {heading}" for heading in HEADINGS)}
+    allowed = {"", "## Working Memory", *(f"### {heading}" for heading in WORKING_HEADINGS)}
     assert all(line in allowed or line.startswith(("- ", "… (+")) for line in printed.split("\n"))
     assert "</om-memory" not in printed.lower()
 

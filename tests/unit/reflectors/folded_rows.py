@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Status, Type
-from omcli.memory.roles import Material, Reflected
+from omcli.memory.reflection import Material, Reflected
 from tests.fakes import WordCounter
 from tests.material import row_id
 

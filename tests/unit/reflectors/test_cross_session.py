@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
-from omcli.memory.ports import TokenCounter
-from omcli.memory.roles import Reflected
+from omcli.memory.reflection import Reflected
+from omcli.memory.tokens import TokenCounter
 from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, planned, within
 from omcli.tokenizers.table import counter
 from tests import strategies

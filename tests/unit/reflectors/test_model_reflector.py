@@ -23,7 +23,7 @@ from omcli.base.errors import (
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import Reply, Stop
 from omcli.memory.observation import Kind, Source, Status, Type
-from omcli.memory.roles import Material, Reflected
+from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.model import ModelReflector
 from omcli.reflectors.prompt import Ladder
 from omcli.reflectors.rules import RuleReflector

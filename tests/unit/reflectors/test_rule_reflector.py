@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.memory.observation import PINNED, Kind, Observation, Status, Type
-from omcli.memory.roles import Material, Reflected
+from omcli.memory.reflection import Material, Reflected
 from omcli.reflectors.rules import RuleReflector
 from omcli.text.anchors import searchable, unsupported
 from tests import strategies

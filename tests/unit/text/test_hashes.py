@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.bookmark import Bookmark, Extent, as_json
+from omcli.memory.transcript import Bookmark, Extent, as_json
 from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
 
 HASHES = st.integers(0, 2**64 - 1)

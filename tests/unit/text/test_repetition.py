@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from omcli.text.repetition import is_repetitive, normalised, unrepeated
+from omcli.text.similarity import is_repetitive, normalised, unrepeated
 
 _LINE = "ran pytest, all 214 tests passed"
 _WORDS = "harbour tide crane pilot ledger queue parser schedule buoy ferry lock beacon cargo channel gate berth".split()

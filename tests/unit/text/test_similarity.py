@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from omcli.text.phrases import speaker, words_of
 from omcli.text.similarity import says, touches, wording
-from omcli.text.speakers import speaker, words_of
 
 
 def test_case_and_spaces_make_no_other_wording() -> None:

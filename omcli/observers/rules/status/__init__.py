@@ -24,7 +24,7 @@ from omcli.observers.rules.status.recurrence import (
 from omcli.observers.rules.status.turn_events import StatusEvent, TurnAnswered, TurnEnded, TurnUnfinished
 from omcli.observers.rules.tools.commands import Succeeded
 from omcli.text.clean import one_line
-from omcli.text.speakers import AGENT
+from omcli.text.phrases import AGENT
 
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})

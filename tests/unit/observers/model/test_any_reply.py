@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from omcli.base.errors import CutOff, ProviderFailed
 from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import Reply, Stop
+from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Observation, Source, Type
-from omcli.memory.ports import Batch
-from omcli.memory.roles import Observed
 from omcli.observers.model.transcript import ObserverLimits
 from omcli.observers.rules import RuleObserver
 from omcli.text.clean import clean, one_line

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from omcli.memory.batch import Observed
 from omcli.memory.coverage import covers
 from omcli.memory.message import Role
 from omcli.memory.observation import Draft, Source, Status, Type
-from omcli.memory.roles import Observed
 from omcli.observers.model.merge import MergedRows, limit_priorities, merge_rows
 from omcli.observers.rules import RuleObserver
 from tests.batches import Talk

@@ -13,7 +13,7 @@ from omcli.memory.observation import Draft, Kind, Observation, Priority, Source,
 from tests.batches import Talk
 from tests.material import row, row_id
 from tests.replying import TOKEN, answer, batch_of, by_model, observed, said
-from tests.unit.text.secrets.test_redaction import FAKES, Fake
+from tests.unit.text.test_redaction import FAKES, Fake
 
 _TALK = (
     Talk()

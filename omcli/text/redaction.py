@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.text.secrets.known import Secret, secrets
+from omcli.text.secrets import Secret, secrets
 
 
 @record

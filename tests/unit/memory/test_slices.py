@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.slicing import between, next_slice
+from omcli.memory.batch import between, next_slice
 from tests.batches import Talk
 
 

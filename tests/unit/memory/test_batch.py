@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.batching import Waiting, batch_length
+from omcli.memory.batch import Waiting, batch_length
 from omcli.memory.message import Role
 
 

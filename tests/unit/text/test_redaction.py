@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.secrets.redaction import redact
+from omcli.text.redaction import redact
 from tests.shared import TRANSCRIPTS, needs_shared
 
 ALPHANUMERIC = string.ascii_letters + string.digits
