@@ -1,47 +1,52 @@
-"""The `om` command and its subcommands, for Typer: help, completion, and every command line that is not plain."""
+"""The `om` application for Typer: help, completion, and every command line that `arguments` leaves to it."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer._click.exceptions import ClickException, UsageError
-from typer._completion_classes import completion_init
+from typer.completion import get_completion_inspect_parameters
+from typer.core import TyperCommand, TyperGroup
 
 from omcli import __version__
 from omcli.base.errors import BadUsage
 from omcli.cli.command import shared_options
-from omcli.cli.commands import COMMANDS, command
+from omcli.cli.commands import COMMANDS, GROUPS, command
 
 if TYPE_CHECKING:
     from omcli.cli.arguments import Parameter
 
 _EPILOG = """\b
-om observe < transcript.jsonl       take a transcript in
+om observe < transcript.jsonl       remember a transcript
 om context --session ID             print what an agent should know
-om log --since 7d --priority high   look at what was written down
+om log --since 7d --priority high   show the observation log
 """
+_ALIAS = "_alias_of_"
+_SHARED = "Global options"
+_WIDEST_OPTION = 26
+"""Columns of the options in help; what is longer has its text on the next line."""
 
 
 def run_typer(arguments: list[str]) -> int:
-    """Runs `om` with these arguments and gives its exit code. Raises BadUsage, and what the command raises."""
+    """Run `om` with these arguments and return the exit code. Raises BadUsage, and what the command raises."""
     if "_OM_COMPLETE" in os.environ:
-        completion_init()
+        get_completion_inspect_parameters()  # has Typer register the shells it completes for
     try:
         result = typer.main.get_command(application(arguments)).main(
             args=arguments, prog_name="om", standalone_mode=False
         )
-    except ClickException as error:
+    except typer.TyperException as error:
         raise _usage(error) from None
     return result if isinstance(result, int) else 0
 
 
 def application(arguments: list[str]) -> typer.Typer:
-    """The application for these arguments. Where they begin with a command only that one is imported."""
+    """The application for these arguments; if they begin with a command, only that one is imported."""
     app = typer.Typer(
+        cls=_Group,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
@@ -51,33 +56,119 @@ def application(arguments: list[str]) -> typer.Typer:
     app.callback(invoke_without_command=True)(_with_shared_options())
     for name in _wanted(arguments):
         found = command(name)
-        app.command(name, epilog=found.examples, help=found.__doc__)(with_signature(found.parameters, found.run))
+        call = with_signature(found.parameters, found.run)
+        app.command(name, cls=_Command, epilog=found.examples, help=found.__doc__)(call)
     return app
 
 
 def with_signature(
     parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]
 ) -> Callable[..., None]:
-    """A function with these parameters, as Typer reads them, that passes on what it is called with."""
+    """A function with these parameters, as Typer inspects them, that passes its arguments on as a dict."""
 
     def call(**given: object) -> None:
-        receive(given)
+        receive(dict(_without_aliases(given)))
 
-    call.__signature__ = inspect.Signature(list(map(_for_typer, parameters)))  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([each for one in parameters for each in _for_typer(one)])  # type: ignore[attr-defined]
     call.__annotations__ = {}
     return call
 
 
-def _for_typer(parameter: Parameter) -> inspect.Parameter:
+def _for_typer(parameter: Parameter) -> Iterator[inspect.Parameter]:
+    """The parameter as Typer declares it; its former names are a hidden option of their own."""
     declared = parameter.declared
     settings: dict[str, Any] = dict(declared.settings)
-    told = typer.Option(*declared.names, **settings) if declared.names else typer.Argument(**settings)
-    return inspect.Parameter(
+    if parameter.number is not None:
+        settings["parser"] = _number_parser(parameter.number, declared.at_least)
+    info = typer.Option(*declared.names, **settings) if declared.names else typer.Argument(**settings)
+    yield inspect.Parameter(
         parameter.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if parameter.default is ... else parameter.default,
-        annotation=Annotated[parameter.kind, told],
+        annotation=Annotated[parameter.kind, info],
     )
+    if declared.aliases:
+        settings.pop("show_default", None)
+        yield inspect.Parameter(
+            f"{parameter.name}{_ALIAS}",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if parameter.kind is bool else None,
+            annotation=Annotated[
+                parameter.kind if parameter.kind is bool else parameter.kind | None,
+                typer.Option(*declared.aliases, hidden=True, **settings),
+            ],
+        )
+
+
+def _without_aliases(given: dict[str, object]) -> Iterator[tuple[str, object]]:
+    """Values by parameter, a former name's under the present one (it wins if both are given)."""
+    for name, value in given.items():
+        if not name.endswith(_ALIAS):
+            former = given.get(f"{name}{_ALIAS}")
+            yield name, value if former is None or former is False else former
+
+
+def _number_parser(kind: type[int | float], at_least: int | None) -> Callable[[str], float]:
+    expected = "a whole number" if kind is int else "a number"
+    if at_least is not None:
+        expected += f", at least {at_least}"
+
+    def parse(text: str | float) -> float:  # Typer passes the default through it as well
+        try:
+            number = kind(text)
+        except (ValueError, OverflowError):
+            number = None
+        if number is None or (at_least is not None and number < at_least):
+            raise typer.BadParameter(f"`{text}` is not valid (expected {expected})")
+        return number
+
+    return parse
+
+
+class _Command(TyperCommand):
+    """A command whose help lists the shared options apart."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        _write_options(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        _write_examples(self.epilog or "", formatter)
+
+
+class _Group(TyperGroup):
+    """`om` itself, whose help lists the commands by what they are for."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                widest = max(map(len, self.commands))
+                formatter.write_dl(
+                    [(name.ljust(widest), self.commands[name].get_short_help_str(200)) for name in names]
+                )
+        _write_options(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        _write_examples(self.epilog or "", formatter)
+
+
+def _write_options(parameters: Collection[Any], context: Any, formatter: Any) -> None:
+    shared = {parameter.name for parameter in shared_options()} | {"help", "_version"}
+    sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], _SHARED: []}
+    for parameter in parameters:
+        record = parameter.get_help_record(context)
+        if record is not None:
+            is_argument = parameter.param_type_name == "argument"
+            title = "Arguments" if is_argument else _SHARED if parameter.name in shared else "Options"
+            sections[title].append(record)
+    for title, records in sections.items():
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records, col_max=_WIDEST_OPTION)
+
+
+def _write_examples(examples: str, formatter: Any) -> None:
+    with formatter.section("Examples"):
+        formatter.write_text(examples)
 
 
 def _wanted(arguments: list[str]) -> Collection[str]:
@@ -106,32 +197,23 @@ def om(
 
 
 def _with_shared_options() -> Callable[..., None]:
-    """`om`, with the shared options for its help and for completion; a line that holds them is never read with it."""
+    """`om` with the shared options, for its help and for completion; `command_first` moves them before Typer parses."""
 
     def call(context: typer.Context, _version: bool, **_shared: object) -> None:
         om(context)
 
     own = inspect.signature(om, eval_str=True).parameters.values()
-    call.__signature__ = inspect.Signature([*own, *map(_for_typer, shared_options())])  # type: ignore[attr-defined]
+    shared = [each for one in shared_options() for each in _for_typer(one)]
+    call.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     call.__annotations__ = {}
     call.__doc__ = om.__doc__
     return call
 
 
-_IN_PLAIN_WORDS = {
-    "is not a valid int range": "is no whole number",
-    "is not a valid int": "is no whole number",
-    "is not a valid float range": "is no number",
-    "is not a valid float": "is no number",
-}
-
-
-def _usage(error: ClickException) -> BadUsage:
-    """A usage error of Typer's in our words."""
+def _usage(error: typer.TyperException) -> BadUsage:
+    """A usage error of Typer's, worded like ours."""
     message = error.format_message().rstrip(".")
-    for theirs, ours in _IN_PLAIN_WORDS.items():
-        message = message.replace(theirs, ours)
-    context = error.ctx if isinstance(error, UsageError) else None
+    context = getattr(error, "ctx", None)
     path = context.command_path if context else "om"
     before_command = context is not None and context.parent is None and "option" in message.lower()
     hint = "options come after the command: `om log --json`" if before_command else f"try `{path} --help`"

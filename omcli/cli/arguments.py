@@ -1,8 +1,8 @@
-"""What a command takes, declared once; a plain command line is read here, any other by Typer.
+"""Parameters of a command, declared once; a plain command line is parsed here, any other by Typer.
 
-Importing Typer takes four times as long as starting Python, and an agent starts `om` at every turn. So a line that
-holds nothing but known options, spelt out, with values as they should be, is read without it. Help, completion,
-abbreviations and everything that is wrong are left to Typer, which reads every plain line the same way.
+An agent starts `om` at every turn, and importing Typer takes four times as long as starting Python. So a line of
+known options, spelled out, with valid values, is parsed without it. Help, completion, hidden spellings and everything
+that is wrong are left to Typer, which parses every plain line to the same values (tests/unit/cli/test_arguments.py).
 """
 
 from __future__ import annotations
@@ -15,29 +15,33 @@ from typing import Any, get_args, get_origin, get_type_hints
 from omcli.base.record import record
 
 Values = dict[str, object]
-"""What a command line says, by the names of the command's parameters."""
+"""Values of a command's parameters by name."""
 
 _LONGEST_NUMBER = 15
-"""Digits of a number that every reader reads alike."""
+"""Digits of a number that every parser reads alike."""
 
 
 @record
 class Declared:
-    """How a parameter is given: an option by its `names`, an argument, which has none, by its place."""
+    """The spelling of a parameter: the `names` of an option; an argument has none and goes by its position."""
 
     names: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+    """Former names, which still work but are in no help or completion."""
+    at_least: int | None = None
+    """The smallest number allowed."""
     settings: Mapping[str, object]
-    """What Typer is told of it: help, metavar, bounds, completion."""
+    """Further settings for Typer: help, metavar, completion."""
 
 
-def option(*names: str, **settings: object) -> Declared:
+def option(*names: str, aliases: Sequence[str] = (), at_least: int | None = None, **settings: object) -> Declared:
     """An option, for `Annotated`; the settings are those of `typer.Option`."""
-    return Declared(names=names, settings=settings)
+    return Declared(names=names, aliases=tuple(aliases), at_least=at_least, settings=settings)
 
 
-def argument(**settings: object) -> Declared:
+def argument(*, at_least: int | None = None, **settings: object) -> Declared:
     """An argument, for `Annotated`; the settings are those of `typer.Argument`."""
-    return Declared(names=(), settings=settings)
+    return Declared(names=(), at_least=at_least, settings=settings)
 
 
 @record
@@ -46,19 +50,25 @@ class Parameter:
 
     name: str
     kind: Any
-    """The type it is annotated with: one of `str`, `int`, `float`, `bool`, `Path` or an enumeration, a list of it, or
-    None beside it."""
+    """Its annotation: one of `str`, `int`, `float`, `bool`, `Path` or an enumeration, a list of it, or either with
+    None."""
     default: object
-    """`...` where it has to be given."""
+    """`...` if it is required."""
     declared: Declared
 
     @property
     def is_list(self) -> bool:
-        """Whether it may be given several times."""
+        """True if it may be given several times."""
         return get_origin(_without_none(self.kind)) is list
 
+    @property
+    def number(self) -> type[int | float] | None:
+        """`int` or `float` if its value is one number."""
+        kind = _without_none(self.kind)
+        return kind if kind in (int, float) else None
+
     def value(self, text: str) -> object:
-        """What a text means for it, or None where that is not plain to see."""
+        """The value of a text, or None if it takes Typer to tell."""
         kind = _without_none(self.kind)
         if get_origin(kind) is list:
             (kind,) = get_args(kind)
@@ -67,7 +77,7 @@ class Parameter:
         if issubclass(kind, Enum):
             return next((member for member in kind if member.value == text), None)
         if kind in (int, float):
-            return _number(text, kind, self.declared.settings.get("min"))
+            return _number(text, kind, self.declared.at_least)
         return kind(text)
 
 
@@ -87,7 +97,7 @@ def _parameters(function: Callable[..., None]) -> Iterator[Parameter]:
 
 
 def plain(wanted: Sequence[Parameter], words: Sequence[str]) -> Values | None:
-    """What the words after a command say, or None where they are not plain."""
+    """The values of the words after a command, or None if they are not plain."""
     options = {name: parameter for parameter in wanted for name in parameter.declared.names}
     places = [parameter for parameter in wanted if not parameter.declared.names]
     given: Values = {}
@@ -96,7 +106,7 @@ def plain(wanted: Sequence[Parameter], words: Sequence[str]) -> Values | None:
         name, has_value, value = word.partition("=")
         parameter = options.get(name if name.startswith("--") else word)
         if parameter is None:
-            # `-` is a word like others; whatever else begins so is an option.
+            # `-` is an argument like any other; whatever else begins so is an option.
             if not places or (word.startswith("-") and word != "-"):
                 return None
             parameter, value = (places[0] if places[0].is_list else places.pop(0)), word
@@ -124,9 +134,9 @@ def _without_none(kind: Any) -> Any:
     return kinds[0] if NoneType in get_args(kind) else kind
 
 
-def _number(text: str, kind: type[int | float], least: object) -> float | None:
+def _number(text: str, kind: type[int | float], at_least: int | None) -> float | None:
     digits = text.replace(".", "", 1) if kind is float else text
     if not digits.isdecimal() or not digits.isascii() or len(text) > _LONGEST_NUMBER:
         return None
     number = kind(text)
-    return number if least is None or number >= least else None  # type: ignore[operator]
+    return number if at_least is None or number >= at_least else None

@@ -1,11 +1,11 @@
-"""Options that several commands take, and what the shell offers to complete them with."""
+"""Options that several commands take, and what the shell offers to complete their values."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.base.errors import OmError
 from omcli.cli.arguments import Declared, option
@@ -14,89 +14,17 @@ if TYPE_CHECKING:
     from omcli.cli.run import Run
     from omcli.memory.ports import Store
 
-
-def named_format(about: str) -> Declared:
-    """`--format NAME`."""
-    return option("--format", metavar="NAME", help=about, autocompletion=format_names)
-
-
-def named_notation(about: str) -> Declared:
-    """`--notation NAME`."""
-    names = "words, emoji, brackets, levels, importance, none"
-    return option("--notation", metavar="NAME", help=f"{about}: {names}.", autocompletion=notation_names)
-
-
-def named_tokens(name: str, about: str, *, least: int = 0) -> Declared:
-    """An option for a number of tokens."""
-    return option(name, metavar="TOKENS", min=least, help=about)
-
-
-def named_session(about: str) -> Declared:
-    """`--session ID`."""
-    return option("--session", metavar="ID", help=about, autocompletion=session_ids)
-
-
-def named_yes() -> Declared:
-    """`--yes`."""
-    return option("--yes", "-y", help="Delete for good without being asked.")
-
-
-def named_background(about: str) -> Declared:
-    """`--background`."""
-    return option("--background", help=about)
-
-
-# ---- the model to use
-
-
-def named_provider(role: str) -> Declared:
-    """`--observer NAME` or `--reflector NAME`."""
-    return option(
-        f"--{role}",
-        metavar="NAME",
-        help="Who does it: anthropic, openai, ollama, …, or rules.",
-        autocompletion=provider_names,
-    )
-
-
-def named_model() -> Declared:
-    """`--model NAME`."""
-    return option("--model", metavar="NAME", help="The model: NAME, or ollama/NAME, openrouter/NAME, …")
-
-
-def named_url() -> Declared:
-    """`--base-url URL`."""
-    return option("--base-url", metavar="URL", help="Where the model is, if not at its provider's own address.")
-
-
-def named_verify() -> Declared:
-    """`--verify`."""
-    return option("--verify", help="Leave out rows of a model that name what their messages don't.")
-
-
-def named_best_effort() -> Declared:
-    """`--best-effort`."""
-    return option("--best-effort", help="A model that fails is a warning and no error.")
-
-
-def apply_model_flags(
-    run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None, verify: bool = False
-) -> None:
-    """Override the settings of a role's model with the options above."""
-    run.override({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
-    run.override({"observe.verify": verify or None})
+_LAST = 50
+"""Sessions, rows or operations offered."""
+_TIMES = "2026-01-28, 2026-01-28T09:30Z, 7d, 12h"
 
 
 # ---- completion
-
-
-# Typer knows its context by the name `ctx`, where it is not annotated as what only Typer has.
-_LAST = 50
-"""How many sessions or rows are offered."""
+# Typer passes its context to a parameter of the name `ctx` if that is not annotated otherwise.
 
 
 def format_names() -> list[str]:
-    """Formats of transcripts."""
+    """Transcript formats."""
     from omcli.wiring import formats
 
     return list(formats())
@@ -117,7 +45,7 @@ def preset_names() -> list[str]:
 
 
 def exchange_names() -> list[str]:
-    """Ways to write memory down."""
+    """Formats of exported memory."""
     from omcli.exchange import NAMES
 
     return list(NAMES)
@@ -131,14 +59,14 @@ def notation_names() -> list[str]:
 
 
 def provider_names() -> list[str]:
-    """Whose models observe and reflect."""
+    """Providers of models, and `rules`."""
     from omcli.providers.endpoints import ENDPOINTS
 
     return [*ENDPOINTS, "rules"]
 
 
 def session_ids(ctx: Any) -> list[tuple[str, str]]:
-    """The last sessions, with their titles. Nothing where anything goes wrong: a TAB is no place for errors."""
+    """The last sessions with their titles; nothing on any error, since a TAB cannot show one."""
     with suppress(OmError, OSError):
         found = _reading(ctx).sessions.summaries(last=_LAST)
         return [(summary.session.id, summary.session.title or summary.session.project or "") for summary in found]
@@ -146,7 +74,7 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
 
 
 def handles(ctx: Any) -> list[tuple[str, str]]:
-    """The last rows, with the beginning of their texts. Nothing where anything goes wrong."""
+    """The last rows with the beginning of their texts; nothing on any error."""
     from omcli.memory.observation import handle
     from omcli.memory.ports import LogQuery
 
@@ -157,7 +85,7 @@ def handles(ctx: Any) -> list[tuple[str, str]]:
 
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
-    """The last operations that can be taken back, with what they were. Nothing where anything goes wrong."""
+    """The last operations that can be undone, with their verbs and times; nothing on any error."""
     from omcli.text.dates.instants import minute
 
     with suppress(OmError, OSError):
@@ -175,3 +103,90 @@ def _reading(ctx: Any) -> Store:
     return Wiring(
         resolve({"db": Path(db) if db else None}, os.environ, config=Path(config) if config else None)
     ).reading
+
+
+# ---- which rows
+
+
+def session_option(about: str = "Only this session.") -> Declared:
+    """`--session ID`."""
+    return option("--session", metavar="ID", help=about, autocompletion=session_ids)
+
+
+def project_option(about: str = "Only this project.") -> Declared:
+    """`--project DIR`."""
+    return option("--project", metavar="DIR", help=about)
+
+
+def last_option(about: str) -> Declared:
+    """`-n N`."""
+    return option("--last", "-n", at_least=0, metavar="N", help=about)
+
+
+SinceOption = Annotated[str | None, option("--since", metavar="TIME", help=f"Only since this time: {_TIMES}.")]
+UntilOption = Annotated[
+    str | None, option("--until", metavar="TIME", help="Only until this time; a day counts to its end.")
+]
+TagOption = Annotated[
+    list[str] | None, option("--tag", metavar="TAG", help="Only with this tag. Repeat to require several.")
+]
+HiddenOption = Annotated[bool, option("--all", help="Include superseded and dropped rows.")]
+
+
+# ---- input and output
+
+
+def format_option(about: str) -> Declared:
+    """`--format NAME`."""
+    return option("--format", metavar="NAME", help=about, autocompletion=format_names)
+
+
+def budget_option(name: str, about: str, *, aliases: tuple[str, ...] = (), at_least: int = 0) -> Declared:
+    """An option for a number of tokens."""
+    return option(name, aliases=aliases, metavar="TOKENS", at_least=at_least, help=about)
+
+
+NotationOption = Annotated[
+    str | None,
+    option(
+        "--notation",
+        metavar="NAME",
+        help="Mark rows with words, emoji, brackets, levels, importance or none.",
+        autocompletion=notation_names,
+    ),
+]
+StreamOption = Annotated[bool, option("--jsonl", help="Print one JSON object per line.")]
+DryRunOption = Annotated[bool, option("--dry-run", help="Show what would change, and change nothing.")]
+YesOption = Annotated[bool, option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+# ---- the model to use
+
+
+def _provider_option(role: str, product: str) -> Declared:
+    return option(
+        f"--{role}",
+        metavar="NAME",
+        help=f"Provider that writes {product} (anthropic, openai, ollama, …), or `rules`.",
+        autocompletion=provider_names,
+    )
+
+
+ObserverOption = Annotated[str | None, _provider_option("observer", "observations")]
+ReflectorOption = Annotated[str | None, _provider_option("reflector", "reflections")]
+ModelOption = Annotated[str | None, option("--model", metavar="NAME", help="Model, as NAME or PROVIDER/NAME.")]
+BaseUrlOption = Annotated[
+    str | None, option("--base-url", metavar="URL", help="Base URL of the API, if not the provider's own.")
+]
+VerifyOption = Annotated[
+    bool, option("--verify", help="Drop model rows with names, numbers or paths that their messages lack.")
+]
+BestEffortOption = Annotated[bool, option("--best-effort", help="Treat a failing model as a warning.")]
+
+
+def apply_model_flags(
+    run: Run, role: str, *, provider: str | None, model: str | None, base_url: str | None, verify: bool = False
+) -> None:
+    """Override the settings of a role's model by the options above."""
+    run.override({f"{role}.provider": provider, f"{role}.model": model, f"{role}.base_url": base_url})
+    run.override({"observe.verify": verify or None})

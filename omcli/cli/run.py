@@ -27,57 +27,52 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1_000_000_000
-"""What a number of rows or tokens is cut down to: more there never is, and SQLite wants 64 bits."""
+"""Numbers of rows and tokens are capped here: no store has more, and SQLite takes 64 bits."""
 _LONGEST_WAIT = 86_400
 _Layout = TypeVar("_Layout", bound=StrEnum)
-"""A way to print, one of several: `text` and `json` are among them."""
+"""An enumeration of layouts, `text` and `json` among them."""
 
 
 class Run:
-    """One run of a command: what the shared options say, the adapters they lead to, and the two ways to speak."""
+    """One run of a command: its shared options, settings, wiring, stdout and stderr."""
 
     def __init__(
         self,
         *,
-        db: Annotated[
-            Path | None, option("--db", metavar="PATH", help="The store.  [env: OM_DB]", show_default=False)
-        ] = None,
+        db: Annotated[Path | None, option("--db", metavar="PATH", help="Store to use.  [env: OM_DB]")] = None,
         preset: Annotated[
             str | None,
             option(
                 "--preset",
                 metavar="NAME",
-                help="Whose ways to go by.  [env: OM_PRESET]",
+                help="Preset to use: default, zora, lango, duet, pi, coding, mastra.  [env: OM_PRESET]",
                 autocompletion=preset_names,
             ),
         ] = None,
         config: Annotated[
-            Path | None,
-            option("--config", metavar="FILE", help="Your configuration.  [env: OM_CONFIG]", show_default=False),
+            Path | None, option("--config", metavar="FILE", help="Configuration file to use.  [env: OM_CONFIG]")
         ] = None,
         counter: Annotated[
             str | None,
             option(
                 "--counter",
                 metavar="NAME",
-                help="How tokens are counted.  [env: OM_COUNTER]",
+                help="Token counter to use.  [env: OM_COUNTER]",
                 autocompletion=counter_names,
             ),
         ] = None,
         wait: Annotated[
             float | None,
-            option("--wait", metavar="SECONDS", help="How long to wait for others.  [env: OM_WAIT; 10]"),
+            option("--wait", metavar="SECONDS", help="Wait this long for another process.  [env: OM_WAIT; 10]"),
         ] = None,
-        now: Annotated[str | None, option("--now", metavar="TIME", help="Pretend that this is now.")] = None,
+        now: Annotated[str | None, option("--now", metavar="TIME", help="Use this as the current time.")] = None,
         json: Annotated[bool, option("--json", help="Print one JSON document.")] = False,
-        quiet: Annotated[bool, option("--quiet", "-q", help="Say nothing on stderr but errors.")] = False,
-        strict: Annotated[bool, option("--strict", help="Turn warnings into errors.")] = False,
-        directory: Annotated[
-            Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False)
-        ] = None,
+        quiet: Annotated[bool, option("--quiet", "-q", help="Print only errors on stderr.")] = False,
+        strict: Annotated[bool, option("--strict", help="Treat warnings as errors.")] = False,
+        directory: Annotated[Path | None, option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
         colour: Annotated[Colour, option("--color", help="When to use colour.")] = Colour.AUTO,
     ) -> None:
-        """Takes the options as they were given. Raises BadUsage, NoInput, BadConfiguration."""
+        """Take the values of the shared options. Raises BadUsage, NoInput."""
         self.json = json
         self.strict = strict
         self.console = Console(quiet=quiet, as_json=json)
@@ -90,12 +85,12 @@ class Run:
             _enter(directory)
 
     def override(self, flags: Mapping[str, object]) -> None:
-        """What a command's own options say, by key, None where they are silent. Before `settings` is asked for."""
+        """Override settings by the command's own options, None for those not given; before `settings` is first used."""
         self._flags |= flags
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; what is wrong with them is said once. Raises BadConfiguration, BadUsage."""
+        """The settings; warnings about them are printed once. Raises BadConfiguration, BadUsage."""
         from omcli.settings.resolve import resolve
 
         settings = resolve(self._flags, os.environ, config=self._config)
@@ -105,93 +100,87 @@ class Run:
 
     @property
     def shared_argv(self) -> list[str]:
-        """What was said on the command line of where and by what settings to work, for another run that goes by them.
-
-        Not `-C`: that one starts where this one is.
-        """
+        """The shared options as another run of this store is given them; not `-C`, which is inherited."""
         shared = ("db", "preset", "counter", "wait")
-        said = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
-        return [f"--{name}={value}" for name, value in said.items() if value is not None]
+        given = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
+        return [f"--{name}={value}" for name, value in given.items() if value is not None]
 
     @property
     def files(self) -> Files:
-        """Where configuration is looked for."""
+        """The configuration files that are looked for."""
         from omcli.settings.resolve import files
 
         return files(os.environ, self._config)
 
     @cached_property
     def wiring(self) -> Wiring:
-        """What the run works with."""
+        """The adapters that the settings choose."""
         from omcli.wiring import Wiring
 
         return Wiring(self.settings, now=self._now)
 
     def another_wiring(self) -> Wiring:
-        """The same once more, with a store that is opened anew; whoever asks for it closes it."""
+        """The same with a store opened anew; the caller closes it."""
         from omcli.wiring import Wiring
 
         return Wiring(self.settings, now=self._now)
 
     @cached_property
     def counter(self) -> TokenCounter:
-        """The token counter that was asked for. Where it can't be had that is said, and the default one counts."""
+        """The token counter of the settings, or the default one with a warning if it is not available."""
         return self.wiring.counter_or_default(self._warn)
 
-    def notation(self, asked: str | None) -> Notation:
-        """How rows are written: as asked for on the command line, else as the settings say."""
-        if asked is None:
+    def notation(self, name: str | None) -> Notation:
+        """The notation of this name, or that of the settings."""
+        if name is None:
             return self.wiring.notation_or_default(self._warn)
         from omcli.memory.notation import named
 
-        return named(asked)
+        return named(name)
 
-    def is_disabled(self, undone: str) -> bool:
-        """Whether nothing is to be written; people are told then who says so, and what is left undone."""
+    def is_disabled(self, consequence: str) -> bool:
+        """Return if writing is disabled, with a note that names the setting and the consequence."""
         if self.settings.disabled:
-            self.console.note(f"disabled by {self.settings.origin('disabled')}: {undone}")
+            self.console.note(f"disabled by {self.settings.origin('disabled')}: {consequence}")
         return self.settings.disabled
 
     def close(self) -> None:
-        """Ends it: the store is closed, where one was opened."""
+        """Close the store if one was opened."""
         if "wiring" in vars(self):
             self.wiring.close()
 
     @property
     def project(self) -> str:
-        """The project that the current directory is. Raises NoInput where that has been deleted."""
+        """The current directory as a project. Raises NoInput if it was deleted."""
         try:
             return str(Path.cwd())
         except FileNotFoundError:
-            raise NoInput("the current directory does not exist any more") from None
+            raise NoInput("the current directory no longer exists") from None
 
     @property
     def current_session(self) -> str | None:
-        """The session that the environment says is going on."""
+        """The session id in the environment of an agent."""
         return os.environ.get("CLAUDE_CODE_SESSION_ID")
 
     def layout(self, to: _Layout) -> _Layout:
-        """How something is printed, by `--to` and `--json`. Raises BadUsage where they exclude each other."""
+        """The layout that `--to` and `--json` choose. Raises BadUsage if they exclude each other."""
         if self.json and to not in ("text", "json"):
             raise BadUsage(f"`--json` and `--to {to}` exclude each other")
         return type(to)("json") if self.json else to
 
     def check_stream(self, *, jsonl: bool) -> None:
-        """Raises BadUsage where one document and a stream are asked for."""
+        """Raise BadUsage if both one document and a stream are asked for."""
         if self.json and jsonl:
-            raise BadUsage("`--json` prints one document, `--jsonl` a stream: only one of them can be had")
+            raise BadUsage("`--json` and `--jsonl` exclude each other")
 
     def workshop(self, wiring: Wiring | None = None) -> Workshop:
-        """What taking transcripts in works with, of the run's wiring or another one; rules observe.
-
-        What goes wrong on the way is a warning; on a terminal it is shown how far it has come.
-        """
+        """What `ingest` needs, of the run's wiring or another one; rules observe, and a terminal shows progress."""
         return (wiring or self.wiring).workshop(
             self.counter, self._show_progress, warn=self.console.warn, busy=self.console.progress
         )
 
     def existing_workshop(self) -> Workshop:
-        """The same, for who only works on what is in the store: where there is none, none is made."""
+        """The same for a store that exists; none is created."""
         from omcli.base.record import replace
 
         return replace(self.workshop(), open_store=lambda: self.wiring.existing)
@@ -200,8 +189,8 @@ class Run:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
 
     def note_unknown(self, session: str) -> None:
-        """Says that there is no such session."""
-        self.console.note(f"there is no session `{session}`; `om sessions` lists them")
+        """Print a note that the session is unknown."""
+        self.console.note(unknown_session(session))
 
     def _warn(self, warning: str) -> None:
         if self.strict:
@@ -210,7 +199,7 @@ class Run:
 
 
 def check_transcript(command: str, *, given: bool, format_name: str | None, session: str | None) -> None:
-    """Raises BadUsage where none is named or piped in, for an unknown format and for an empty session."""
+    """Raise BadUsage for a missing transcript, an unknown format and an empty session."""
     from omcli.wiring import check_format
 
     if not given and is_typed():
@@ -221,13 +210,28 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
         check_format(format_name)
 
 
+def capped(number: int | None) -> int | None:
+    """The number, at most `LARGEST`."""
+    return None if number is None else min(number, LARGEST)
+
+
+def is_within(at: str, begins: str | None, ends: str | None) -> bool:
+    """Return if an instant is in a period, as `period` gives it."""
+    return (begins is None or begins <= at) and (ends is None or at < ends)
+
+
+def unknown_session(session: str) -> str:
+    """A note about a session that the store does not have."""
+    return f"unknown session `{session}`; `om sessions` lists them"
+
+
 def resolved(project: str | None) -> str | None:
-    """A project as it is stored: an absolute path, without a slash at its end."""
+    """A project as it is stored: an absolute path without a trailing slash."""
     return None if project is None else str(Path(project).expanduser().absolute())
 
 
 def is_typed() -> bool:
-    """Whether standard input is a terminal, where nothing waits to be read."""
+    """Return if stdin is a terminal, with nothing to read."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

@@ -272,7 +272,7 @@ class TestSession:
         """T58: nothing to show, nothing to replace."""
         run = om("compact", "--session", "nobody", "--to", "pi", code=1)
         assert json.loads(run.stdout) == {"replace": False, "reason": "empty"}
-        assert "there is no session `nobody`" in run.stderr
+        assert "unknown session `nobody`" in run.stderr
         assert not om.db.exists()
 
     def test_a_dry_run_changes_nothing(self, om: Om) -> None:

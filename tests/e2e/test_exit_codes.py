@@ -121,7 +121,7 @@ def test_a_directory_that_is_gone_is_said_so(om: Om) -> None:
     gone = om.folder / "gone"
     gone.mkdir()
     run = shell(om, "cd gone; rmdir ../gone; om note x")
-    assert (run.returncode, run.stderr) == (66, "om: error: the current directory does not exist any more\n")
+    assert (run.returncode, run.stderr) == (66, "om: error: the current directory no longer exists\n")
     assert not om.db.exists(), "a command that fails before it begins makes no store"
 
 
@@ -373,7 +373,7 @@ def test_progress_is_one_line_on_a_terminal_that_can_clear_one(om: Om, kind: str
 @pytest.mark.parametrize("line", [["undo", "x"], ["prune", "--keep-last", "x"], ["watch", "--interval", "x", "."]])
 def test_wrong_use_is_told_in_plain_words(om: Om, line: list[str]) -> None:
     run = om(*line, code=2)
-    assert re.search(r"is no (whole )?number", run.stderr)
+    assert re.search(r"`x` is not valid \(expected a (whole )?number", run.stderr)
     assert "valid int" not in run.stderr
 
 

@@ -84,7 +84,7 @@ class TestPending:
         run = om("pending", "--json", "--session", tide_story().session)
         assert (run.document["messages"], run.stderr) == ([], f"om: nothing of session {tide_story().session} waits\n")
         assert run.document["recorded"], "rows can be reflected on, though no message waits"
-        assert "there is no session `nobody`" in om("pending", "--session", "nobody").stderr
+        assert "unknown session `nobody`" in om("pending", "--session", "nobody").stderr
 
     def test_it_writes_nothing(self, om: Om) -> None:
         keep(om, tide_story())

@@ -448,9 +448,9 @@ def test_a_session_that_somebody_is_at_keeps_no_other_waiting(om: Om) -> None:
 
 def test_a_session_that_is_not_there_is_said_to_be_missing(om: Om) -> None:
     keep(om, asking("s", 10))
-    assert "there is no session `x`" in om("tick", "--session", "x", code=1).stderr
+    assert "unknown session `x`" in om("tick", "--session", "x", code=1).stderr
     assert om("tick", "--session", "s", code=1).stderr == "om: nothing is due\n"
-    assert "there is no session `x`" in om("tick", "--check", "--session", "x", code=1).stderr
+    assert "unknown session `x`" in om("tick", "--check", "--session", "x", code=1).stderr
     assert om("tick", "--check", "--session", "s", code=1).stderr == ""
 
 

@@ -211,7 +211,7 @@ def test_no_sessions_are_no_error(om: Om) -> None:
 
 def test_sessions_that_were_not_asked_for_are_not_said_to_be_missing(om: Om) -> None:
     om("observe", stdin=tide_story().text())
-    assert "there is no session of project /nowhere; " in om("sessions", "--project", "/nowhere").stderr
+    assert "no sessions of project /nowhere; " in om("sessions", "--project", "/nowhere").stderr
     om("note", "x", "--session", "s")
     om("prune", "--keep-last", "0")
     for command in ("sessions", "history"):

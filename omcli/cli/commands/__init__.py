@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from omcli.cli.command import CliCommand
 
-COMMANDS = (
-    "observe", "reflect", "tick", "watch", "consolidate", "context", "compact", "log", "items", "show", "sessions",
-    "status", "usage", "tokens", "note", "pending", "apply", "prune", "forget", "undo", "history", "export", "import",
-    "schedule", "config",
-)  # fmt: skip
+GROUPS = {
+    "Remember": ("observe", "watch", "tick", "reflect", "consolidate"),
+    "Use": ("context", "compact"),
+    "Inspect": ("log", "items", "show", "sessions", "status", "usage", "tokens"),
+    "Edit": ("note", "prune", "forget", "undo", "history"),
+    "Observe by another program": ("pending", "apply"),
+    "Exchange and set up": ("export", "import", "schedule", "config"),
+}
 """In the order of `om --help`."""
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 _MODULES = {"status": "sessions", "apply": "pending", "undo": "history", "export": "exchange", "import": "exchange"}
 """Modules that are not named after their command."""
 

@@ -12,19 +12,19 @@ from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
+    BaseUrlOption,
+    BestEffortOption,
+    ModelOption,
+    NotationOption,
+    ObserverOption,
+    VerifyOption,
     apply_model_flags,
-    named_best_effort,
-    named_format,
-    named_model,
-    named_notation,
-    named_provider,
-    named_session,
-    named_tokens,
-    named_url,
-    named_verify,
+    budget_option,
+    format_option,
+    session_option,
 )
 from omcli.cli.reports import losses
-from omcli.cli.run import LARGEST, Run, check_transcript
+from omcli.cli.run import LARGEST, Run, capped, check_transcript
 from omcli.pack.layouts.compacted import Shape
 
 if TYPE_CHECKING:
@@ -36,63 +36,63 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\b
 om compact < long.jsonl > short.md
-om compact session.jsonl --target-tokens 2000 --to markdown
-om compact --session ID --keep-recent 1500 --to messages
+om compact session.jsonl --budget 2000 --to markdown
+om compact --session ID --tail-budget 1500 --to messages
 om compact - --session ID --to pi --best-effort < session.jsonl
 om compact grown.json --summary grown.json --to messages
 om compact session.jsonl --json | jq '{reached, tokens_before, tokens_after}'
 """
 
-_TARGET = 4000
+_DEFAULT_BUDGET = 4000
 _REFUSED = 1
-_MOST = named_tokens("--target-tokens", "The most to print.")
-_KEPT = named_tokens("--keep-recent", "Last messages as they are. A share of the target.")
-_CHUNK = named_tokens("--chunk", "The most messages to observe at once.", least=1)
-_ITERATIONS = option("--max-iterations", metavar="NUMBER", min=0, help="Batches and folds; 0 is as many as it takes.")
-_SUMMARY = option("--summary", metavar="FILE", help="An earlier summary, or pack, for a session without memory.")
+_BUDGET = budget_option("--budget", "Tokens to print at most.", aliases=("--target-tokens",))
+_TAIL_BUDGET = budget_option("--tail-budget", "Tokens of it for the last messages.", aliases=("--keep-recent",))
+_BATCH_TOKENS = budget_option("--batch-tokens", "Tokens to observe at once.", aliases=("--chunk",), at_least=1)
+_ITERATIONS = option("--max-iterations", metavar="N", at_least=0, help="Stop after N batches and folds; 0 is no limit.")
+_SUMMARY = option("--summary", metavar="FILE", help="Earlier summary of a session that has no memory yet.")
 
 
 @with_shared(examples=_EXAMPLES)
 def compact(
     run: Run,
-    file: Annotated[str | None, argument(metavar="[FILE]", help="The transcript; `-` is stdin.")] = None,
+    file: Annotated[str | None, argument(metavar="[FILE]", help="Transcript; `-` is stdin.")] = None,
     *,
-    format_: Annotated[str | None, named_format("What it is: claude-code, codex, … Recognised by content.")] = None,
-    session: Annotated[str | None, named_session("A session of your store; FILE is taken in under this id.")] = None,
-    target_tokens: Annotated[int, _MOST] = _TARGET,
-    keep_recent: Annotated[int | None, _KEPT] = None,
-    chunk: Annotated[int | None, _CHUNK] = None,
+    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
+    session: Annotated[str | None, session_option("Compact this session of the store; FILE is added to it.")] = None,
+    budget: Annotated[int, _BUDGET] = _DEFAULT_BUDGET,
+    tail_budget: Annotated[int | None, _TAIL_BUDGET] = None,
+    batch_tokens: Annotated[int | None, _BATCH_TOKENS] = None,
     max_iterations: Annotated[int, _ITERATIONS] = 0,
     summary: Annotated[str | None, _SUMMARY] = None,
-    to: Annotated[Shape, option("--to", help="How to print it.")] = Shape.TEXT,
-    notation: Annotated[str | None, named_notation("How rows are marked")] = None,
-    observer: Annotated[str | None, named_provider("observer")] = None,
-    model: Annotated[str | None, named_model()] = None,
-    base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, named_verify()] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="With --session: nothing is observed or folded.")] = False,
-    tolerant: Annotated[bool, named_best_effort()] = False,
+    to: Annotated[Shape, option("--to", help="Output format.")] = Shape.TEXT,
+    notation: NotationOption = None,
+    observer: ObserverOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    verify: VerifyOption = False,
+    dry_run: Annotated[bool, option("--dry-run", help="With --session: print, and change nothing.")] = False,
+    tolerant: BestEffortOption = False,
 ) -> None:
-    """Bring a session down to what an agent needs to go on from it.
+    """Shorten a session to what an agent needs to continue it.
 
-    A FILE, or what comes from a pipe, is compacted apart from your store: nothing of it is kept but what a model cost,
-    and nothing of yours is read. A model observes it where one is named; rules fold, since no fold of it is kept.
-    With --session the session is one of your store: what waits is observed, and its rows are folded until they fit.
-    That is one operation, and `om undo` takes it back. Messages are never changed.
+    A FILE or stdin is compacted apart from your store: only the cost of models is recorded, and your memory is not
+    used. A model observes if you name one; rules fold. With --session a session of your store is compacted: its pending
+    messages are observed and its rows folded until they fit. That is one operation, and `om undo` reverses it. Messages
+    are never changed.
 
-    Printed is what was asked, decided, changed and found, and the last messages as they were said; never more than
-    the target. `messages` (OpenAI's shape) and `anthropic` are lists that an agent can go on from: what is remembered
-    as one message, then the last ones, calls with their results; such a list that has grown is the --summary of
-    itself, for a pack in a transcript is not observed again. `pi` is what its compaction hook gives back: what stays
-    is of the branch that FILE ends on.
+    Prints requests, decisions, changes and findings, then the last messages verbatim, within the budget. `--to
+    messages` (OpenAI) and `--to anthropic` print a message list to continue from: the memory as one message, then the
+    last ones, tool calls with their results. Pass such a list, once it has grown, as --summary of itself; memory inside
+    a transcript is not observed again. `--to pi` prints what pi's compaction hook returns, for the branch that FILE
+    ends on.
 
-    --json says as well whether the target was `reached`: whether all rows that are in sight now fit into it, together
-    with the last messages, and no message is lost. Where a model fails twice, the rest is done, and a warning says how
-    many messages no observation covers; with --strict nothing is printed then, and the exit code is 75.
+    --json also tells if the budget was `reached`: if all visible rows and the last messages fit, and no message is
+    lost. If a model fails twice the rest is done, and a warning counts the messages that no observation covers; with
+    --strict nothing is printed then, and the exit code is 75.
 
-    What would be empty, or larger than what it replaces, is not printed, and the exit code is 1; `--to pi` and --json
-    say {"replace": false, "reason": …}. So they do where there is no model, or no key, or somebody else is at the
-    session (75); with --best-effort all of that ends with 0.
+    If the result would be empty, or larger than its input, nothing is printed and the exit code is 1; `--to pi` and
+    --json print {"replace": false, "reason": …}. The same holds without a model or key, or if another process is
+    working on the session (75); with --best-effort the exit code is 0 in all these cases.
     """
     apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     check_transcript("compact", given=(file or session) is not None, format_name=format_, session=session)
@@ -106,8 +106,8 @@ def compact(
         is_dry=dry_run,
         is_tolerant=tolerant,
     )
-    wanted = _wanted(job, target=target_tokens, keep=keep_recent, notation=notation)
-    _compact_or_refuse(job, wanted, chunk=chunk, most=max_iterations)
+    wanted = _wanted(job, target=budget, keep=tail_budget, notation=notation)
+    _compact_or_refuse(job, wanted, chunk=batch_tokens, most=max_iterations)
 
 
 @record
@@ -142,7 +142,7 @@ class _Job:
         if self.is_dry and (self.session is None or self.file is not None):
             raise BadUsage("`--dry-run` is for a session of the store: `om compact --session ID --dry-run`")
         if keep and keep >= target and self.shape.has_tail:
-            raise BadUsage(f"`--keep-recent {keep}` leaves nothing of a target of {target} tokens")
+            raise BadUsage(f"`--tail-budget {keep}` leaves nothing of a budget of {target} tokens")
 
     def refuse(self, reason: str) -> None:
         """Says to a program that what it has should stay."""
@@ -158,7 +158,7 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
     job.check(target=target, keep=keep)
     return Wanted(
         target=min(target, LARGEST),
-        keep=None if keep is None else min(keep, LARGEST),
+        keep=capped(keep),
         shape=job.shape,
         is_kept=job.session is not None,
         notation=job.run.notation(notation),

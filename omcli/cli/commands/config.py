@@ -20,8 +20,8 @@ _WIDEST = 60
 """Where the origins begin, at most."""
 
 
-class What(StrEnum):
-    """What is asked."""
+class ConfigView(StrEnum):
+    """A view of the configuration."""
 
     SHOW = "show"
     PATH = "path"
@@ -31,18 +31,18 @@ class What(StrEnum):
 def config(
     run: Run,
     what: Annotated[
-        What, argument(metavar="[show|path]", help="The settings, or the files that are looked for.")
-    ] = What.SHOW,
+        ConfigView, argument(metavar="[show|path]", help="Print the settings, or the configuration files.")
+    ] = ConfigView.SHOW,
     *,
-    origin: Annotated[bool, option("--origin", help="Say of every setting where it comes from.")] = False,
+    origin: Annotated[bool, option("--origin", help="Print where each setting comes from.")] = False,
 ) -> None:
-    """Show the settings: every key with its value.
+    """Print the settings.
 
-    They are printed as a configuration file would say them. Flags go before OM_* variables, those before .om.toml, your
-    config.toml, the preset and the defaults. A variable is named for its key: OM_OBSERVE_TOKENS says what
-    observe.tokens is. `om config path` names your file, the project's, and one that explains every key.
+    Prints every key with its value, as in a configuration file. Options take precedence over OM_* variables, then
+    .om.toml, your config.toml, the preset and the defaults. A variable is named after its key: OM_OBSERVE_TOKENS sets
+    observe.tokens. `om config path` prints your file, the project's, and one that documents every key.
     """
-    if what is What.PATH:
+    if what is ConfigView.PATH:
         _show_paths(run)
     else:
         _show(run, with_origin=origin)

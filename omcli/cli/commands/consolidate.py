@@ -10,13 +10,14 @@ from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
 from omcli.cli.options import (
+    BaseUrlOption,
+    BestEffortOption,
+    DryRunOption,
+    ModelOption,
+    ObserverOption,
+    VerifyOption,
     apply_model_flags,
-    named_best_effort,
-    named_model,
-    named_provider,
-    named_session,
-    named_url,
-    named_verify,
+    session_option,
 )
 from omcli.cli.reports import file_as_dict, pruning_as_dict, reflection_as_dict
 from omcli.cli.run import Run
@@ -42,40 +43,41 @@ om consolidate --place ~/transcripts --dry-run
 def consolidate(
     run: Run,
     *,
-    session: Annotated[str | None, named_session("Only this session, which has ended.")] = None,
+    session: Annotated[str | None, session_option("Only this session, which has ended.")] = None,
     place: Annotated[
-        list[Path] | None,
-        option("--place", metavar="PATH", help="Take in only what lies there. Repeat it for several."),
+        list[Path] | None, option("--place", metavar="PATH", help="Read transcripts only here. Repeat for several.")
     ] = None,
-    no_places: Annotated[bool, option("--no-places", help="Take nothing in.")] = False,
-    notes: Annotated[str | None, option("--notes", metavar="DIR", help="Daily notes: YYYY-MM-DD.md in DIR.")] = None,
+    no_places: Annotated[bool, option("--no-places", help="Read no transcripts.")] = False,
+    notes: Annotated[
+        str | None, option("--notes", metavar="DIR", help="Folder of daily notes, named YYYY-MM-DD.md.")
+    ] = None,
     archive_after: Annotated[
-        str | None, option("--archive-after", metavar="AGE", help="Move notes older than that to DIR/archive: 30d.")
+        str | None, option("--archive-after", metavar="AGE", help="Move older notes to DIR/archive, as 30d.")
     ] = None,
-    dry_run: Annotated[bool, option("--dry-run", help="Only say what would be done.")] = False,
-    observer: Annotated[str | None, named_provider("observer")] = None,
-    model: Annotated[str | None, named_model()] = None,
-    base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, named_verify()] = False,
-    tolerant: Annotated[bool, named_best_effort()] = False,
+    dry_run: DryRunOption = False,
+    observer: ObserverOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    verify: VerifyOption = False,
+    tolerant: BestEffortOption = False,
 ) -> None:
-    """Look after the memory, every day or when a session has ended.
+    """Maintain the memory, daily or after a session has ended.
 
-    In this order: transcripts that are new or have grown are taken in, where agents keep them and where they were taken
-    in before; what waits of sessions that are over is observed, and reflected on where that is due; daily notes are
-    taken in, observed, reflected on, and old ones archived, where that is asked for; what is old is folded across
-    sessions; retention is applied; the store is backed up, once a day. One part goes on where another failed.
+    In this order: read new and grown transcripts, from the folders of known agents and from where transcripts came
+    before; observe and reflect on sessions that are over; read, observe, reflect on and archive daily notes, if
+    enabled; fold old rows across sessions; apply the retention settings; back up the store, once a day. If one part
+    fails, the others go on.
 
-    Of a place, and of all below it, files count that are called *.jsonl, *.ndjson or *.json; as by `om watch`, what
-    begins with a dot is left out unless it is named itself, and links are followed.
+    In folders and their subfolders, *.jsonl, *.ndjson and *.json files are read, symbolic links are followed, and names
+    that begin with a dot are skipped unless you name them.
 
-    Where the one who observes can't be asked (no key), what is due is reflected on all the same, and the other way
-    round; the run ends with 77 or 78 then.
+    If the observer cannot be used (no API key), sessions are still reflected on, and the other way round; the exit code
+    is then 77 or 78.
 
-    With `--session` that session is observed and reflected on in any case, and nothing is taken in, unless `--place`
-    names something. What is archived is moved to `archive` in the folder of notes, after what lasts of it was added to
-    `MEMORY.md` there. Two at once do no harm: the second ends at once, with 75. On a new machine, where there is no
-    store and nothing to take in, nothing is made, and the run ends with 0.
+    With --session that session is observed and reflected on in any case, and no transcripts are read unless --place is
+    given. Archived notes move to `archive` in the notes folder, after their lasting facts were added to `MEMORY.md`
+    there. A second run at the same time exits at once with 75. Without a store and anything to read, nothing is created
+    and the exit code is 0.
     """
     apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     run.override({"consolidate.notes": notes, "consolidate.archive_after": _days(archive_after)})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base.errors import BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
-from omcli.cli.options import named_notation, named_session, named_tokens
+from omcli.cli.options import NotationOption, budget_option, session_option
 from omcli.cli.run import Run
 from omcli.pack.budget import Tier
 from omcli.pack.layouts import To
@@ -30,48 +30,41 @@ om context --working-memory --session "$CLAUDE_CODE_SESSION_ID"
 def context(
     run: Run,
     *,
-    session: Annotated[
-        str | None,
-        named_session("Whose context. The last one's if left out."),
+    session: Annotated[str | None, session_option("Session to print. Default: the current or last one.")] = None,
+    budget: Annotated[
+        int | None, budget_option("--budget", "Tokens to print at most.  [env: OM_CONTEXT_BUDGET]")
     ] = None,
-    budget: Annotated[int | None, named_tokens("--budget", "The most to print.  [env: OM_CONTEXT_BUDGET]")] = None,
-    tier: Annotated[list[Tier] | None, option("--tier", help="Only this part. Repeat it for several.")] = None,
-    cross_budget: Annotated[int | None, named_tokens("--cross-budget", "For what other sessions left behind.")] = None,
-    session_budget: Annotated[
-        int | None, named_tokens("--session-budget", "For what was observed in this one.")
-    ] = None,
-    tail_budget: Annotated[int | None, named_tokens("--tail-budget", "For the last messages.")] = None,
-    to: Annotated[To, option("--to", help="How to print it.")] = To.TEXT,
-    notation: Annotated[str | None, named_notation("How rows are marked")] = None,
+    tier: Annotated[list[Tier] | None, option("--tier", help="Only this tier. Repeat for several.")] = None,
+    cross_budget: Annotated[int | None, budget_option("--cross-budget", "Tokens for other sessions.")] = None,
+    session_budget: Annotated[int | None, budget_option("--session-budget", "Tokens for this session.")] = None,
+    tail_budget: Annotated[int | None, budget_option("--tail-budget", "Tokens for the last messages.")] = None,
+    to: Annotated[To, option("--to", help="Output format.")] = To.TEXT,
+    notation: NotationOption = None,
     working_memory: Annotated[
         bool,
         option(
             "--working-memory",
-            "--block",
-            help="The session's working memory instead: task, files, errors, decisions; at most 800 tokens.",
+            aliases=["--block"],
+            help="Print the session's current state instead: task, files, errors, decisions.",
         ),
     ] = False,
-    refresh: Annotated[
-        bool, option("--refresh", help="The pack as of now, where the settings freeze it (`context.freeze`).")
-    ] = False,
+    refresh: Annotated[bool, option("--refresh", help="Ignore the freeze point (`context.freeze`).")] = False,
 ) -> None:
     """Print what an agent should know, within a token budget.
 
-    Lasting facts of other sessions, then what was observed in this one, then its last messages. The pack never has
-    more tokens than its budget, and the same memory gives the same bytes.
+    Three tiers: lasting facts from other sessions, observations of this session, and its last messages. The output
+    never has more tokens than its budget, and the same memory gives the same bytes.
 
-    Without --session it is for $CLAUDE_CODE_SESSION_ID, else for the session last seen in this directory, else for
-    the last one of all.
+    Without --session it is $CLAUDE_CODE_SESSION_ID, else the last session of this directory, else the last one of all.
 
-    --working-memory prints what the session is at instead: its current task, the files it modified, errors and
-    whether they are resolved, decisions, and then commands, delegated tasks and searches, with a line for each. It is
-    made of all that was observed in the session, so that no compaction changes it.
+    --working-memory prints the session's current task, modified files, errors with their status, decisions, then
+    commands, delegated tasks and searches, a line each, in at most 800 tokens. It draws on all observations of the
+    session, so compaction does not change it.
 
-    With the setting context.freeze (preset duet) a session's pack is of a horizon and stays the same to the byte, for
-    the host's prompt cache: what came after is told by messages, which are only added to it, or with --tier cross
-    --tier session by those that the host has. The horizon moves when rows were folded or that was undone, something was
-    noted by hand, or the messages behind it are more than context.evict tokens, or than find room. --refresh prints the
-    pack as of now, which it is for no session, and which --working-memory always is.
+    With the setting context.freeze (preset duet) the output stays the same up to a freeze point, for the prompt cache
+    of the model's host; newer messages are only added to it. The freeze point moves when rows were folded or that was
+    undone, when you wrote a note, or when the messages after it exceed context.evict tokens or their budget. --refresh
+    and --working-memory print the memory as of now.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())

@@ -11,8 +11,16 @@ from omcli.base.errors import BadInput, BadUsage, CannotCreate, InputOutput, NoI
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
-from omcli.cli.options import exchange_names, named_session
-from omcli.cli.run import Run, is_typed, resolved
+from omcli.cli.options import (
+    HiddenOption,
+    SinceOption,
+    UntilOption,
+    exchange_names,
+    last_option,
+    project_option,
+    session_option,
+)
+from omcli.cli.run import Run, capped, is_typed, resolved
 from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
@@ -29,37 +37,44 @@ om export --to duet-groups --project . | less
 """
 
 _STDOUT = "-"
+_FORMATS = "pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl"
 
 
-@with_shared(examples=_EXPORT_EXAMPLES, without=["counter", "now"])
+@with_shared(examples=_EXPORT_EXAMPLES, without=["counter"])
 def export(
     run: Run,
-    file: Annotated[str, argument(metavar="[FILE]", help="Where to write it; `-` is stdout.")] = _STDOUT,
+    file: Annotated[str, argument(metavar="[FILE]", help="Output file; `-` is stdout.")] = _STDOUT,
     *,
     to: Annotated[
-        str,
-        option(
-            "--to",
-            metavar="NAME",
-            help="pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl.",
-            autocompletion=exchange_names,
-        ),
+        str, option("--to", metavar="NAME", help=f"Output format: {_FORMATS}.", autocompletion=exchange_names)
     ],
-    session: Annotated[str | None, named_session("Rows of this session.")] = None,
-    project: Annotated[str | None, option("--project", metavar="DIR", help="Rows of this project.")] = None,
-    all_: Annotated[bool, option("--all", help="Superseded and dropped rows as well.")] = False,
+    session: Annotated[str | None, session_option()] = None,
+    project: Annotated[str | None, project_option()] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    last: Annotated[int | None, last_option("Only the last N rows.")] = None,
+    all_: HiddenOption = False,
 ) -> None:
-    """Write memory down as another design does.
+    """Write the memory in another tool's format.
 
-    Rows in sight, in the order in which they were written; `om import` reads all that is written here. Times are UTC.
+    Writes the visible rows in the order of writing; times are UTC. `om import` reads every format that this writes.
     """
     from omcli.exchange import named
     from omcli.memory.ports import LogQuery
     from omcli.operations import lookup
     from omcli.operations.export import export as written
+    from omcli.operations.period import period
 
     exchange = named(to)
-    query = LogQuery(session=session, project=resolved(project), hidden=all_)
+    begins, ends = period(since, until, now=run.wiring.clock.now())
+    query = LogQuery(
+        session=session,
+        project=resolved(project),
+        since=begins,
+        until=ends,
+        hidden=all_,
+        last=capped(last),
+    )
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
     pieces = written(run.wiring.reading, query, exchange, run.wiring.counter(exchange.counter))
@@ -95,27 +110,18 @@ om export --to duet-groups | om import --db other.db --format duet-groups -
 @with_shared(examples=_IMPORT_EXAMPLES)
 def import_(
     run: Run,
-    files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="What to read; `-` is stdin.")] = None,
+    files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Files to read; `-` is stdin.")] = None,
     *,
     format_: Annotated[
-        str,
-        option(
-            "--format",
-            metavar="NAME",
-            help="pi, zora, zora-jsonl, duet-groups, duet-headings, lango, lango-jsonl.",
-            autocompletion=exchange_names,
-        ),
+        str, option("--format", metavar="NAME", help=f"Input format: {_FORMATS}.", autocompletion=exchange_names)
     ],
-    session: Annotated[
-        str | None,
-        named_session("The session the rows belong to, whatever they say."),
-    ] = None,
+    session: Annotated[str | None, session_option("Assign all rows to this session.")] = None,
 ) -> None:
-    """Take in memory that another design wrote.
+    """Read memory that another tool wrote.
 
-    Printed are the new rows, one line each, as in `om log`. What is there already is not taken in again, so the
-    same file can be imported whenever it has grown. Rows that name no session belong to the project that is the
-    current directory. Where rows say which messages they were made of, those count as observed.
+    Prints the new rows, one line each, as `om log` does. Rows that are stored already are skipped, so import a file
+    again whenever it has grown. Rows without a session belong to the project of the current directory. Messages that
+    rows name as their source count as observed.
     """
     from omcli.exchange import named
     from omcli.operations.importing import Input

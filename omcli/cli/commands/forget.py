@@ -9,7 +9,7 @@ from omcli.cli import deletion
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
-from omcli.cli.options import handles, named_session, named_yes
+from omcli.cli.options import DryRunOption, YesOption, handles, project_option, session_option
 from omcli.cli.run import Run, resolved
 from omcli.memory.observation import handle
 from omcli.memory.row_json import full_row, message
@@ -36,33 +36,32 @@ def forget(
     run: Run,
     ids: Annotated[
         list[str] | None,
-        argument(metavar="[ID]...", help="Of rows, as in the log, or of messages.", autocompletion=handles),
+        argument(metavar="[ID]...", help="Handles or ids of rows, or keys of messages.", autocompletion=handles),
     ] = None,
     *,
     match: Annotated[
-        str | None, option("--match", metavar="TEXT", help="All rows and messages that contain this, in any case.")
+        str | None, option("--match", metavar="TEXT", help="All rows and messages that contain TEXT, ignoring case.")
     ] = None,
-    session: Annotated[str | None, named_session("With --match: of this session.")] = None,
-    project: Annotated[str | None, option("--project", metavar="DIR", help="With --match: of this project.")] = None,
-    derived: Annotated[bool, option("--derived", help="Also rows that were made of it, step by step.")] = False,
-    hard: Annotated[bool, option("--hard", help="Delete it for good.")] = False,
-    yes: Annotated[bool, named_yes()] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
+    session: Annotated[str | None, session_option("With --match: only this session.")] = None,
+    project: Annotated[str | None, project_option("With --match: only this project.")] = None,
+    derived: Annotated[bool, option("--derived", help="Include rows that were made of them, directly or not.")] = False,
+    hard: Annotated[bool, option("--hard", help="Delete permanently.")] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
 ) -> None:
-    """Forget rows and messages, and keep out what they say.
+    """Forget rows and messages, and keep their content out.
 
-    Nothing shows them any more, and what they say is not taken in again. What somebody said is forgotten wherever
-    it is said again in the same words, by observing, reflecting or importing; what a tool did in its session alone.
-    What you write down yourself with `om note` is taken all the same. A title that tells it goes as well, and so
-    does what was observed ahead and is not written down yet. `om undo` brings it all back, until --hard, here or of
-    `om prune`, deletes it.
+    They are hidden, and their content is not remembered again. What a person or an agent said is kept out wherever the
+    same words come up again, in observations, reflections and imports; what a tool did, in its session alone. `om note`
+    may still write it. Titles and buffered observations with that content go as well. `om undo` restores everything
+    until --hard, here or in `om prune`, deletes it.
 
-    A message is forgotten in its session: said again in another one it is kept, and gives no row in the same words.
-    What was forgotten before is found as well, so that --hard deletes it yet.
+    A message is forgotten in its session; in another session it is stored, and gives no row with the same words. What
+    was forgotten before matches too, so that --hard can delete it.
 
-    Rows that were made of what is forgotten, and messages that it came from, may tell it yet: they are named, and go
-    as well with --derived, or by their ids. So are files of daily notes and MEMORY.md that hold the text: they stay as
-    they are, and so do transcripts. Exit 1 if there is nothing to forget.
+    Rows made of what is forgotten, and messages it came from, may still contain it: they are listed, and go with
+    --derived or by their ids. So are daily notes and MEMORY.md files that contain it; they are not changed, nor are
+    transcripts. The exit code is 1 if nothing matches.
     """
     from omcli.operations.forget import Wanted, forget
 

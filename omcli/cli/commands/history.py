@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.record import replace
-from omcli.cli.arguments import argument, option
+from omcli.cli.arguments import argument
 from omcli.cli.command import with_shared
-from omcli.cli.options import operation_numbers
+from omcli.cli.options import (
+    DryRunOption,
+    SinceOption,
+    StreamOption,
+    UntilOption,
+    last_option,
+    operation_numbers,
+    project_option,
+    session_option,
+)
 from omcli.cli.output import row_line
 from omcli.cli.reports import operation_as_dict, operation_summary
-from omcli.cli.run import LARGEST, Run
+from omcli.cli.run import Run, capped, is_within, resolved
 from omcli.memory.row_json import full_row, message
 from omcli.text.dates.instants import minute
 
@@ -24,20 +33,31 @@ om history --jsonl | jq -r 'select(.can_be_undone) | .number'
 """
 
 
-@with_shared(examples=_HISTORY_EXAMPLES, without=["counter", "now"])
+@with_shared(examples=_HISTORY_EXAMPLES, without=["counter"])
 def history(
     run: Run,
     *,
-    last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N.")] = None,
-    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per operation.")] = False,
+    session: Annotated[str | None, session_option()] = None,
+    project: Annotated[str | None, project_option()] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    last: Annotated[int | None, last_option("Only the last N operations.")] = None,
+    jsonl: StreamOption = False,
 ) -> None:
-    """List what was done to memory, the newest first.
+    """List operations on the memory, the newest first.
 
-    Reflections, compactions, what was pruned or forgotten: each can be taken back with `om undo NUMBER`, unless it was,
-    or what it took out of sight was deleted for good. That it was taken back is listed as well.
+    Reflections, compactions, prunings and forgettings can be reversed with `om undo NUMBER`, once, and until what they
+    hid is permanently deleted. Undoing is listed as an operation too.
     """
+    from omcli.operations.period import period
+
     run.check_stream(jsonl=jsonl)
-    found = run.wiring.reading.operations.history(last=None if last is None else min(last, LARGEST))
+    begins, ends = period(since, until, now=run.wiring.clock.now())
+    is_filtered = any(each is not None for each in (session, project, begins, ends))
+    listed = run.wiring.reading.operations.history(last=None if is_filtered else capped(last))
+    scoped = (each for each in listed if session in (None, each.scope.session))
+    scoped = (each for each in scoped if resolved(project) in (None, each.scope.project))
+    found = [each for each in scoped if is_within(each.at, begins, ends)][:last]
     if run.json:
         run.output.document({"operations": [operation_as_dict(done) for done in found]})
     elif jsonl:
@@ -75,20 +95,19 @@ def undo(
         int | None,
         argument(
             metavar="[N]",
-            min=1,
-            help="The number of the operation, as in `om history`.",
+            at_least=1,
+            help="Number of the operation, as in `om history`. Default: the last one.",
             autocompletion=operation_numbers,
         ),
     ] = None,
     *,
-    dry_run: Annotated[bool, option("--dry-run", help="Only show what would come back.")] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
-    """Take back an operation, the last one if none is named.
+    """Undo an operation: restore what it hid and remove what it made.
 
-    It is a reflection, a compaction, a pruning or a forgetting. What it took out of sight is there again, what it
-    made is not. What another operation has taken out of sight as well stays so until that is undone too, in any
-    order; a message that waited to be observed waits again. What a reflection made can't be taken away while
-    another operation stands on it: that one is undone first. What was deleted for good is not to be had back.
+    What another operation hid as well stays hidden until that is undone too, in any order. Messages that were pending
+    become pending again. Rows of a reflection that a later operation builds on cannot be removed; undo that one first.
+    Permanently deleted rows cannot be restored.
     """
     from omcli.operations.forget import undo
 

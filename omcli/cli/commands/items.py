@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
+from omcli.cli.options import (
+    HiddenOption,
+    SinceOption,
+    StreamOption,
+    TagOption,
+    UntilOption,
+    last_option,
+    project_option,
+    session_option,
+)
 from omcli.cli.output import gone
-from omcli.cli.run import Run, resolved
+from omcli.cli.run import Run, is_within, resolved
 from omcli.memory.observation import Type, handle
 from omcli.memory.row_json import full_row
 
@@ -36,31 +46,33 @@ class ItemType(StrEnum):
 def items(
     run: Run,
     *,
-    tag: Annotated[
-        list[str] | None, option("--tag", metavar="TAG", help="With this tag. Repeat it for several, all of them.")
-    ] = None,
+    tag: TagOption = None,
     type_: Annotated[
         list[ItemType] | None,
-        option(
-            "--type", metavar="TYPE", help="knowledge, behavior, event, skill, profile or tool. Repeat it for several."
-        ),
+        option("--type", metavar="TYPE", help="Only knowledge, behavior, event, skill, profile or tool. Repeatable."),
     ] = None,
-    project: Annotated[str | None, option("--project", metavar="DIR", help="Of this project.")] = None,
-    all_: Annotated[bool, option("--all", help="Superseded and dropped ones as well.")] = False,
-    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per item.")] = False,
+    session: Annotated[str | None, session_option()] = None,
+    project: Annotated[str | None, project_option()] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    last: Annotated[int | None, last_option("Only the N items written last.")] = None,
+    all_: HiddenOption = False,
+    jsonl: StreamOption = False,
 ) -> None:
     """List lasting facts, the most important first.
 
-    They are what later sessions should know. A line is HANDLE TYPE: TEXT #TAG, and behind `<` the rows it was made
-    of. Reflection finds them, agents hand them in (`om apply`), people write them (`om note --item`).
+    Items are what later sessions should know. A line is HANDLE TYPE: TEXT #TAG, then `<` and the rows it was made of.
+    Reflection extracts them, agents add them with `om apply`, people with `om note --item`.
     """
     from omcli.memory.ports import LogQuery
     from omcli.operations.lookup import items, unknown
+    from omcli.operations.period import period
 
     run.check_stream(jsonl=jsonl)
-    if nothing := unknown(run.wiring.reading, LogQuery(project=resolved(project))):
+    begins, ends = period(since, until, now=run.wiring.clock.now())
+    if nothing := unknown(run.wiring.reading, LogQuery(session=session, project=resolved(project))):
         run.console.note(nothing)
-    found = items(
+    listed = items(
         run.wiring.reading,
         now=run.wiring.clock.now(),
         tags=tag or (),
@@ -68,6 +80,10 @@ def items(
         project=resolved(project),
         hidden=all_,
     )
+    found = [each for each in listed if session in (None, each.session) and is_within(each.dated, begins, ends)]
+    if last is not None:
+        written = sorted((each.id for each in found), reverse=True)[:last]
+        found = [each for each in found if each.id in written]
     if run.json:
         run.output.document({"items": [full_row(item) for item in found]})
         return

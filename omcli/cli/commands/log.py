@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
-from omcli.cli.options import named_notation, named_session
-from omcli.cli.run import LARGEST, Run, resolved
+from omcli.cli.options import (
+    HiddenOption,
+    NotationOption,
+    SinceOption,
+    StreamOption,
+    TagOption,
+    UntilOption,
+    last_option,
+    project_option,
+    session_option,
+)
+from omcli.cli.run import Run, capped, resolved
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from omcli.memory.ports import LogQuery
 
@@ -25,34 +36,37 @@ om log --all --jsonl | jq -r 'select(.superseded_by) | .text'
 """
 
 
+_KINDS = ", ".join(Kind)
+
+
 @with_shared(examples=_EXAMPLES, without=["counter"])
 def log(
     run: Run,
     *,
-    session: Annotated[str | None, named_session("Rows of this session.")] = None,
-    project: Annotated[str | None, option("--project", metavar="DIR", help="Rows of this project.")] = None,
+    session: Annotated[str | None, session_option()] = None,
+    project: Annotated[str | None, project_option()] = None,
     priority: Annotated[
-        list[Priority] | None, option("--priority", help="Rows of this priority. Repeat it for several.")
+        list[Priority] | None, option("--priority", help="Only this priority. Repeat for several.")
     ] = None,
     type_: Annotated[
-        list[Type] | None,
-        option("--type", metavar="TYPE", help="Rows of this type: decision, preference, …"),
+        list[Type] | None, option("--type", metavar="TYPE", help="Only this type: decision, preference, … Repeatable.")
     ] = None,
-    kind: Annotated[list[Kind] | None, option("--kind", help="Rows of this kind.")] = None,
-    since: Annotated[
-        str | None, option("--since", metavar="TIME", help="From here: 2026-01-28, 2026-01-28T09:30Z, 7d, 12h.")
+    kind: Annotated[
+        list[Kind] | None, option("--kind", metavar="KIND", help=f"Only this kind: {_KINDS}. Repeatable.")
     ] = None,
-    until: Annotated[str | None, option("--until", metavar="TIME", help="Up to here: a day is included.")] = None,
-    last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N rows.")] = None,
-    all_: Annotated[bool, option("--all", help="Superseded and dropped rows as well.")] = False,
-    follow: Annotated[bool, option("--follow", "-f", help="Go on with rows as they are written.")] = False,
-    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per row.")] = False,
-    notation: Annotated[str | None, named_notation("Write rows so, in place of PRIORITY TYPE: TEXT")] = None,
+    tag: TagOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    last: Annotated[int | None, last_option("Only the last N rows.")] = None,
+    all_: HiddenOption = False,
+    follow: Annotated[bool, option("--follow", "-f", help="Keep printing rows as they are written.")] = False,
+    jsonl: StreamOption = False,
+    notation: NotationOption = None,
 ) -> None:
     """Show the observation log, one line per row.
 
-    A line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order in which rows were written; times are UTC.
-    `om show HANDLE` shows a row in full. With --notation a line is HANDLE [DATE TIME] MARK TEXT.
+    A line is HANDLE [DATE TIME] PRIORITY TYPE: TEXT, in the order of writing; times are UTC. `om show HANDLE` shows a
+    row in full. With --notation a line is HANDLE [DATE TIME] MARK TEXT.
     """
     from omcli.memory.ports import LogQuery
     from omcli.operations.period import period
@@ -70,9 +84,11 @@ def log(
         since=begins,
         until=ends,
         hidden=all_,
-        last=None if last is None else min(last, LARGEST),
+        last=None if tag else capped(last),
     )
     rows = _rows(run, query, follow=follow)
+    if tag:
+        rows = _tagged(rows, tag, last=None if follow else capped(last))
     if run.json:
         run.output.document({"observations": [full_row(observation) for observation in rows]})
         return
@@ -83,6 +99,13 @@ def log(
             run.output.row(observation, notation=written)
         if follow:
             run.output.flush()
+
+
+def _tagged(rows: Iterator[Observation], tags: Sequence[str], *, last: int | None) -> Iterator[Observation]:
+    """The rows that have all of these tags, in any case; the last of them."""
+    wanted = {tag.casefold() for tag in tags}
+    found = (row for row in rows if wanted <= {tag.casefold() for tag in row.tags})
+    return found if last is None else iter(deque(found, maxlen=last))
 
 
 def _rows(run: Run, query: LogQuery, *, follow: bool) -> Iterator[Observation]:

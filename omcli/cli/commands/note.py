@@ -9,7 +9,7 @@ from omcli.base.errors import BadUsage, InputOutput
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import handles, named_session
+from omcli.cli.options import handles, session_option
 from omcli.cli.run import Run
 from omcli.memory.observation import Priority, Type
 from omcli.memory.row_json import row
@@ -29,29 +29,25 @@ git log -1 --format=%s | om note -
 @with_shared(examples=_EXAMPLES)
 def note(
     run: Run,
-    text: Annotated[str | None, argument(metavar="TEXT", help="What to remember; `-` is stdin.")] = None,
+    text: Annotated[str | None, argument(metavar="TEXT", help="Text to remember; `-` is stdin.")] = None,
     *,
     type_: Annotated[
-        Type | None, option("--type", metavar="TYPE", help="decision, preference, instruction, …  [fact]")
+        Type | None,
+        option("--type", metavar="TYPE", help="Type: decision, preference, instruction, …  [default: fact]"),
     ] = None,
-    item: Annotated[
-        bool, option("--item", help="A lasting fact for later sessions, as in `om items`: of type knowledge, …")
-    ] = False,
-    priority: Annotated[Priority, option("--priority", help="How bad it would be to lose it.")] = Priority.MEDIUM,
-    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Repeat it for several.")] = None,
-    session: Annotated[
-        str | None,
-        named_session("The session it belongs to, if not to the project."),
-    ] = None,
+    item: Annotated[bool, option("--item", help="Write a lasting fact for later sessions, as in `om items`.")] = False,
+    priority: Annotated[Priority, option("--priority", help="Priority of the note.")] = Priority.MEDIUM,
+    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="Add this tag. Repeat for several.")] = None,
+    session: Annotated[str | None, session_option("Session of the note, instead of the project.")] = None,
     resolves: Annotated[
         list[str] | None,
-        option("--resolves", metavar="ID", help="A row that this settles. Repeat it.", autocompletion=handles),
+        option("--resolves", metavar="ID", help="Row that this resolves. Repeat for several.", autocompletion=handles),
     ] = None,
 ) -> None:
-    """Write something down by hand.
+    """Write a note to the memory.
 
-    A note belongs to the project that is the current directory, or to a session: with --resolves to that of the row,
-    if no other is named. A row that it resolves goes out of sight behind it; `om undo` takes both back.
+    A note belongs to the project of the current directory, or to a session: with --resolves to the row's session,
+    unless you name another. The resolved row is hidden; `om undo` reverses both.
     """
     from omcli.operations import note
 

@@ -13,15 +13,14 @@ from omcli.cli.background import delegated_as_dict, leave, model_argv
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
+    BaseUrlOption,
+    BestEffortOption,
+    ModelOption,
+    ObserverOption,
+    VerifyOption,
     apply_model_flags,
-    named_background,
-    named_best_effort,
-    named_format,
-    named_model,
-    named_provider,
-    named_session,
-    named_url,
-    named_verify,
+    format_option,
+    session_option,
 )
 from omcli.cli.reports import file_as_dict, file_summary
 from omcli.cli.run import Run, check_transcript
@@ -52,36 +51,30 @@ def observe(
     run: Run,
     files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Transcripts; `-` is stdin.")] = None,
     *,
-    format_: Annotated[
-        str | None,
-        named_format("What they are: claude-code, codex, … Recognised by content."),
-    ] = None,
-    session: Annotated[
-        str | None,
-        named_session("The session they belong to, whatever they say."),
-    ] = None,
-    observer: Annotated[str | None, named_provider("observer")] = None,
-    model: Annotated[str | None, named_model()] = None,
-    base_url: Annotated[str | None, named_url()] = None,
-    later: Annotated[bool, option("--later", help="Only keep the messages; `om tick` observes them.")] = False,
+    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
+    session: Annotated[str | None, session_option("Assign all messages to this session.")] = None,
+    observer: ObserverOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    later: Annotated[bool, option("--later", help="Only store the messages; `om tick` observes them.")] = False,
     background: Annotated[
-        bool, named_background("Only keep the messages, and leave what is due to a worker that goes on by itself.")
+        bool, option("--background", help="Store the messages and leave the rest to a worker.")
     ] = False,
-    verify: Annotated[bool, named_verify()] = False,
-    tolerant: Annotated[bool, named_best_effort()] = False,
+    verify: VerifyOption = False,
+    tolerant: BestEffortOption = False,
 ) -> None:
-    """Take transcripts in and print what is worth remembering.
+    """Remember transcripts and print the new observations.
 
-    One line per observation, as in `om log`. Messages are kept verbatim, without secrets. What was taken in before is
-    not taken in again, so the same command can be repeated whenever a transcript has grown. One bad file does not
-    stop the others; a store that fails ends the run.
+    Prints one line per observation, as `om log` does. Messages are stored verbatim, without secrets. Messages that are
+    stored already are skipped, so run the same command again whenever a transcript has grown. A bad file does not stop
+    the others; a failing store does.
 
-    A model observes where one is named, or where ANTHROPIC_API_KEY or OPENAI_API_KEY is set, and rules check what it
-    writes; else rules do it alone. Where a model fails, messages are kept and wait for the next run.
+    A model observes if you name one or set ANTHROPIC_API_KEY or OPENAI_API_KEY, and rules check what it writes;
+    otherwise rules observe. If the model fails, the messages are stored and the next run observes them.
 
-    With `--background` a worker does that where it is due, as `om tick` would, and this command does not wait for it,
-    unless so much waits already that it has to (`observe.block_after`). What goes wrong then is a warning; `om status`
-    says where the worker writes and how it fared.
+    With --background a worker observes what is due, as `om tick` does, and this command returns at once, unless too
+    much is pending already (`observe.block_after`). Errors are then warnings; `om status` shows the worker's log and
+    its last result.
     """
     from omcli.operations.observe.files import Input
     from omcli.wiring.inputs import STDIN

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.base.errors import BadInput, BadUsage
-from omcli.cli.arguments import argument, option
+from omcli.cli.arguments import argument
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, named
-from omcli.cli.options import named_session
-from omcli.cli.run import LARGEST, Run, is_typed
+from omcli.cli.options import DryRunOption, budget_option, session_option
+from omcli.cli.run import LARGEST, Run, is_typed, unknown_session
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PENDING_EXAMPLES = """\b
 om pending --json | my-agent | om apply -
-om pending --session ID --limit 3000
+om pending --session ID --budget 3000
 """
 
 
@@ -27,22 +27,24 @@ def pending(
     run: Run,
     *,
     session: Annotated[
-        str | None, named_session("The session to look at. The one seen last of those where something waits.")
+        str | None, session_option("Session to show. Default: the last one with pending messages.")
     ] = None,
-    limit: Annotated[
+    budget: Annotated[
         int | None,
-        option("--limit", min=1, metavar="TOKENS", help="About how much to show.  [env: OM_OBSERVE_BATCH_TOKENS]"),
+        budget_option(
+            "--budget", "Tokens to show, about.  [env: OM_OBSERVE_BATCH_TOKENS]", aliases=("--limit",), at_least=1
+        ),
     ] = None,
 ) -> None:
-    """Show what waits, for an agent that observes for itself.
+    """Show pending messages to an agent that observes by itself.
 
-    The oldest messages of a session, with labels (m1, m2, …), rows that stand (o1, o2, …), what an answer has to hold,
-    and a token that says what was shown: to be pasted into a chat, or given to a program. The answer goes to
-    `om apply`. Nothing is written. Times are as in the transcript.
+    Prints the oldest pending messages of a session with labels (m1, m2, …), context rows (o1, o2, …), instructions for
+    the reply, and a token that identifies what was shown. Paste it into a chat or pass it to a program, and give the
+    reply to `om apply`. Nothing is written. Times are the transcript's.
     """
     from omcli.operations import pending
 
-    tokens = min(limit or run.settings.observe.batch_tokens, LARGEST)
+    tokens = min(budget or run.settings.observe.batch_tokens, LARGEST)
     waiting = pending.pending(run.wiring.reading, session=session, tokens=tokens, counter=run.counter)
     if waiting.messages == 0:
         run.console.note(_nothing(session, waiting))
@@ -54,7 +56,7 @@ def pending(
 
 def _nothing(session: str | None, waiting: Waiting) -> str:
     if session is not None and waiting.showing is None:
-        return f"there is no session `{session}`; `om sessions` lists them"
+        return unknown_session(session)
     return f"nothing of session {session} waits" if session is not None else "nothing waits to be observed"
 
 
@@ -148,16 +150,16 @@ om apply answer.json --dry-run
 @with_shared(examples=_APPLY_EXAMPLES)
 def apply(
     run: Run,
-    file: Annotated[str | None, argument(metavar="[FILE]", help="The answer, as JSON; `-` is stdin.")] = None,
+    file: Annotated[str | None, argument(metavar="[FILE]", help="Reply as JSON; `-` is stdin.")] = None,
     *,
-    dry_run: Annotated[bool, option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
-    """Write down what an agent made of what `om pending` showed it.
+    """Write an agent's reply to `om pending` to the memory.
 
-    A JSON object of `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`, `next_step` and
-    `title`; `om pending --json` has its schema. All of it is written, or nothing: what is wrong is named by its place
-    (exit 65), and where others were quicker since, the token is stale (exit 75). Empty `observations` say that nothing
-    is worth keeping: the messages count as read. What tools did is written down by rules.
+    The reply is a JSON object of `token`, `observations`, `reflections`, `items`, `retire`, `used`, `current_task`,
+    `next_step` and `title`; `om pending --json` prints its schema. It is written as a whole or not at all: errors name
+    their place in the reply (exit 65), and a stale token means that another process was faster (exit 75). Empty
+    `observations` mark the messages as observed. Tool calls are observed by rules.
     """
     from omcli.operations import apply
     from omcli.wiring.inputs import STDIN

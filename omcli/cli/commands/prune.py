@@ -9,10 +9,10 @@ from omcli.cli import deletion
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import named_session, named_yes
+from omcli.cli.options import DryRunOption, YesOption, budget_option, session_option
 from omcli.cli.output import row_line
 from omcli.cli.reports import pruning_as_dict
-from omcli.cli.run import LARGEST, Run
+from omcli.cli.run import Run, capped
 
 if TYPE_CHECKING:
     from omcli.memory.retention import Rules
@@ -31,47 +31,46 @@ def prune(
     run: Run,
     *,
     older_than: Annotated[
-        str | None, option("--older-than", metavar="TIME", help="Rows dated before: 90d, 6w, 3mo, 2026-01-01.")
+        str | None, option("--older-than", metavar="TIME", help="Prune rows older than 90d, 6w, 3mo, 2026-01-01.")
     ] = None,
     keep_last: Annotated[
-        int | None, option("--keep-last", metavar="N", min=0, help="Of every session all rows but the newest N.")
+        int | None, option("--keep-last", metavar="N", at_least=0, help="Keep the last N rows of each session.")
     ] = None,
-    max_tokens: Annotated[
+    budget: Annotated[
         int | None,
-        option("--max-tokens", metavar="N", min=0, help="Of every session what matters least, down to N tokens."),
+        budget_option("--budget", "Prune each session to this many tokens.", aliases=("--max-tokens",)),
     ] = None,
     keep_sessions: Annotated[
-        int | None, option("--keep-sessions", metavar="N", min=0, help="All rows but of the N sessions active last.")
+        int | None, option("--keep-sessions", metavar="N", at_least=0, help="Keep the N sessions active last.")
     ] = None,
-    raw: Annotated[bool, option("--raw", help="With --older-than: observed messages, and no rows.")] = False,
-    session: Annotated[str | None, named_session("Only this session.")] = None,
-    cross: Annotated[
-        bool, option("--cross", help="Rows across sessions, which otherwise stay, and no others.")
-    ] = False,
+    raw: Annotated[bool, option("--raw", help="With --older-than: prune observed messages instead of rows.")] = False,
+    session: Annotated[str | None, session_option()] = None,
+    cross: Annotated[bool, option("--cross", help="Prune only cross-session rows (kept by default).")] = False,
     protected: Annotated[
-        bool, option("--protected", help="Also rows that are pinned, standing instructions or open.")
+        bool, option("--protected", help="Include pinned rows, standing instructions and open rows.")
     ] = False,
-    hard: Annotated[bool, option("--hard", help="Delete for good; alone: all that was pruned and forgotten.")] = False,
-    yes: Annotated[bool, named_yes()] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Only show what would go.")] = False,
+    hard: Annotated[bool, option("--hard", help="Delete permanently; alone: all pruned and forgotten rows.")] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
 ) -> None:
-    """Take rows or messages out of sight that are old or too many.
+    """Hide rows or messages that are old or too many.
 
-    A row goes if any of the rules says so. Pinned rows and standing instructions stay, and where rows or tokens are
-    counted open tasks and problems as well; --max-tokens drops what reflections tell, then low rows, then medium ones,
-    the oldest first, and never what is high, open or in force. Rows across sessions stay unless --cross names them.
+    A row is pruned if any of the options applies. Pinned rows and standing instructions are kept; --keep-last and
+    --budget keep open tasks and problems as well. --budget drops rows that reflections cover first, then rows of low
+    priority, then medium ones, the oldest first, and never high, open or still valid ones. Cross-session rows are kept
+    unless --cross is given.
 
-    `om undo` brings back what was pruned, until --hard deletes it. Of messages only those go that were observed, and
-    never what the agent said last in a session.
+    `om undo` restores what was pruned until --hard deletes it. Only observed messages are pruned, never an agent's last
+    one in a session.
     """
     from omcli.memory.retention import Rules
 
     at = None if older_than is None else _instant(run, older_than)
     rules = Rules(
         before=None if raw else at,
-        keep_last=_most(keep_last),
-        max_tokens=_most(max_tokens),
-        keep_sessions=_most(keep_sessions),
+        keep_last=capped(keep_last),
+        max_tokens=capped(budget),
+        keep_sessions=capped(keep_sessions),
         messages_before=at if raw else None,
         session=session,
         is_across=cross,
@@ -101,15 +100,9 @@ def _check(rules: Rules, *, is_raw: bool, for_good: bool) -> None:
     if rules.is_across and rules.session is not None:
         raise BadUsage("rows across sessions are of no single session", hint="leave `--session` or `--cross` out")
     if rules.is_empty and not for_good:
-        raise BadUsage(
-            "nothing says what goes", hint="`--older-than 90d`, `--keep-last N`, `--max-tokens N`, `--keep-sessions N`"
-        )
+        raise BadUsage("no rule given", hint="`--older-than 90d`, `--keep-last N`, `--budget N` or `--keep-sessions N`")
     if rules.is_empty and (rules.session is not None or rules.is_across or rules.spares_none):
         raise BadUsage("`--hard` alone deletes all that was pruned and forgotten", hint="say what is to go beside it")
-
-
-def _most(number: int | None) -> int | None:
-    return None if number is None else min(number, LARGEST)
 
 
 def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:

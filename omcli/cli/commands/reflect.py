@@ -11,15 +11,16 @@ from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
+    BaseUrlOption,
+    BestEffortOption,
+    DryRunOption,
+    ModelOption,
+    ReflectorOption,
     apply_model_flags,
-    named_best_effort,
-    named_model,
-    named_provider,
-    named_session,
-    named_url,
+    session_option,
 )
 from omcli.cli.reports import reflection_as_dict, reflection_summary
-from omcli.cli.run import Run
+from omcli.cli.run import Run, unknown_session
 from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
@@ -39,26 +40,24 @@ om log --session ID --all
 def reflect(
     run: Run,
     *,
-    session: Annotated[str | None, named_session("The session; the last one of this project if none is named.")] = None,
-    across: Annotated[bool, option("--global", help="Across sessions: what is older than a few days.")] = False,
+    session: Annotated[str | None, session_option("Session to reflect on. Default: the project's last.")] = None,
+    across: Annotated[bool, option("--global", help="Reflect across sessions, on rows older than a few days.")] = False,
     meta: Annotated[bool, option("--meta", help="Fold the session's reflections.")] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Only show what would be done.")] = False,
-    again: Annotated[
-        bool, option("--again", help="Also where nothing came of the same rows before, or it was undone.")
-    ] = False,
+    dry_run: DryRunOption = False,
+    again: Annotated[bool, option("--again", help="Retry rows that gave no reflection before.")] = False,
     min_age: Annotated[
-        str | None, option("--min-age", metavar="AGE", help="With --global: younger rows stay, as 3d.")
+        str | None, option("--min-age", metavar="AGE", help="With --global: leave out younger rows, as 3d.")
     ] = None,
-    reflector: Annotated[str | None, named_provider("reflector")] = None,
-    model: Annotated[str | None, named_model()] = None,
-    base_url: Annotated[str | None, named_url()] = None,
-    tolerant: Annotated[bool, named_best_effort()] = False,
+    reflector: ReflectorOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    tolerant: BestEffortOption = False,
 ) -> None:
-    """Fold observations into fewer rows, and write down what lasts.
+    """Fold observations into fewer rows and extract lasting facts.
 
-    What is folded goes out of sight and is never deleted: `om log --all` shows it. Rows of high priority that are open,
-    preferences and standing instructions stay word for word. A model reflects where one is named, or a key is set;
-    else rules do. Printed are the rows that were made.
+    Folded rows are hidden, never deleted: `om log --all` shows them. Open rows of high priority, preferences and
+    standing instructions stay word for word. A model reflects if you name one or set an API key; otherwise rules do.
+    Prints the new rows.
     """
     apply_model_flags(run, "reflector", provider=reflector, model=model, base_url=base_url)
     if across and (session is not None or meta):
@@ -99,7 +98,7 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
     place = Place(project=run.project, session=session, current=run.current_session)
     found, note = chosen(run.wiring.existing, place)
     if found is None:
-        nothing = f"there is no session `{session}`; `om sessions` lists them" if session else "nothing to reflect on"
+        nothing = unknown_session(session) if session else "nothing to reflect on"
         return Reflection(scope=Scope(session=session), ending=None, note=nothing)
     if note:
         run.console.note(note)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.base.errors import BadUsage
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
+from omcli.cli.options import DryRunOption
 from omcli.cli.run import Run
 
 if TYPE_CHECKING:
@@ -27,31 +28,32 @@ om schedule --launchd --remove --dry-run
 def schedule(
     run: Run,
     *,
-    cron: Annotated[bool, option("--cron", help="As a line of the crontab.")] = False,
-    systemd: Annotated[bool, option("--systemd", help="As a service and a timer of the user's systemd.")] = False,
-    launchd: Annotated[bool, option("--launchd", help="As an agent of macOS.")] = False,
+    cron: Annotated[bool, option("--cron", help="Use a line of the crontab.")] = False,
+    systemd: Annotated[bool, option("--systemd", help="Use a user service and timer of systemd.")] = False,
+    launchd: Annotated[bool, option("--launchd", help="Use a launch agent of macOS.")] = False,
     at: Annotated[
-        str | None, option("--at", metavar="HH:MM", help="When `om consolidate` is run, every day.  [03:00]")
+        str | None, option("--at", metavar="HH:MM", help="Run `om consolidate` daily at this time.  [default: 03:00]")
     ] = None,
     every: Annotated[
-        str | None, option("--every", metavar="TIME", help="Run `om tick` instead, so far apart: 15m, 1h.")
+        str | None, option("--every", metavar="TIME", help="Run `om tick` at this interval instead: 15m, 1h.")
     ] = None,
-    install: Annotated[bool, option("--install", help="Put it in its place, also in that of an earlier one.")] = False,
-    remove: Annotated[bool, option("--remove", help="Take all that om has installed there away.")] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Only say what would change.")] = False,
+    install: Annotated[bool, option("--install", help="Install it, replacing an earlier one.")] = False,
+    remove: Annotated[bool, option("--remove", help="Remove everything om installed.")] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
-    """Have the machine run `om consolidate` every day.
+    """Run `om consolidate` every day.
 
-    Prints what that takes, or installs or removes it. It names this very `om`, and the store, preset, counter and
-    configuration that this run goes by. Keys are in no schedule: a run takes its environment from the file `env` in
-    om's configuration folder, if there is one. It holds lines of NAME='VALUE' and is for you alone (chmod 600).
+    Prints the job, or installs or removes it. The job names this `om` with its store, preset, counter and
+    configuration. API keys are never part of it: a run reads its environment from the file `env` in om's configuration
+    folder, with lines of NAME='VALUE'; keep that file private (chmod 600).
 
-    What a run says on stderr is kept: by systemd in the journal (journalctl --user -u om-consolidate), else in
-    consolidate.log in om's state folder. cron misses what was due while the machine was off; the others do it
-    afterwards. A user's timers of systemd run while that user is logged in, or always after `loginctl enable-linger`.
+    stderr of a run is kept: by systemd in the journal (journalctl --user -u om-consolidate), otherwise in
+    consolidate.log in om's state folder. cron skips runs while the machine is off; the others catch up. User timers of
+    systemd run while you are logged in, or always after `loginctl enable-linger`.
 
-    Exit code 73 where it cannot be installed (no crontab program, or it refuses), 74 where what is there cannot be
-    read or removed. Where systemd or launchd does not answer, files are written and the rest is left to be typed.
+    The exit code is 73 if the job cannot be installed (no crontab program, or it refuses), and 74 if an installed job
+    cannot be read or removed. If systemd or launchd does not respond, the files are written and the remaining commands
+    are printed.
     """
     from omcli.schedules.table import scheduler
 

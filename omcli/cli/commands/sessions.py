@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omcli.cli.arguments import option
 from omcli.cli.background import last_worker
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, size
-from omcli.cli.run import LARGEST, Run, resolved
+from omcli.cli.options import SinceOption, StreamOption, UntilOption, last_option, project_option
+from omcli.cli.run import Run, capped, is_within, resolved
 from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
@@ -22,19 +22,24 @@ om sessions --jsonl | jq -r 'select(.pending > 0) | .id'
 """
 
 
-@with_shared(examples=_SESSIONS_EXAMPLES, without=["counter", "now"])
+@with_shared(examples=_SESSIONS_EXAMPLES, without=["counter"])
 def sessions(
     run: Run,
     *,
-    project: Annotated[str | None, option("--project", metavar="DIR", help="Sessions of this project.")] = None,
-    last: Annotated[int | None, option("--last", "-n", min=0, metavar="N", help="Only the last N.")] = None,
-    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per session.")] = False,
+    project: Annotated[str | None, project_option()] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    last: Annotated[int | None, last_option("Only the last N sessions.")] = None,
+    jsonl: StreamOption = False,
 ) -> None:
-    """List the sessions, the most recently seen first."""
+    """List sessions, the most recent first."""
+    from omcli.operations.period import period
+
     run.check_stream(jsonl=jsonl)
-    found = run.wiring.reading.sessions.summaries(
-        project=resolved(project), last=None if last is None else min(last, LARGEST)
-    )
+    begins, ends = period(since, until, now=run.wiring.clock.now())
+    has_period = bool(begins or ends)
+    listed = run.wiring.reading.sessions.summaries(project=resolved(project), last=None if has_period else capped(last))
+    found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)][:last]
     if run.json:
         run.output.document({"sessions": [_session_as_dict(summary) for summary in found]})
     elif jsonl:
@@ -45,7 +50,7 @@ def sessions(
         rows = [_cells(summary) for summary in found]
         run.output.table(header, rows, cut=("SESSION", "AGENT", "TITLE"), cut_in_front=("PROJECT",))
     elif project is not None:
-        run.console.note(f"there is no session of project {resolved(project)}; `om sessions` lists all there are")
+        run.console.note(f"no sessions of project {resolved(project)}; `om sessions` lists all")
     elif last != 0:
         run.console.note("no sessions yet; `om observe FILE` takes one in")
 
@@ -92,7 +97,7 @@ om status --counter chars-4 --json | jq .message_tokens
 
 @with_shared(examples=_STATUS_EXAMPLES, without=["now"])
 def status(run: Run) -> None:
-    """Show where the store is and what it holds."""
+    """Show the store, what it holds and what is pending."""
     from omcli.operations import sizes
 
     numbers = sizes.status(run.wiring.reading, run.counter)

@@ -31,19 +31,16 @@ om show 3f9a1c2e --json | jq -r '.messages[].text'
 def show(
     run: Run,
     id_: Annotated[
-        str,
-        argument(metavar="ID", help="Of a row (or the end of it, as in the log) or a message.", autocompletion=handles),
+        str, argument(metavar="ID", help="Handle or id of a row, or key of a message.", autocompletion=handles)
     ],
     *,
-    history: Annotated[
-        bool, option("--history", help="Also the rows that it took the place of or was made of, and what became of it.")
-    ] = False,
+    history: Annotated[bool, option("--history", help="Include related rows and operations.")] = False,
 ) -> None:
-    """Show a row with the messages it came from, or a message.
+    """Show a row with its messages, or a message.
 
-    `supports` are rows that it was made of; `coverage` tells whether reflections say what it says: none, one (partial)
-    or several (strong); `state` whether it is in sight, superseded or dropped. With --history it is told as well which
-    operation made it and which one took it out of sight, by the numbers of `om history`.
+    `supports` are the rows it was made of. `coverage` counts the reflections that support it: none, one (partial) or
+    several (strong). `state` is in sight, superseded or dropped. --history adds the rows it replaced, was made of or
+    became part of, and the operations that made and hid it, by their numbers in `om history`.
     """
     from omcli.operations import lookup
 

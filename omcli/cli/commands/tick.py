@@ -10,14 +10,13 @@ from omcli.cli.background import able, at_work, delegated_as_dict, leave, model_
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import (
+    BaseUrlOption,
+    BestEffortOption,
+    ModelOption,
+    ObserverOption,
+    VerifyOption,
     apply_model_flags,
-    named_background,
-    named_best_effort,
-    named_model,
-    named_provider,
-    named_session,
-    named_url,
-    named_verify,
+    session_option,
 )
 from omcli.cli.reports import due_as_dict, report_tick, tick_as_dict
 from omcli.cli.run import Run
@@ -42,29 +41,28 @@ _NOT_DUE = 1
 def tick(
     run: Run,
     *,
-    session: Annotated[list[str] | None, named_session("Only this session. Repeat it for several.")] = None,
-    check: Annotated[bool, option("--check", help="Only say what is due.")] = False,
-    background: Annotated[bool, named_background("Leave what is due to a worker, and come back at once.")] = False,
-    observer: Annotated[str | None, named_provider("observer")] = None,
-    model: Annotated[str | None, named_model()] = None,
-    base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, named_verify()] = False,
-    tolerant: Annotated[bool, named_best_effort()] = False,
+    session: Annotated[list[str] | None, session_option("Only this session. Repeat for several.")] = None,
+    check: Annotated[bool, option("--check", help="Show what is due, and do nothing.")] = False,
+    background: Annotated[bool, option("--background", help="Leave what is due to a worker.")] = False,
+    observer: ObserverOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    verify: VerifyOption = False,
+    tolerant: BestEffortOption = False,
     worker: Annotated[bool, option("--worker", hidden=True)] = False,
 ) -> None:
-    """Observe and reflect where that is due by the preset.
+    """Observe and reflect if the settings say it is due.
 
-    Everything else is left alone. A session is due to be observed when enough of it waits (`observe.trigger`,
-    `observe.tokens`), and to be reflected on when its rows have grown enough (`reflect.tokens`). A model may
-    observe ahead of that (`observe.precompute`): what it said is written down when the session is due, without
-    asking it again.
+    A session is due to be observed when enough messages are pending (`observe.trigger`, `observe.tokens`), and to be
+    reflected on when its rows have grown enough (`reflect.tokens`). A model may observe earlier (`observe.precompute`):
+    its observations are buffered and written when the session is due, without asking it again.
 
-    Where the one who observes can't be asked (no key), what is due is reflected on all the same, and the other way
-    round; the run ends with 77 or 78 then.
+    If the observer cannot be used (no API key), sessions are still reflected on, and the other way round; the exit code
+    is then 77 or 78.
 
-    Ends with 0 when something was done, or left to a worker (73, 74 or 75 where it can't be); with 1 when nothing was
-    due, and with 75 when somebody else is at all that was. One that hangs holds others up for ten minutes after its
-    last sign of life, at most.
+    The exit code is 0 if something was done or left to a worker (73, 74 or 75 if that failed), 1 if nothing was due,
+    and 75 if other processes are working on all that is due. A process that hangs blocks others for at most ten
+    minutes.
     """
     if check and background:
         raise BadUsage("`--check` and `--background` exclude each other")

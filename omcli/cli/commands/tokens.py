@@ -9,7 +9,7 @@ from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import named
-from omcli.cli.options import named_format
+from omcli.cli.options import format_option
 from omcli.cli.run import Run, is_typed
 from omcli.operations.sizes import Unit
 
@@ -26,22 +26,19 @@ om tokens README.md --as text --json
 @with_shared(examples=_EXAMPLES, without=["db", "wait", "now"])
 def tokens(
     run: Run,
-    file: Annotated[str, argument(metavar="FILE", help="What to count; `-` is stdin.")] = "-",
+    file: Annotated[str, argument(metavar="FILE", help="File to count; `-` is stdin.")] = "-",
     *,
     unit: Annotated[
-        Unit | None, option("--as", help="What it is. A transcript is recognised, all else is text.")
+        Unit | None, option("--as", help="Count it as this. Default: a transcript if recognised, else text.")
     ] = None,
-    format_: Annotated[
-        str | None,
-        named_format("The transcript's format, if not recognised."),
-    ] = None,
+    format_: Annotated[str | None, format_option("Transcript format. Detected from content if omitted.")] = None,
 ) -> None:
     """Count the tokens of a text or a transcript.
 
-    Prints the number. A transcript is counted as its messages, with what the counter adds for each.
+    A transcript is counted message by message, with the counter's overhead for each.
 
-    Counters are o200k-approx, which comes within 20 % of o200k; chars-2.5, chars-3.2, chars-3.5-3, chars-4 and
-    chars-4-cjk-2, which divide characters; o200k and cl100k, which are exact, where their rank files are on disk.
+    Counters: o200k-approx (within 20 % of o200k); chars-2.5, chars-3.2, chars-3.5-3, chars-4 and chars-4-cjk-2
+    (characters divided); o200k and cl100k (exact, if their rank files are on disk).
     """
     from omcli.wiring import check_format
     from omcli.wiring.inputs import STDIN, content

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
+from omcli.cli.options import SinceOption, UntilOption
 from omcli.cli.run import Run
 from omcli.operations.model_calls import By
 
@@ -23,17 +24,14 @@ _UNKNOWN = "–"
 def usage(
     run: Run,
     *,
-    since: Annotated[
-        str | None, option("--since", metavar="TIME", help="From here: 2026-01-28, 2026-01-28T09:30Z, 7d, 12h.")
-    ] = None,
-    until: Annotated[str | None, option("--until", metavar="TIME", help="Up to here: a day is included.")] = None,
-    by: Annotated[By, option("--by", help="What calls are summed up by.")] = By.DAY,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    by: Annotated[By, option("--by", help="Group calls by this.")] = By.DAY,
 ) -> None:
-    """Show what models have cost: calls, tokens, dollars and time.
+    """Show what models cost: calls, tokens, dollars and time.
 
-    Tokens are as the endpoints count them, cached ones are part of those that went in. `–` is not known, and a sum of
-    which a part is not known begins with `≥`. Days are UTC. Limits that are set are shown below, with what today and
-    this month have used of them.
+    Token counts are the providers'; input tokens include cached ones. `–` means unknown; a sum with unknown parts
+    begins with `≥`. Days are UTC. Spending limits are printed below, with what was used of them today and this month.
     """
     from omcli.operations import model_calls
     from omcli.operations.period import period

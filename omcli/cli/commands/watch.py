@@ -12,13 +12,14 @@ from omcli.cli.background import able
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
+    BaseUrlOption,
+    BestEffortOption,
+    ModelOption,
+    ObserverOption,
+    StreamOption,
+    VerifyOption,
     apply_model_flags,
-    named_best_effort,
-    named_format,
-    named_model,
-    named_provider,
-    named_url,
-    named_verify,
+    format_option,
 )
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
 from omcli.cli.run import Run
@@ -48,34 +49,34 @@ _BAD_INPUT = (BadInput, NoInput)
 @with_shared(examples=_EXAMPLES)
 def watch(
     run: Run,
-    paths: Annotated[list[str], argument(metavar="PATH...", help="Files and folders.")],
+    paths: Annotated[list[str], argument(metavar="PATH...", help="Files and folders to follow.")],
     *,
-    interval: Annotated[float, option("--interval", metavar="SECONDS", help="How long to rest between looks.")] = 2.0,
+    interval: Annotated[float, option("--interval", metavar="SECONDS", help="Time between two looks.")] = 2.0,
     at_most_every: Annotated[
-        float, option("--at-most-every", metavar="SECONDS", help="How often a file is taken in at most.")
+        float, option("--at-most-every", metavar="SECONDS", help="Shortest time between two reads of a growing file.")
     ] = 5.0,
-    once: Annotated[bool, option("--once", help="Look once, do what is due, and end.")] = False,
+    once: Annotated[bool, option("--once", help="Look once, do what is due, and exit.")] = False,
     glob: Annotated[
-        list[str] | None,
-        option("--glob", metavar="PATTERN", help="Files of folders that count. Repeat it for several."),
+        list[str] | None, option("--glob", metavar="PATTERN", help="Files to follow in folders. Repeat for several.")
     ] = None,
-    format_: Annotated[str | None, named_format("What the files are. Recognised by content.")] = None,
-    jsonl: Annotated[bool, option("--jsonl", help="Print one JSON object per row.")] = False,
-    observer: Annotated[str | None, named_provider("observer")] = None,
-    model: Annotated[str | None, named_model()] = None,
-    base_url: Annotated[str | None, named_url()] = None,
-    verify: Annotated[bool, named_verify()] = False,
-    tolerant: Annotated[bool, named_best_effort()] = False,
+    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
+    jsonl: StreamOption = False,
+    observer: ObserverOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    verify: VerifyOption = False,
+    tolerant: BestEffortOption = False,
 ) -> None:
     """Follow transcripts as they are written, until Ctrl-C.
 
-    What is new in a file is taken in as soon as nothing more is written to it, or after a few seconds all the same.
-    Then what is due of its sessions is done, as by `om tick`; new rows are printed as by `om observe`. Of a folder,
-    and of all below it, files count that are called *.jsonl or *.ndjson, and those called *.json, *.txt or *.md in
-    which a transcript is recognised; what begins with a dot is left out. A path that is not there yet may come.
+    New messages are stored once a file stops growing, or after a few seconds anyway. Then whatever is due in its
+    sessions is done, as by `om tick`, and new rows are printed, as by `om observe`.
 
-    What goes wrong with a file is said once, and it is tried again when it changes. A store that is locked or full
-    is tried again. Several may watch the same files: nothing is done twice. What is kept stays kept, whenever it ends.
+    In folders and their subfolders, files named *.jsonl or *.ndjson are followed, and *.json, *.txt and *.md files that
+    are recognised as transcripts; names that begin with a dot are skipped. A path may appear later.
+
+    An error in a file is printed once, and the file is tried again when it changes; so is a locked or full store.
+    Several processes may watch the same files without doing anything twice.
     """
     _check(run, paths, spans={"--interval": interval, "--at-most-every": at_most_every}, once=once, jsonl=jsonl)
     if format_:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import pytest
 import typer
 from hypothesis import example, given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from omcli.cli.app import with_signature
+from omcli.cli.app import application, with_signature
 from omcli.cli.arguments import Parameter, Values, argument, option, parameters, plain
 from omcli.cli.commands import COMMANDS, command
 from omcli.pack.budget import Tier
@@ -29,7 +31,8 @@ UNKNOWN = ["--help", "-h", "--version", "--unknown", "-x", "--bud", "--budge"]
 
 def words_for(name: str) -> st.SearchStrategy[list[str]]:
     """Words after a command: its options, some that it has not, and values that suit them or don't."""
-    names = [spelt for parameter in command(name).parameters for spelt in parameter.declared.names]
+    declared = [parameter.declared for parameter in command(name).parameters]
+    names = [spelt for each in declared for spelt in (*each.names, *each.aliases)]
     known = st.sampled_from([*names, *names, *UNKNOWN])
     piece = known | VALUES | st.tuples(known, VALUES).map("=".join)
     pairs = st.tuples(st.sampled_from(names), VALUES).map(list)
@@ -69,6 +72,87 @@ def test_a_line_that_is_plain_says_what_typer_says(line: tuple[str, list[str]]) 
         ]
 
 
+def valid_words(parameter: Parameter) -> st.SearchStrategy[list[str]]:
+    """The parameter spelled out with a value that it takes."""
+    kind = next(each for each in (*get_args(parameter.kind), parameter.kind) if each is not type(None))
+    kind = get_args(kind)[0] if get_args(kind) else kind
+    if kind is bool:
+        return st.sampled_from(parameter.declared.names).map(lambda name: [name])
+    least = parameter.declared.at_least or 0
+    values = (
+        st.sampled_from([member.value for member in kind])
+        if issubclass(kind, Enum)
+        else st.integers(least, 10**9).map(str)
+        if kind is int
+        else st.floats(0, 10**6, allow_nan=False).map(lambda number: f"{number:.2f}")
+        if kind is float
+        else st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: text[0] != "-")
+    )
+    if not parameter.declared.names:
+        return values.map(lambda value: [value])
+    long = [name for name in parameter.declared.names if name.startswith("--")]
+    apart = st.tuples(st.sampled_from(parameter.declared.names), values).map(list)
+    return apart | st.tuples(st.sampled_from(long), values).map(lambda pair: ["=".join(pair)]) if long else apart
+
+
+@st.composite
+def valid_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """A command, all that it requires, and some of what it takes besides."""
+    name = draw(st.sampled_from(COMMANDS))
+    groups = [
+        draw(valid_words(parameter))
+        for parameter in command(name).parameters
+        if parameter.default is ... or draw(st.booleans())
+    ]
+    return name, list(chain(*draw(st.permutations(groups))))
+
+
+@given(valid_lines())
+def test_a_valid_line_that_is_spelled_out_is_plain_and_says_what_typer_says(line: tuple[str, list[str]]) -> None:
+    name, words = line
+    wanted = command(name).parameters
+    said = plain(wanted, words)
+    assert said is not None
+    assert said == read_by_typer(name, wanted, words)
+
+
+FORMER = [
+    (name, parameter, alias)
+    for name in COMMANDS
+    for parameter in command(name).parameters
+    for alias in parameter.declared.aliases
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "alias"), FORMER, ids=[f"{name} {alias}" for name, _, alias in FORMER])
+@pytest.mark.parametrize("value", ["0", "7", "x"])
+def test_a_former_name_says_what_the_present_one_says(name: str, parameter: Parameter, alias: str, value: str) -> None:
+    values = [] if parameter.kind is bool else [value]
+    wanted = command(name).parameters
+    assert plain(wanted, [alias, *values]) is None, "former names are left to Typer"
+    by_former = read_by_typer(name, wanted, [alias, *values])
+    assert by_former == read_by_typer(name, wanted, [parameter.declared.names[0], *values])
+    assert by_former is None or set(by_former) == {each.name for each in wanted}
+
+
+@pytest.mark.parametrize(("name", "parameter", "alias"), FORMER, ids=[f"{name} {alias}" for name, _, alias in FORMER])
+def test_a_former_name_is_in_no_help(name: str, parameter: Parameter, alias: str) -> None:
+    help_ = CliRunner().invoke(application([name]), [name, "--help"], prog_name="om").stdout
+    assert parameter.declared.names[0] in help_
+    assert alias not in help_
+
+
+def test_there_are_former_names() -> None:
+    """The tests above can fail."""
+    assert {alias for _, _, alias in FORMER} >= {
+        "--target-tokens",
+        "--keep-recent",
+        "--chunk",
+        "--limit",
+        "--max-tokens",
+    }
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -102,7 +186,7 @@ def sample(
     to: Annotated[To, option("--to")] = To.TEXT,
     tiers: Annotated[list[Tier] | None, option("--tier")] = None,
     db: Annotated[Path | None, option("--db")] = None,
-    least: Annotated[int, option("--least", "-l", min=3)] = 4,
+    least: Annotated[int, option("--least", "-l", at_least=3)] = 4,
 ) -> None:
     """Everything a parameter can be."""
 
