@@ -12,7 +12,7 @@ from pathlib import Path
 from omcli.base.errors import CannotCreate, InputOutput, NoInput
 from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.transcript import Extent, Facts, Item, Origin, Pause, TakenIn, Transcript
+from omcli.memory.transcript import Checkpoint, Extent, Facts, Item, Origin, TakenIn, Transcript
 
 _SUFFIX = ".md"
 _MEMORY = "MEMORY.md"
@@ -145,7 +145,7 @@ def _items(note: Note, facts: Facts, text: str, extent: Extent) -> Iterator[Item
     yield facts
     for piece in pieces(text):
         yield Message(role=Role.USER, aside=Aside.NOTE, text=piece, at=f"{note.day}T12:00:00.000Z")
-    yield Pause(offset=extent.length, digest=extent.digest)
+    yield Checkpoint(offset=extent.length, digest=extent.digest)
 
 
 def _content(path: Path) -> bytes | None:

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from omcli.llm.model import Prompt, Rung
+from omcli.llm.model import OutputMode, Prompt
 from omcli.providers.scripted import echo
 
 KEY = "the-key-of-the-tests-0123456789"
@@ -82,12 +82,12 @@ class Asked:
         return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
 
     @property
-    def rung(self) -> Rung:
+    def rung(self) -> OutputMode:
         """How it asks for structure."""
         kind = self.body.get("response_format", {}).get("type") or self.body.get("output_config", {}).get(
             "format", {}
         ).get("type")
-        return Rung(kind) if kind else Rung.PROMPT
+        return OutputMode(kind) if kind else OutputMode.PROMPT
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -124,13 +124,13 @@ class KnownRungs:
     """What is remembered of endpoints, as long as a test lasts."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, str], Rung] = {}
+        self.known: dict[tuple[str, str], OutputMode] = {}
 
-    def rung(self, endpoint: str, model: str) -> Rung | None:
+    def rung(self, endpoint: str, model: str) -> OutputMode | None:
         """The rung that worked last."""
         return self.known.get((endpoint, model))
 
-    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
+    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
         """Remembers it."""
         self.known[endpoint, model] = rung
 
@@ -143,9 +143,9 @@ class FakeModel:
         self.asked: list[Asked] = []
         self.refused_fields: tuple[str, ...] = ()
         """Fields that are answered with 400, naming them."""
-        self.refused_formats: dict[Rung, int] = {}
+        self.refused_formats: dict[OutputMode, int] = {}
         """Formats that are answered with this status, naming them."""
-        self.ignored_formats: tuple[Rung, ...] = ()
+        self.ignored_formats: tuple[OutputMode, ...] = ()
         """Formats that are taken and answered with prose."""
         self.over = threading.Event()
         """Lets go of what hangs."""

@@ -1,1 +1,1 @@
-"""Other tools' transcripts: one module each behind the table in `table`."""
+"""Readers of other tools' transcripts: a module or folder per format, listed in `table`."""

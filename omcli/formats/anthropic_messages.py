@@ -1,4 +1,4 @@
-"""Anthropic Messages: request bodies, lists of turns, answers; as JSON or JSON Lines."""
+"""Anthropic Messages: request bodies, lists of turns, and responses, as JSON or JSON Lines."""
 
 from __future__ import annotations
 
@@ -7,65 +7,65 @@ from functools import partial
 
 from omcli.base.patterns import lazily
 from omcli.base.record import field, fields_of, mutable_record
-from omcli.formats.claude_prompts import rejection_remark, said
-from omcli.formats.format import Format, in_turns, instant_of, utc_offset_of
+from omcli.formats.claude_prompts import rejection_remark, user_text
+from omcli.formats.format import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.injected import without_injected
-from omcli.formats.source import Record, Sample, Shape
-from omcli.formats.values import compact_json, image_of_base64, objects, placeholder, record, string, text
+from omcli.formats.source import InputShape, Record, Sample
+from omcli.formats.values import compact_json, image_from_data, objects, placeholder, record, string, text
 from omcli.memory.message import Aside, Image, Message, Role, attachment
-from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 
-# Keys that turns of other programs have beside role and content.
+# Keys beside role and content in other programs' turns.
 _FOREIGN = frozenset({"name", "message", "parts", "uuid", "sessionId"})
-# Keys of OpenAI chat messages: where one is, the whole is a chat.
+# Keys of OpenAI chat messages: one of them makes the whole input a chat.
 _CHAT = frozenset({"tool_calls", "tool_call_id", "function_call"})
 _THOUGHTS = ("thinking", "redacted_thinking")
 _ATTACHED = ("image", "document", "search_result", "web_search_result", "container_upload", "tool_reference")
-# What Cline puts into every prompt; there, results are prompts too and take a reader of their own.
+# Cline puts this into every prompt; its results are prompts too and would need a reader of their own.
 _CLINE = "<environment_details>"
 _EXIT_CODE = lazily(r"Exit code (\d+)(?:\n|\Z)")
 _WAITING = 1000
-"""Calls without a result that are remembered; results come soon or never."""
+"""Calls remembered until their result; results come soon or never."""
 _ENOUGH = 0.8
-"""The share of records that must look right."""
+"""Share of records that must match."""
 
 
 def sniff(sample: Sample) -> bool:
-    """Turns or request bodies with something only this interface has; without it, chat messages are the same thing."""
-    if sample.shape not in (Shape.LINES, Shape.DOCUMENT):
+    """Return True for turns or request bodies with a feature of this API; without one they are plain chat messages."""
+    if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT):
         return False
     turns = [turn for entry in sample.records for turn in (_turns(entry) or [entry])[:20]]
     is_chat = any(not _CHAT.isdisjoint(record(turn)) for turn in turns)
     if is_chat or sum(map(_is_turn, turns)) < max(1, _ENOUGH * len(turns)):
         return False
-    return any(map(_is_peculiar_body, sample.records)) or any(map(_is_peculiar_turn, turns))
+    return any(map(_is_anthropic_request, sample.records)) or any(map(_is_anthropic_turn, turns))
 
 
 @mutable_record
 class _Conversation:
-    """What earlier turns say about later ones: the calls that wait for their results, and the session's facts."""
+    """State of a conversation between turns: calls without a result, and the session's facts."""
 
     waiting: dict[str, str] = field(default_factory=dict)
     """Tool names of calls without a result yet, by id."""
     known: Facts = field(default_factory=Facts)
 
     @classmethod
-    def begin(cls, carried: Carried | None) -> _Conversation:
-        """A new one, or one that goes on."""
-        return cls(waiting=carried["waiting"], known=Facts(**carried["known"])) if carried else cls()
+    def begin(cls, state: ReaderState | None) -> _Conversation:
+        """Start one, or resume one from a state."""
+        return cls(waiting=state["waiting"], known=Facts(**state["known"])) if state else cls()
 
-    def carried(self) -> Carried:
-        """What later turns need to know of those so far."""
+    def state(self) -> ReaderState:
+        """State from which another reader can resume."""
         return {"waiting": dict(self.waiting), "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """What a request body says beside its turns."""
+        """Yield the facts of a request body beside its turns."""
         yield from self.facts(entry)
         if entry.get("system"):
             yield Skipped(Reason.INJECTED)
 
     def facts(self, entry: Record) -> Iterator[Facts]:
-        """What a body or a turn says of the session, where it is new."""
+        """Yield the session's facts if a body or a turn changed them."""
         session = string(entry.get("session_id")) or string(entry.get("conversation_id")) or self.known.session
         before = self.known if session == self.known.session else Facts()
         now = Facts(
@@ -79,7 +79,7 @@ class _Conversation:
             yield now
 
     def turn(self, entry: Record) -> Iterator[Item]:
-        """What one turn gives. Of the user's: results, then the prompt; of the assistant's: the answer, then calls."""
+        """Yield the items of one turn. A user's: results, then the prompt; an assistant's: the answer, then calls."""
         yield from self.facts(entry)
         role, content = entry.get("role"), entry.get("content")
         given = [content] if isinstance(content, str) else content
@@ -119,13 +119,13 @@ class _Conversation:
 
     def _result(self, part: Record, at: str | None) -> Iterator[Item]:
         content, flag = part.get("content"), part.get("is_error")
-        shown = _Shown()
+        shown = _Content()
         for block in content if isinstance(content, list) else [content]:
             shown.add(block)
         yield from shown.faults
         call_id = string(part.get("tool_use_id"))
         result = without_injected(shown.text)
-        # Absent is not success: a caller need not say that its tool failed.
+        # A missing flag is not success: callers need not report that a tool failed.
         failed = flag if isinstance(flag, bool) else True if shown.is_error else None
         exit_code = _EXIT_CODE.match(result) if failed else None
         yield Message(
@@ -143,8 +143,8 @@ class _Conversation:
 
 
 @mutable_record
-class _Shown:
-    """Blocks as text and images."""
+class _Content:
+    """Text and images of blocks."""
 
     pieces: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
@@ -153,11 +153,11 @@ class _Shown:
 
     @property
     def text(self) -> str:
-        """The pieces, one below the other."""
+        """The pieces, one per line."""
         return "\n".join(piece for piece in self.pieces if piece)
 
     def add(self, block: object) -> None:
-        """Takes a block, or what stands where one should."""
+        """Add a block, or a value in place of one."""
         if block is None or isinstance(block, str):
             self.pieces.append(block or "")
             return
@@ -166,7 +166,7 @@ class _Shown:
         if kind == "text":
             self.pieces.append(text(part.get("text")))
         elif kind in _ATTACHED:
-            self._attach(kind, part)
+            self._add_attachment(kind, part)
         elif kind.endswith("_error"):
             self.is_error = True
             self.pieces.append(text(part.get("error_code")) or kind)
@@ -175,12 +175,12 @@ class _Shown:
         elif kind not in _THOUGHTS:
             self.faults.append(Skipped(Reason.UNKNOWN_TYPE, kind[:40]) if kind else Skipped(Reason.MALFORMED))
 
-    def _attach(self, kind: str, part: Record) -> None:
+    def _add_attachment(self, kind: str, part: Record) -> None:
         source, label = record(part.get("source")), kind.replace("_", " ")
         content, media_type = text(source.get("data")), text(source.get("media_type"))
         named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
         if kind == "image" and content:
-            self.images.append(image_of_base64(content, media_type or "image"))
+            self.images.append(image_from_data(content, media_type or "image"))
             self.pieces.append(placeholder(self.images[-1]))
         elif source.get("type") == "text":
             self.pieces.append(f"[{f'{label} {named}'.strip()}]\n{content}")
@@ -192,12 +192,12 @@ class _Shown:
 
 
 def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
-    """What a person said and attached, as one prompt; what a program added around it is left out."""
-    shown = _Shown()
+    """Yield a person's text and attachments as one prompt, without injected text."""
+    shown = _Content()
     for part in parts:
         if part.get("type") != "text":
             shown.add(part)
-        elif (words := said(text(part.get("text")))) is None:
+        elif (words := user_text(text(part.get("text")))) is None:
             yield Skipped(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
         elif words.aside is None:
             shown.pieces.append(words.text)
@@ -209,8 +209,8 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
 
 
 def _answer(parts: list[Record], message: partial[Message], *, turn_id: str | None) -> Iterator[Item]:
-    """The visible text of a turn, as one answer. Blank blocks come before thoughts and say nothing."""
-    shown = _Shown()
+    """Yield the visible text of a turn as one answer. Blank blocks precede thoughts and are left out."""
+    shown = _Content()
     cited = False
     for part in parts:
         words = text(part.get("text"))
@@ -226,13 +226,13 @@ def _answer(parts: list[Record], message: partial[Message], *, turn_id: str | No
 
 
 def _turns(entry: Record) -> list[object] | None:
-    """The turns of a request body; None for anything else."""
+    """Return the turns of a request body; None for anything else."""
     turns = entry.get("messages")
     return turns if isinstance(turns, list) and "role" not in entry else None
 
 
 def _part(part: object) -> Record:
-    """A block; a bare text, which lists rarely hold, as one."""
+    """Return a block; a bare text, which lists rarely hold, becomes one."""
     return {"type": "text", "text": part} if isinstance(part, str) else record(part)
 
 
@@ -252,7 +252,7 @@ def _is_turn(entry: object) -> bool:
     return known and not any(_CLINE in text(part.get("text")) for part in parts)
 
 
-def _is_peculiar_turn(entry: object) -> bool:
+def _is_anthropic_turn(entry: object) -> bool:
     turn = record(entry)
     if turn.get("type") == "message" and "stop_reason" in turn:
         return True
@@ -260,7 +260,7 @@ def _is_peculiar_turn(entry: object) -> bool:
     return any(part.get("type") in _THOUGHTS or _is_tool(part) or "source" in part for part in parts)
 
 
-def _is_peculiar_body(entry: Record) -> bool:
+def _is_anthropic_request(entry: Record) -> bool:
     if not _turns(entry):
         return False
     if not {"system", "anthropic_version"}.isdisjoint(entry):
@@ -275,5 +275,5 @@ FORMAT = Format(
     name="anthropic",
     title="Anthropic Messages",
     sniff=sniff,
-    read=in_turns(turns_of=_turns, begin=_Conversation.begin),
+    read=by_turn(turns_of=_turns, begin=_Conversation.begin),
 )

@@ -1,4 +1,4 @@
-"""What stands in the user's role in Claude's clients: prompts told apart from commands, notices and reminders."""
+"""Texts in the user's role as Claude's clients write them: prompts, commands, notices and reminders told apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omcli.base.record import positional_record
 from omcli.formats.injected import without_injected
 from omcli.memory.message import Aside
 
-# How texts begin that a client wrote, not a person.
+# Beginnings of texts written by a client, not a person.
 _WRITTEN_BY_CLIENT = (
     "<local-command-stdout>",
     "<local-command-stderr>",
@@ -32,52 +32,52 @@ _INTERRUPT = "[Request interrupted by user"
 _REMARK = lazily(
     r"The user doesn't want to .*?\b(?:the user said:\n|the following reason for the rejection: )(.+)", re.DOTALL
 )
-# What newer clients append to a refusal, after the person's words.
+# Appended to a refusal by newer clients, after the person's words.
 _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
 
 
 @positional_record
-class Said:
-    """A text of the user's role, cleaned. Without `aside` it is a prompt."""
+class UserText:
+    """A cleaned text of the user's role; without `aside` it is a prompt."""
 
     text: str
     aside: Aside | None = None
 
 
-def said(written: str) -> Said | None:
-    """What a text in the user's role amounts to; None where a program wrote all of it."""
+def user_text(written: str) -> UserText | None:
+    """Classify a text in the user's role; None if a program wrote all of it."""
     words = without_injected(written)
     opening = words.lstrip()
     if not opening or opening.startswith(_WRITTEN_BY_CLIENT) or _EDITOR_NOTE.fullmatch(words.strip()):
         return None
     if opening.startswith(("<command-name>", "<command-message>")):
         return _command(words)
-    if opening.startswith("<bash-input>") and (shell := _inside(words, "bash-input")) is not None:
-        return Said(shell, Aside.SHELL)
+    if opening.startswith("<bash-input>") and (shell := _tag_content(words, "bash-input")) is not None:
+        return UserText(shell, Aside.SHELL)
     if opening.startswith(_INTERRUPT):
-        return Said(words, Aside.INTERRUPT)
+        return UserText(words, Aside.INTERRUPT)
     if opening.startswith(_SUMMARY):
-        return Said(words, Aside.SUMMARY)
+        return UserText(words, Aside.SUMMARY)
     # Newer clients put a line before the request.
     if _COMPACTION_REQUEST in words[:1000] and "<analysis>" in words:
         return None
-    return Said(words)
+    return UserText(words)
 
 
 def rejection_remark(result: str) -> str | None:
-    """What a person said while refusing a tool call, from the text of the failed result."""
+    """Return a person's comment on refusing a tool call, from the text of the failed result."""
     match = _REMARK.match(result)
     return match[1].partition(_AFTER_REMARK)[0].strip() or None if match else None
 
 
-def _command(words: str) -> Said | None:
-    name, arguments = _inside(words, "command-name"), _inside(words, "command-args")
+def _command(words: str) -> UserText | None:
+    name, arguments = _tag_content(words, "command-name"), _tag_content(words, "command-args")
     if name is None:
         return None
-    return Said(f"{name.strip()} {(arguments or '').strip()}".strip(), Aside.COMMAND)
+    return UserText(f"{name.strip()} {(arguments or '').strip()}".strip(), Aside.COMMAND)
 
 
-def _inside(words: str, tag: str) -> str | None:
-    """What stands between a tag and its end. No regular expression: on a megabyte of blanks one would take for ever."""
+def _tag_content(words: str, tag: str) -> str | None:
+    """Return the text between a tag and its end. A regular expression would take for ever on a megabyte of blanks."""
     inside, closed, _ = words.partition(f"<{tag}>")[2].partition(f"</{tag}>")
     return inside if closed else None

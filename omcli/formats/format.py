@@ -1,4 +1,4 @@
-"""A format: how a kind of transcript is recognised, how it is read, and where it lies."""
+"""A format: its detector, its reader and the folders it is found in; and two ways to read, by record and by turn."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from omcli.base.record import record, replace
-from omcli.formats.source import Record, Sample, Source
-from omcli.memory.transcript import Carried, Item, NewConversation, Pause, Reason, Skipped
+from omcli.formats.source import Record, RecordStream, Sample
+from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant, utc_offset
 
 
 @record
-class Place:
-    """Where a program keeps its transcripts."""
+class TranscriptFolders:
+    """Folders in which a program keeps its transcripts."""
 
     homes: tuple[str, ...]
-    """Folders of its own; `~` is the home directory."""
+    """Base folders; `~` is the home directory."""
     patterns: tuple[str, ...]
-    """What lies in them, as glob patterns."""
+    """Glob patterns of the files below a base folder."""
     variable: str | None = None
-    """The environment variable that names another folder in place of these."""
+    """Environment variable with a base folder to use instead."""
 
 
 @record
@@ -28,83 +28,86 @@ class Format:
     """One kind of transcript: a row of the table in `formats.table`."""
 
     name: str
-    """What `--format` calls it."""
+    """Value of `--format`."""
     title: str
-    """What people call it."""
+    """Name for people."""
     sniff: Callable[[Sample], bool]
-    """Whether this looks like one; the table asks in its order and takes the first yes."""
-    read: Callable[[Source], Iterator[Item]]
-    """Yields items in file order. Never raises for content: what it can't use becomes `Skipped`."""
-    place: Place | None = None
-    """Where its transcripts lie; None where no program keeps them."""
+    """True if the sample looks like this format; the table takes the first that says so."""
+    read: Callable[[RecordStream], Iterator[Item]]
+    """Yield items in file order. Never raises for content: unusable records become `Skipped`."""
+    folders: TranscriptFolders | None = None
+    """None if no program keeps transcripts in this format."""
     copies: bool = False
     """Sessions copy messages of earlier ones after a resume, with their ids and instants (`memory.identity`)."""
 
 
 class Reader(Protocol):
-    """Reads a transcript record by record. What it knows between two of them can be written down."""
+    """Reads a transcript record by record, with a state between two records that can be stored."""
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """What one record gives."""
+        """Yield the items of one record."""
 
     def end(self) -> Iterator[Item]:
-        """What is still to be said at the end of the input."""
+        """Yield the items still held back at the end of the input."""
 
-    def carried(self) -> Carried | None:
-        """What another reader needs to go on from here as this one would; None while something is undecided."""
+    def state(self) -> ReaderState | None:
+        """State from which another reader can resume here; None while an item is undecided."""
 
 
-def by_record(begin: Callable[[Carried | None], Reader]) -> Callable[[Source], Iterator[Item]]:
-    """Makes a `Format.read`; `begin` gives a reader, new or with what an earlier one carried."""
+def by_record(begin: Callable[[ReaderState | None], Reader]) -> Callable[[RecordStream], Iterator[Item]]:
+    """Return a `Format.read`; `begin` returns a reader, new or resumed from a state."""
 
-    def read(source: Source) -> Iterator[Item]:
-        reader = begin(source.carried)
+    def read(source: RecordStream) -> Iterator[Item]:
+        reader = begin(source.state)
         for entry in source.records():
             if isinstance(entry, dict):
                 yield from reader.items(entry)
-            elif not isinstance(entry, Pause):
+            elif not isinstance(entry, Checkpoint):
                 yield entry
-            elif (carried := reader.carried()) is not None:
-                yield replace(entry, carried=carried)
+            elif (state := reader.state()) is not None:
+                yield replace(entry, reader_state=state)
         yield from reader.end()
 
     return read
 
 
 _TIMES = ("timestamp", "created_at", "createdAt", "ts", "time", "date")
-"""Where turns say when they were said; no interface has a place for it, and programs choose their own."""
+"""Keys with the time of a turn: no API defines one, so programs choose their own."""
 
 
-class Conversation(Protocol):
-    """A conversation as it is read, turn by turn."""
+class TurnReader(Protocol):
+    """Reads one conversation turn by turn."""
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """What the object that holds the conversation says of it as a whole."""
+        """Yield the facts in the object that holds the whole conversation."""
 
     def turn(self, entry: Record) -> Iterator[Item]:
-        """What one turn gives."""
+        """Yield the items of one turn."""
 
-    def carried(self) -> Carried:
-        """What it needs to go on."""
-
-
-Begin = Callable[[Carried | None], Conversation]
-"""Begins a conversation, or goes on with one."""
+    def state(self) -> ReaderState:
+        """State from which another reader can resume."""
 
 
-def in_turns(*, turns_of: Callable[[Record], list[object] | None], begin: Begin) -> Callable[[Source], Iterator[Item]]:
-    """Reads every record as a turn of the running conversation, or as one of its own where `turns_of` gives a list."""
-    return by_record(lambda carried: _Turns(turns_of, begin, carried))
+Begin = Callable[[ReaderState | None], TurnReader]
+"""Starts a conversation, or resumes one from a state."""
+
+
+def by_turn(
+    *, turns_of: Callable[[Record], list[object] | None], begin: Begin
+) -> Callable[[RecordStream], Iterator[Item]]:
+    """Return a `Format.read` that takes each record as a turn of the current conversation, or as a conversation of its
+    own if `turns_of` returns a list."""
+    return by_record(lambda state: _Turns(turns_of, begin, state))
 
 
 class _Turns:
     def __init__(
-        self, turns_of: Callable[[Record], list[object] | None], begin: Begin, carried: Carried | None
+        self, turns_of: Callable[[Record], list[object] | None], begin: Begin, state: ReaderState | None
     ) -> None:
         self._turns_of = turns_of
         self._begin = begin
-        self._begun = carried is not None
-        self._conversation = begin(carried)
+        self._begun = state is not None
+        self._conversation = begin(state)
 
     def items(self, entry: Record) -> Iterator[Item]:
         turns = self._turns_of(entry)
@@ -125,15 +128,15 @@ class _Turns:
     def end(self) -> Iterator[Item]:
         return iter(())
 
-    def carried(self) -> Carried | None:
-        return self._conversation.carried() if self._begun else None
+    def state(self) -> ReaderState | None:
+        return self._conversation.state() if self._begun else None
 
 
 def instant_of(turn: Record) -> str | None:
-    """When a turn was said, where it tells."""
+    """Time of a turn, if given."""
     return next((at for key in _TIMES if (at := instant(turn.get(key)))), None)
 
 
 def utc_offset_of(turn: Record) -> int | None:
-    """In which zone it was said, in minutes east of UTC, where its time tells."""
+    """Minutes east of UTC in the time of a turn, if given."""
     return next((utc_offset(turn[key]) for key in _TIMES if instant(turn.get(key))), None)

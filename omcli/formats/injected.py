@@ -14,10 +14,10 @@ _TAG = lazily(rf"<(/?)({'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 
 
 def without_injected(said: str) -> str:
-    """What was said without the blocks that programs put into it: reminders, editor selections, memory, our own output.
+    """Remove the blocks that programs put into a text: reminders, editor selections, memory, om's own output.
 
-    Blocks may be nested. One that is never closed (it was cut off) ends with the text, but only where its tag begins a
-    line: elsewhere somebody is talking about the tag.
+    Blocks may be nested. An unclosed (cut-off) block extends to the end, but only if its tag begins a line: elsewhere
+    the text is about the tag.
     """
     blocks = _injected_blocks(said)
     if not blocks:
@@ -29,18 +29,18 @@ def without_injected(said: str) -> str:
 
 
 def _injected_blocks(said: str) -> list[tuple[int, int]]:
-    """Start and end of each outermost injected block."""
+    """Return start and end of each outermost injected block."""
     blocks: list[tuple[int, int]] = []
     after = 0
-    for start, end in sorted([*printed(said), *_tagged(said)]):
+    for start, end in sorted([*printed(said), *_tag_blocks(said)]):
         if start >= after:
             blocks.append((start, end))
             after = end
     return blocks
 
 
-def _tagged(said: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each block between tags."""
+def _tag_blocks(said: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each block between tags."""
     tags = list(_TAG.finditer(said)) if "<" in said else []
     ends = _ends(tags)
     for tag in tags:
@@ -50,7 +50,7 @@ def _tagged(said: str) -> Iterator[tuple[int, int]]:
 
 
 def _ends(tags: list[re.Match[str]]) -> dict[int, int]:
-    """Where the block of each opening tag ends, by where the tag starts; unclosed ones are left out."""
+    """Map the start of each closed opening tag to the end of its block."""
     ends: dict[int, int] = {}
     opened: dict[str, list[int]] = {name: [] for name in INJECTED_TAGS}
     for tag in tags:
@@ -73,7 +73,7 @@ _INSIDE = (
 )
 _CHAT = rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'
 _JSON = lazily(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
-# Other programs lay out the list of messages that an agent went on from otherwise; in theirs there is more than a pack.
+# Only om's own layout: other programs format such a list differently, and theirs holds more than a pack.
 _PRINTED_CHAT = lazily(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')
 _MARKS = "|".join(re.escape(mark) for notation in NOTATIONS for mark in notation.marks)
 _LOG_LINE = lazily(
@@ -83,27 +83,27 @@ _LOG_LINE = lazily(
     re.MULTILINE,
 )
 _HAS_LINE = lazily(rf"\] (?:high|medium|low|{_MARKS}) ")
-# The title, then nothing but sections that om has, in them list items and a count of more.
+# The title, followed only by om's own sections with list items and a count of more.
 _HEADING = rf"\n### (?:{'|'.join(WORKING_HEADINGS)})\n"
 _END = r"(?:\n|\Z)"
 _BLOCK = lazily(
     rf"^{WORKING_TITLE}\n{_HEADING}- .*{_END}(?:- .*{_END}|{_HEADING}|\n?… \(\+\d+ more\){_END})*", re.MULTILINE
 )
-# What is left of a document that was cut off: its line, and those after it that go on in JSON.
+# The rest of a cut-off document: its line, and the lines after it that continue the JSON.
 _CUT_OFF = lazily(r'[^\n]*(?:\n[ \t]*["\[\]{}][^\n]*)*')
 _DEEPEST_INDENT = 80
 _BROKEN = 64
-"""Documents of one text that may be broken; each costs as much as all before it."""
+"""Broken documents tolerated in one text; each costs as much as all before it."""
 _DECODER = json.JSONDecoder()
 
 
 def is_pack(beginning: str) -> bool:
-    """Whether this is the beginning of a pack that was printed as a list of messages."""
+    """Return True if this begins a pack printed as a list of messages."""
     return _PRINTED_CHAT.match(beginning) is not None
 
 
 def printed(said: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each stretch of a text that om printed, in no order. Packs as text are known by their tag."""
+    """Yield start and end of each part of a text that om printed, in no order. Packs as text are found by their tag."""
     if "] " in said and _HAS_LINE.search(said):
         yield from (found.span() for found in _LOG_LINE.finditer(said))
     if WORKING_TITLE in said:
@@ -113,7 +113,7 @@ def printed(said: str) -> Iterator[tuple[int, int]]:
 
 
 def begins_line(said: str, at: int) -> bool:
-    """Whether nothing but an indent stands before a place on its line."""
+    """Return True if only indentation precedes an offset on its line."""
     before = said[max(0, at - _DEEPEST_INDENT) : at]
     indent = before.rpartition("\n")[2]
     return not indent.strip() and (len(indent) < len(before) or at <= _DEEPEST_INDENT)
@@ -128,7 +128,7 @@ def _json(said: str) -> Iterator[tuple[int, int]]:
         except (ValueError, RecursionError):
             broken += 1
             if not begins_line(said, start):
-                continue  # somebody is talking about it
+                continue  # quoted within a sentence
             cut_off = _CUT_OFF.match(said, at)
             at = cut_off.end() if cut_off else len(said)
         yield start, at

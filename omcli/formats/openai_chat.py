@@ -7,61 +7,61 @@ from collections import deque
 from collections.abc import Iterator
 
 from omcli.base.record import field, fields_of, mutable_record
-from omcli.formats.format import Format, in_turns, instant_of, utc_offset_of
+from omcli.formats.format import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.injected import is_pack, without_injected
-from omcli.formats.source import Record, Sample, Shape, Source
-from omcli.formats.values import compact_json, image_of_url, objects, placeholder, record, string, text
+from omcli.formats.source import InputShape, Record, RecordStream, Sample
+from omcli.formats.values import compact_json, image_from_url, objects, placeholder, record, string, text
 from omcli.memory.message import Image, Message, Role, attachment
-from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _LISTS = ("messages", "traj", "conversation", "conversations")
-# Keys that messages of other programs have beside a role: they mean something else, or need another reader.
+# Keys beside a role in other programs' messages, which mean something else or need another reader.
 _FOREIGN = frozenset({"type", "message", "parts", "payload", "uuid", "parentUuid", "sessionId", "sessionID"})
 _TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _PARTS = _TEXTS | {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "reasoning", "tool_call"}
 # mini-swe-agent answers its model in the role of the user.
 _COMMAND_OUTPUT = "<returncode>"
 _WAITING = 1000
-"""Calls without a result that are remembered; results come soon or never."""
+"""Calls remembered until their result; results come soon or never."""
 _ENOUGH = 0.8
-"""The share of records that must look right: data sets and logs have stray lines."""
+"""Share of records that must match: data sets and logs have stray lines."""
 
 
 def sniff(sample: Sample) -> bool:
-    """Messages with a role the chat interface knows, or objects that hold a list of such."""
-    if sample.shape not in (Shape.LINES, Shape.DOCUMENT) or not sample.records:
+    """Return True for messages with a role of the chat API, or objects that hold a list of them."""
+    if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT) or not sample.records:
         return False
     return sum(map(_is_chat, sample.records)) >= _ENOUGH * len(sample.records)
 
 
 @mutable_record
 class _Conversation:
-    """What earlier messages say about later ones: the calls that wait for their results, and the session's facts."""
+    """State of a conversation between messages: calls without a result, and the session's facts."""
 
     waiting: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_WAITING))
-    """Ids and tool names of calls without a result yet, in their order."""
+    """Ids and tool names of calls without a result yet, in order."""
     calls: int = 0
     known: Facts = field(default_factory=Facts)
 
     @classmethod
-    def begin(cls, carried: Carried | None) -> _Conversation:
-        """A new one, or one that goes on."""
-        if carried is None:
+    def begin(cls, state: ReaderState | None) -> _Conversation:
+        """Start one, or resume one from a state."""
+        if state is None:
             return cls()
-        waiting = deque(((call, tool) for call, tool in carried["waiting"]), maxlen=_WAITING)
-        return cls(waiting=waiting, calls=carried["calls"], known=Facts(**carried["known"]))
+        waiting = deque(((call, tool) for call, tool in state["waiting"]), maxlen=_WAITING)
+        return cls(waiting=waiting, calls=state["calls"], known=Facts(**state["known"]))
 
-    def carried(self) -> Carried:
-        """What later messages need to know of those so far."""
+    def state(self) -> ReaderState:
+        """State from which another reader can resume."""
         return {"waiting": list(self.waiting), "calls": self.calls, "known": fields_of(self.known)}
 
     def whole(self, entry: Record) -> Iterator[Item]:
-        """What a row says beside its messages."""
+        """Yield the facts beside the messages."""
         return self.facts(entry, whole=True)
 
     def turn(self, entry: Record) -> Iterator[Item]:
-        """What one message gives: its text, then its calls; or the result of a call."""
+        """Yield a message's text, then its calls; or the result of a call."""
         facts = list(self.facts(entry, whole=False))
         yield from facts
         role = entry.get("role")
@@ -78,10 +78,10 @@ class _Conversation:
             yield Skipped(Reason.NOISE if facts and "content" not in entry else Reason.MALFORMED)
 
     def facts(self, entry: Record, *, whole: bool) -> Iterator[Facts]:
-        """What the record says of the session, where it is new. The `id` of a `whole` conversation is the session's."""
+        """Yield the session's facts if they changed. The `id` of a `whole` conversation is the session's."""
         session = _identifier(entry, "session_id", "conversation_id", "thread_id")
         row = string(entry.get("id")) if whole else None
-        if row and not row.isdecimal():  # a row's number tells nothing apart from the rows of another file
+        if row and not row.isdecimal():  # a number would repeat in other files
             session = session or row
         before = self.known if session in (None, self.known.session) else Facts()
         said = Facts(
@@ -121,14 +121,14 @@ class _Conversation:
         yield from items
 
     def _call(self, call: object, at: str | None) -> Item:
-        """A call in any of its dialects: `{id, function: {name, arguments}}`, a custom tool's, or bare."""
+        """Return a call in any dialect: `{id, function: {name, arguments}}`, a custom tool's, or bare."""
         written = record(call)
         inner = record(written.get("function")) or record(written.get("custom")) or written
         tool = string(inner.get("name"))
         if tool is None:
             return Skipped(Reason.MALFORMED)
         self.calls += 1
-        # Old dialects join by order alone; the number is the same whenever the transcript is read from its beginning.
+        # Old dialects match results by order alone; numbering from the beginning gives stable ids.
         call_id = _identifier(written, "id") or f"call-{self.calls}"
         self.waiting.append((call_id, tool))
         given = inner.get("arguments", inner.get("input"))
@@ -152,7 +152,7 @@ class _Conversation:
         )
 
     def _answered(self, call_id: str | None, tool: str | None) -> tuple[str | None, str | None]:
-        """The id and tool of the call that a result answers: the first that waits with its id, else with its name."""
+        """Return id and tool of the call that a result answers: the first waiting one with its id, or else its name."""
         for place, (waiting_id, waiting_tool) in enumerate(self.waiting):
             if waiting_id == call_id or (call_id is None and tool in (None, waiting_tool)):
                 del self.waiting[place]
@@ -162,7 +162,7 @@ class _Conversation:
 
 @mutable_record
 class _Content:
-    """The content of a message, taken apart."""
+    """Text, images and calls in the content of a message."""
 
     text: str = ""
     images: tuple[Image, ...] = ()
@@ -171,7 +171,7 @@ class _Content:
 
     @classmethod
     def of(cls, content: object) -> _Content:
-        """From text, nothing, or a list of parts."""
+        """Parse a text, nothing, or a list of parts."""
         if content is None or isinstance(content, str):
             return cls(text=content or "")
         if not isinstance(content, list):
@@ -182,7 +182,7 @@ class _Content:
         return taken
 
     def _part(self, part: Record) -> str:
-        """What a part adds to the text."""
+        """Return the text of a part."""
         kind = text(part.get("type"))
         # One dialect writes `value` for whatever the type says.
         value = part.get("value")
@@ -203,7 +203,7 @@ class _Content:
 
     def _image(self, value: object) -> str:
         url = text(value) or text(record(value).get("url"))
-        image = image_of_url(url)
+        image = image_from_url(url)
         if image is None:
             return f"[image {url}]" if url else "[image]"
         self.images = (*self.images, image)
@@ -211,7 +211,7 @@ class _Content:
 
 
 def _messages(entry: Record) -> list[object] | None:
-    """The messages of a conversation held by one object, with the answer where it is a logged request."""
+    """Return the messages of a conversation held by one object, with the answer if it is a logged request."""
     if "role" in entry:
         return None
     for holder in (entry, record(entry.get("request"))):
@@ -224,7 +224,7 @@ def _messages(entry: Record) -> list[object] | None:
 
 
 def _calls(entry: Record) -> list[object]:
-    """The calls of a message, also the one call of the interface's first version."""
+    """Return the calls of a message, including the single call of the API's first version."""
     given = entry.get("tool_calls")
     calls = given if isinstance(given, list) else [] if given is None else [given]
     legacy = entry.get("function_call")
@@ -232,7 +232,7 @@ def _calls(entry: Record) -> list[object]:
 
 
 def _parsed(value: object) -> object:
-    """A call written as JSON text, or as an object."""
+    """Return a call given as JSON text or as an object."""
     if not isinstance(value, str):
         return value
     try:
@@ -272,12 +272,12 @@ def _is_message(entry: object) -> bool:
     return content is None and ("content" in entry or bool(entry.get("tool_calls") or entry.get("function_call")))
 
 
-_in_turns = in_turns(turns_of=_messages, begin=_Conversation.begin)
+_in_turns = by_turn(turns_of=_messages, begin=_Conversation.begin)
 
 
-def read(source: Source) -> Iterator[Item]:
-    """A record is a message of the running conversation, or holds one of its own. What om printed itself is skipped."""
-    if source.carried is None and is_pack(source.beginning):
+def read(source: RecordStream) -> Iterator[Item]:
+    """Read records that are messages of the current conversation, or hold a conversation each; skip om's own packs."""
+    if source.state is None and is_pack(source.beginning):
         return iter([Skipped(Reason.INJECTED)])
     return _in_turns(source)
 

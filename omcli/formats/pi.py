@@ -1,4 +1,4 @@
-"""pi: session files of the pi coding agent, all three versions."""
+"""pi: session files of the pi coding agent, versions 1 to 3."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from omcli.base.patterns import lazily
-from omcli.formats.format import Format, Place, by_record
+from omcli.formats.format import Format, TranscriptFolders, by_record
 from omcli.formats.injected import without_injected
-from omcli.formats.source import Record, Sample, Shape
-from omcli.formats.values import compact_json, exit_code, image_of_base64, objects, placeholder, record, string, text
+from omcli.formats.source import InputShape, Record, Sample
+from omcli.formats.values import compact_json, exit_code, image_from_data, objects, placeholder, record, string, text
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.transcript import Abandoned, Carried, Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Abandoned, Facts, Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
 
 # Settings, bookmarks, the state of extensions.
@@ -21,15 +21,15 @@ _SESSION_FILE = lazily(r"_([^_/\\]+)\.jsonl$")
 _EXIT_CODE = lazily(r"\n\nCommand exited with code (-?\d+)\s*\Z")
 
 
-class _Entries:
-    """Every entry in file order, abandoned branches included: what was said there was said all the same."""
+class _EntryReader:
+    """Reads every entry in file order, abandoned branches included: their messages did happen."""
 
-    def __init__(self, carried: Carried | None) -> None:
-        self._session: str | None = carried["session"] if carried else None
+    def __init__(self, state: ReaderState | None) -> None:
+        self._session: str | None = state["session"] if state else None
         self._tree = _Tree()
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """What one entry says."""
+        """Yield the items of one entry."""
         if entry.get("type") != "session":
             said = tuple(_items(entry))
             self._tree.add(entry, said)
@@ -42,17 +42,17 @@ class _Entries:
             yield Skipped(Reason.NOISE if known else Reason.MALFORMED, "" if known else "session")
 
     def end(self) -> Iterator[Item]:
-        """Which messages are not on the branch that the last entry is on."""
+        """Yield the ids of messages that are not on the branch of the last entry."""
         if abandoned := self._tree.abandoned():
             yield Abandoned(ids=abandoned)
 
-    def carried(self) -> Carried:
-        """Whether the header came."""
+    def state(self) -> ReaderState:
+        """State from which another reader can resume."""
         return {"session": self._session}
 
 
 class _Tree:
-    """Entries and where they follow; in the first version they have no ids, and each follows the one before."""
+    """Entries and their parents. Entries of version 1 have no ids; each follows the one before."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -60,7 +60,7 @@ class _Tree:
         self._said: list[tuple[str, ...]] = []
 
     def add(self, entry: Record, items: Iterable[Item]) -> None:
-        """An entry, and what it says. One whose parent is not there follows the one before: a line was lost."""
+        """Add an entry and its items. One with an unknown parent (a lost line) follows the one before."""
         before = len(self._follows) - 1 if self._follows else None
         parent = string(entry.get("parentId"))
         is_root = "parentId" in entry and entry["parentId"] is None
@@ -70,7 +70,7 @@ class _Tree:
             self._places[own] = len(self._follows) - 1
 
     def abandoned(self) -> frozenset[str]:
-        """Ids of the messages that are on no way from the last entry to its root."""
+        """Return ids of the messages that are not on the path from the last entry to its root."""
         live: set[int] = set()
         place = len(self._follows) - 1 if self._follows else None
         while place is not None:
@@ -92,7 +92,7 @@ def _header(entry: Record, session: str) -> Facts:
 
 
 def _items(entry: Record) -> Iterator[Item]:
-    """What an entry below the header says."""
+    """Yield the items of an entry below the header."""
     kind = text(entry.get("type"))
     if kind == "message" and isinstance(entry.get("message"), dict):
         yield from _message(entry, record(entry["message"]))
@@ -151,7 +151,7 @@ def _prompt(entry: Record, message: Record, at: str | None) -> Item:
 
 
 def _turn(entry: Record, message: Record, at: str | None) -> Iterator[Item]:
-    """What the model said and called in one turn, aborted ones included."""
+    """Yield the answer and the calls of one turn, which may have been aborted."""
     own = string(entry.get("id"))
     said, images = _content(message.get("content"))
     calls = [block for block in objects(message.get("content")) if block.get("type") == "toolCall"]
@@ -198,7 +198,7 @@ def _result(message: Record, at: str | None) -> Item:
 
 
 def _shell(entry: Record, message: Record, at: str | None) -> Item:
-    """A command the person ran with `!`: the command, then its output."""
+    """Return a command the person ran with `!`: the command, then its output."""
     command = string(message.get("command"))
     if command is None:
         return Skipped(Reason.MALFORMED, "bashExecution")
@@ -221,7 +221,7 @@ def _event(entry: Record, aside: Aside, summary: str, at: str | None = None) -> 
 
 
 def _content(content: object) -> tuple[str, tuple[Image, ...]]:
-    """The visible text of a content, a text or a list of blocks, with its images noted. Thinking is not visible."""
+    """Return the visible text of a text or a list of blocks (thinking is not visible), and its images."""
     if isinstance(content, str):
         return content, ()
     texts: list[str] = []
@@ -232,32 +232,34 @@ def _content(content: object) -> tuple[str, tuple[Image, ...]]:
         elif isinstance(block, dict) and block.get("type") == "text":
             texts.append(text(block.get("text")))
         elif isinstance(block, dict) and block.get("type") == "image":
-            image = image_of_base64(text(block.get("data")), text(block.get("mimeType")) or "image/*")
+            image = image_from_data(text(block.get("data")), text(block.get("mimeType")) or "image/*")
             texts.append(placeholder(image))
             images.append(image)
     return "\n\n".join(filter(str.strip, texts)), tuple(images)
 
 
 def sniff(sample: Sample) -> bool:
-    """Whether there is a session header, or else (the end of a file was given) a message as only pi writes them."""
-    return sample.shape is Shape.LINES and any(_is_header(entry) or _is_telling(entry) for entry in sample.records)
+    """Return True for a session header or, in the end of a file without one, a message that only pi writes."""
+    return sample.shape is InputShape.LINES and any(
+        _is_header(entry) or _is_pi_message(entry) for entry in sample.records
+    )
 
 
 def _is_header(entry: Record) -> bool:
     return entry.get("type") == "session" and entry.keys() >= {"id", "timestamp", "cwd"}
 
 
-def _is_telling(entry: Record) -> bool:
+def _is_pi_message(entry: Record) -> bool:
     message = record(entry.get("message"))
-    told_apart = "stopReason" in message or message.get("role") in ("toolResult", "bashExecution")
-    return entry.get("type") == "message" and told_apart
+    is_pi = "stopReason" in message or message.get("role") in ("toolResult", "bashExecution")
+    return entry.get("type") == "message" and is_pi
 
 
 FORMAT = Format(
     name="pi",
     title="pi",
     sniff=sniff,
-    read=by_record(_Entries),
-    place=Place(homes=("~/.pi/agent",), patterns=("sessions/*/*.jsonl",), variable="PI_CODING_AGENT_DIR"),
+    read=by_record(_EntryReader),
+    folders=TranscriptFolders(homes=("~/.pi/agent",), patterns=("sessions/*/*.jsonl",), variable="PI_CODING_AGENT_DIR"),
     copies=True,
 )

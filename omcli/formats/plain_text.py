@@ -1,4 +1,4 @@
-"""A dialogue as plain text: `User:` and `Assistant:` before what each said, in the ways this is usually written."""
+"""A dialogue as plain text: turns that begin with `User:` or `Assistant:`, in the usual notations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record
 from omcli.formats.format import Format
 from omcli.formats.injected import INJECTED_TAGS, without_injected
-from omcli.formats.source import Sample, Shape, Source
+from omcli.formats.source import InputShape, RecordStream, Sample
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
 from omcli.text.dates.instants import instant
@@ -25,7 +25,7 @@ _SPEAKERS = {
 _NAME = rf"(?P<name>{'|'.join(_SPEAKERS)})"
 _COLON = r"[ \t]*[:：]"
 _TIME = r"(?P<time>\d[\d/. T-]*,?[ T]?\d?\d?:\d\d[\d:.]*(?:[ \u202f]?[ap]\.?m\.?)?Z?)"
-# How a turn begins. A transcript keeps to the way of its first turn: a list or a heading inside an answer starts none.
+# Beginnings of turns. A transcript keeps the form of its first turn, so a list or heading in an answer starts none.
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
@@ -42,16 +42,16 @@ _FORMS = tuple(
 _FENCE = lazily(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
 _TAG = lazily(rf"[ \t]*<(?P<tag>{'|'.join(INJECTED_TAGS)})(?:\s[^<>]*)?>")
 _LONGEST_BLOCK = 2000
-"""Lines looked ahead for the end of a fence or a tag; where there is none, it is taken to be no block."""
+"""Lines searched for the end of a fence or a tag; without one, it does not open a block."""
 _SNIFFED = 20
-"""Turns looked at for recognising."""
-# How a call without text is printed (Python's None); its result follows as `tool:`.
+"""Turns inspected for detection."""
+# A call without text, as Python prints None; its result follows as `tool:`.
 _CALL = "None"
 
 
 def sniff(sample: Sample) -> bool:
-    """A person and an agent take turns from the first line on, at most below a title; or a person has begun."""
-    if sample.shape is not Shape.TEXT:
+    """Return True if a person and an agent take turns from the first line (or a title) on, or a person has begun."""
+    if sample.shape is not InputShape.TEXT:
         return False
     lines = (line.rstrip("\r") for line in sample.text.split("\n"))
     opening, *turns = islice(_turns(lines), _SNIFFED)
@@ -59,22 +59,22 @@ def sniff(sample: Sample) -> bool:
         return False
     speakers = [turn.speaker.casefold() for turn in turns]
     if {Role.USER, Role.ASSISTANT} <= {turn.role for turn in turns}:
-        # Documents below a title have sections called User and Assistant too, but each only once.
+        # A document below a title may have sections called User and Assistant too, but each only once.
         return not opening.text or len(set(speakers)) < len(speakers)
-    # Settings have a `user:` as well: there it is one word.
+    # Settings files have a `user:` too, with one word after it.
     first_line = turns[0].text.partition("\n")[0]
     return not opening.text and turns[0].speaker in ("User", "Human") and " " in first_line
 
 
-def read(source: Source) -> Iterator[Item]:
-    """Turn by turn; a text without turns is one message."""
+def read(source: RecordStream) -> Iterator[Item]:
+    """Read turn by turn; a text without turns is one message."""
     turns = _turns(source.text_lines())
     turn = next(turns, None)
     calls, call_id = 0, None
     while turn is not None:
         following = next(turns, None)
         if turn.is_call and following is None:
-            yield Skipped(Reason.TRUNCATED)  # only what follows tells a call from an answer
+            yield Skipped(Reason.TRUNCATED)  # a call or an answer: the next turn would decide
         elif turn.is_call and following is not None and following.role is Role.RESULT:
             calls += 1
             call_id = f"call-{calls}"
@@ -90,7 +90,7 @@ FORMAT = Format(name="text", title="plain text", sniff=sniff, read=read)
 
 @mutable_record
 class _Turn:
-    """What one speaker said until the next one spoke. The opening, before anybody did, has no speaker."""
+    """The text of one speaker up to the next one. The opening, before the first turn, has no speaker."""
 
     speaker: str
     at: str | None = None
@@ -98,34 +98,34 @@ class _Turn:
 
     @property
     def text(self) -> str:
-        """What was said, without the blank lines around it."""
+        """The lines, without blank ones around them."""
         return "\n".join(self.lines).strip()
 
     @property
     def role(self) -> Role | None:
-        """None for a system prompt. A name that is no role's is a person's."""
+        """None for a system prompt. A name that is not a role is a person's."""
         return _SPEAKERS.get(self.speaker.casefold(), Role.USER)
 
     @property
     def title(self) -> str | None:
-        """The opening as a title, where it is a single Markdown heading."""
+        """The opening as a title if it is a single Markdown heading."""
         text = self.text
         return text.lstrip("# ") if text.startswith("#") and "\n" not in text else None
 
     @property
     def is_call(self) -> bool:
-        """Whether this may be a call."""
+        """True if this may be a call."""
         return self.role is Role.ASSISTANT and self.text == _CALL
 
 
-class _Ahead:
-    """Lines of which some can be looked at before they are taken."""
+class _Lines:
+    """Lines with lookahead."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
         self._held: deque[str] = deque()
         self._endless = 0
-        """How many of the held lines were searched for an end in vain; they are not searched again."""
+        """Held lines already searched for an end in vain."""
 
     def __iter__(self) -> Iterator[str]:
         while self._held or self._hold():
@@ -133,7 +133,7 @@ class _Ahead:
             yield self._held.popleft()
 
     def through(self, end: re.Pattern[str]) -> list[str]:
-        """Takes the lines up to the one that matches, and that one; none where it does not come."""
+        """Take the lines up to and including the first match; none if there is no match."""
         if self._endless:
             return []
         for count in range(_LONGEST_BLOCK):
@@ -152,15 +152,15 @@ class _Ahead:
 
 
 def _turns(lines: Iterator[str]) -> Iterator[_Turn]:
-    """The opening, empty where somebody speaks on the first line, and then the turns."""
-    ahead = _Ahead(lines)
+    """Yield the opening (empty if the first line begins a turn), then the turns."""
+    reader = _Lines(lines)
     turn = _Turn(speaker="")
     forms, mark = _FORMS, None
     after_blank = True
-    for line in ahead:
+    for line in reader:
         content = line
         head = _head(line, forms, mark)
-        # Right below other words, `System:` belongs to a report; and until somebody speaks, so does every name.
+        # Directly below other text, `System:` belongs to a report; before the first turn, so does every name.
         if head is not None and (after_blank or (mark is not None and head["name"].casefold() != "system")):
             yield turn
             forms, mark = (head.re,), head["mark"]
@@ -168,7 +168,7 @@ def _turns(lines: Iterator[str]) -> Iterator[_Turn]:
             content = head["rest"] or ""
         turn.lines.append(content)
         if (end := _block_end(content)) is not None:
-            turn.lines += ahead.through(end)
+            turn.lines += reader.through(end)
         after_blank = not content.strip()
     yield turn
 
@@ -179,7 +179,7 @@ def _head(line: str, forms: tuple[re.Pattern[str], ...], mark: str | None) -> re
 
 
 def _block_end(line: str) -> re.Pattern[str] | None:
-    """What ends the block that a line opens: fenced code, or what a program put in. Nothing inside starts a turn."""
+    """Return the pattern that ends the block opened by a line: fenced code or injected text. No turn starts inside."""
     if fence := _FENCE.match(line):
         return re.compile(rf"^ {{0,3}}{fence['fence']}{fence['fence'][0]}*[ \t]*\Z")
     if (opened := _TAG.match(line)) and (end := f"</{opened['tag']}>") not in line:
@@ -188,7 +188,7 @@ def _block_end(line: str) -> re.Pattern[str] | None:
 
 
 def _items(turn: _Turn, *, call_id: str | None, is_all: bool) -> Iterator[Item]:
-    """A turn's message, or why it has none. `call_id` is that of the call just before."""
+    """Yield a turn's message, or a `Skipped`. `call_id` is that of the call just before."""
     said, role = turn.text, turn.role
     if not turn.speaker and turn.title and not is_all:
         yield Facts(title=turn.title)

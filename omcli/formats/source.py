@@ -1,4 +1,4 @@
-"""An input as records: JSON Lines, one JSON document or plain text, told apart by content and read as a stream."""
+"""A stream of records: JSON Lines, one JSON document or plain text, detected by content and read as it arrives."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import BinaryIO
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.memory.transcript import Bookmark, Carried, Extent, Pause, Reason, Skipped
+from omcli.memory.transcript import Bookmark, Checkpoint, Extent, ReaderState, Reason, Skipped
 
 _HEAD = 1 << 20
-"""How much is looked at before anything is read: a transcript's first line is often a side record."""
+"""Bytes inspected for detection: the first line of a transcript is often a side record."""
 _BEGINNING = 1000
 _VOTERS = 60
 """Records that vote on the format."""
 _CLEAN = 0.8
-"""The share of lines that must be objects. Markdown exports embed JSON lines: it is not enough that some are."""
+"""Share of lines that must be objects; a lower one would match Markdown exports with embedded JSON lines."""
 _RESYNCHRONISE = 64
-"""How many places of a broken line are tried as the start of the next object."""
+"""Offsets of a broken line that are tried as the start of the next object."""
 _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 
-# A log may begin with `[12:03]`, prose with `{note}`: only this is worth reading to the end as one JSON document.
+# A log may begin with `[12:03]` and prose with `{note}`, so only these beginnings are read to the end as one document.
 _DOCUMENT = lazily(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
-# Where it turns out not to be one, its lines may be; a cut-off transcript is no prose in any case.
+# A document that does not parse may be JSON Lines; in any case a cut-off transcript is not prose.
 _BROKEN = lazily(rb'\s*\[?\s*\{\s*"')
 _OBJECT = lazily(r'\{\s*"')
 _BETWEEN_OBJECTS = 8
-"""Characters that may stand between two objects: a comma and some space."""
+"""Characters allowed between two objects: a comma and some space."""
 _SURROGATE = lazily(rb"\\u[dD][89a-fA-F]")
-# `\\` and pairs of surrogates are matched so that they are passed over; group 1 is half a pair.
+# Matches `\\` and whole surrogate pairs in order to skip them; group 1 is half a pair.
 _HALF_PAIR = lazily(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -42,8 +42,8 @@ _DECODER = json.JSONDecoder()
 Record = dict[str, object]
 
 
-class Shape(Enum):
-    """How the bytes are laid out."""
+class InputShape(Enum):
+    """Layout of the bytes."""
 
     EMPTY = "empty"
     LINES = "lines"
@@ -55,33 +55,33 @@ class Shape(Enum):
 
 @record
 class Sample:
-    """What a format is recognised by."""
+    """The part of an input that formats are detected from."""
 
-    shape: Shape
+    shape: InputShape
     records: tuple[Record, ...]
-    """LINES: the first objects. DOCUMENT: the document itself if it is an object, else the first objects in it."""
+    """LINES: the first objects. DOCUMENT: the document if it is an object, else the first objects in its list."""
     is_list: bool
-    """DOCUMENT: whether it is a list."""
+    """True for a DOCUMENT that is a list."""
     text: str
     """TEXT: the beginning."""
 
 
-class Source:
-    """A binary stream, read once. Memory is bounded by the longest line, or by the document where it is only one."""
+class RecordStream:
+    """A binary stream, read once. Memory use is bounded by the longest line, or by the size of a single document."""
 
-    def __init__(self, stream: BinaryIO, *, extent: Extent | None = None, carried: Carried | None = None) -> None:
-        """The stream from its beginning; or the rest of one that was read up to the end of a line.
+    def __init__(self, stream: BinaryIO, *, extent: Extent | None = None, state: ReaderState | None = None) -> None:
+        """A stream from its beginning, or its rest behind a line end where an earlier reader stopped.
 
-        Then `extent` is what was read, and `carried` what its reader knew there: the rest is JSON Lines as well.
+        For a rest, `extent` covers the bytes read before and `state` is that reader's; the rest is read as JSON Lines.
         """
-        self.carried = carried
+        self.state = state
         self._extent = extent or Extent()
         self._stream = stream
-        self._head = self._opened() if carried is None else b""
+        self._head = self._opened() if state is None else b""
         self._is_read = False
 
     def _opened(self) -> bytes:
-        """The first bytes, without a byte order mark and blank megabytes before them."""
+        """Read the first bytes, skipping a byte order mark and leading white space of any size."""
         head = self._stream.read(_HEAD)
         content = head.removeprefix(_BOM)
         self._extent.add(head[: len(head) - len(content)])
@@ -94,50 +94,50 @@ class Source:
 
     @property
     def beginning(self) -> str:
-        """The first characters; asked for before anything is read."""
+        """First characters; only valid before reading."""
         return self._head[:_BEGINNING].decode("utf-8", "replace")
 
     @cached_property
-    def shape(self) -> Shape:
-        """How the bytes are laid out, from their beginning."""
-        if self.carried is not None:
-            return Shape.LINES
+    def shape(self) -> InputShape:
+        """Layout of the bytes, judged by the first of them."""
+        if self.state is not None:
+            return InputShape.LINES
         if not self._head.strip():
-            return Shape.EMPTY
+            return InputShape.EMPTY
         voters, clean = self._voters, self._clean
         if clean >= _CLEAN:
-            return Shape.LINES
+            return InputShape.LINES
         first_is_json = Skipped(Reason.NOT_JSON) not in voters[0]
         if clean < 0.5 and _DOCUMENT.match(self._head) and (len(voters) == 1 or not first_is_json):
             if self._document_value is not None:
-                return Shape.DOCUMENT
+                return InputShape.DOCUMENT
             if _BROKEN.match(self._head):
-                return Shape.LINES
+                return InputShape.LINES
         too_deep = Skipped(Reason.TOO_DEEP) in voters[0]
         is_lines = clean >= 0.5 or too_deep or (first_is_json and any(map(_records, voters)))
-        return Shape.LINES if is_lines else Shape.TEXT
+        return InputShape.LINES if is_lines else InputShape.TEXT
 
     @cached_property
     def sample(self) -> Sample:
-        """What a format is recognised by."""
+        """The part of the input that formats are detected from."""
         records: list[Record] = []
         is_list = False
-        if self.shape is Shape.DOCUMENT:
+        if self.shape is InputShape.DOCUMENT:
             value = self._document_value
             is_list = isinstance(value, list)
             records = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
-        elif self.shape is Shape.LINES:
+        elif self.shape is InputShape.LINES:
             records = [record for line in self._voters for record in _records(line)]
-        text = self._head.decode("utf-8", "replace") if self.shape is Shape.TEXT else ""
+        text = self._head.decode("utf-8", "replace") if self.shape is InputShape.TEXT else ""
         return Sample(shape=self.shape, records=tuple(records[:_VOTERS]), is_list=is_list, text=text)
 
-    def records(self) -> Iterator[Record | Skipped | Pause]:
-        """Objects in file order, and what was no object. A document yields itself, or its elements if it is a list.
+    def records(self) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield objects in file order (a list by its elements), and a `Skipped` for anything else.
 
-        Where the last whole line ends, a pause: what follows may be a line that is still being written. There is none
-        where more of the input could make it something else.
+        Yields a checkpoint after the last whole line, since a line that is still being written may follow; none if more
+        input could change the detected layout.
         """
-        if self.shape is Shape.DOCUMENT:
+        if self.shape is InputShape.DOCUMENT:
             value = self._document_value
             self._extent.add(self._head)
             self._is_read = True
@@ -155,37 +155,37 @@ class Source:
             if not line.isspace():
                 yield from next(parsed, None) or parse_line(line)
         if settled_after is not None and self._extent.length >= settled_after:
-            yield self._pause
+            yield self._checkpoint
         self._extent.add(last)
         self._is_read = True
         if last and not last.isspace():
             yield from parse_line(last, last=True)
 
     def text_lines(self) -> Iterator[str]:
-        """Decoded lines without their line ends; bytes that are no UTF-8 become U+FFFD."""
+        """Yield decoded lines without line ends; invalid UTF-8 becomes U+FFFD."""
         for line in self._lines():
             self._extent.add(line)
             yield line.decode("utf-8", "replace").rstrip("\r\n")
         self._is_read = True
 
     @property
-    def end(self) -> Pause | None:
-        """The end of the input; None while it is not read to there."""
-        return self._pause if self._is_read else None
+    def end(self) -> Checkpoint | None:
+        """Checkpoint at the end of the input; None before it has been read."""
+        return self._checkpoint if self._is_read else None
 
     @property
-    def _pause(self) -> Pause:
-        return Pause(offset=self._extent.length, digest=self._extent.digest)
+    def _checkpoint(self) -> Checkpoint:
+        return Checkpoint(offset=self._extent.length, digest=self._extent.digest)
 
     @property
     def _settled_after(self) -> int | None:
-        """After how many bytes nothing that follows can make this anything but JSON Lines of the same format.
+        """Bytes after which no further input can change the layout or the format of JSON Lines.
 
-        Asked for before anything is read. None where not all that has a vote on it is there yet.
+        Only valid before reading. None if the lines that decide are not complete yet.
         """
-        if self.carried is not None:
+        if self.state is not None:
             return 0
-        if self.shape is not Shape.LINES or self._clean < _CLEAN:
+        if self.shape is not InputShape.LINES or self._clean < _CLEAN:
             return None
         if len(self._opening) == _VOTERS:
             return 0
@@ -193,19 +193,19 @@ class Source:
 
     @cached_property
     def _clean(self) -> float:
-        """The share of the voting lines that hold objects and nothing else."""
+        """Share of the voting lines that hold only objects."""
         voters = self._voters
         return sum(all(isinstance(entry, dict) for entry in line) for line in voters) / len(voters)
 
     @cached_property
     def _opening(self) -> list[tuple[Record | Skipped, ...]]:
-        """What is on each of the first lines that are not blank and that the head has whole."""
+        """Parsed content of the first non-blank lines that are complete in the head."""
         lines = [line for line in self._head.split(b"\n")[:-1] if line.strip()]
         return [tuple(parse_line(line)) for line in lines[:_VOTERS]]
 
     @cached_property
     def _voters(self) -> list[tuple[Record | Skipped, ...]]:
-        """The opening lines, and the line after them if nothing of it is cut off or nothing else is there."""
+        """The opening lines, plus the next line if it is complete or the only one."""
         rest = self._head.rpartition(b"\n")[2]
         if len(self._opening) == _VOTERS or not rest.strip():
             return self._opening
@@ -225,7 +225,7 @@ class Source:
 
     @cached_property
     def _document_value(self) -> object:
-        """The input as one JSON value, or None. Called once at most, for input that begins like one."""
+        """The input as one JSON value, or None. Reads all of it."""
         self._head += self._stream.read()
         try:
             value: object = json.loads(_text(self._head))
@@ -235,9 +235,9 @@ class Source:
 
 
 def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skipped]:
-    """The objects on a line: usually one, two after a crash of the producer, none where it is no JSON.
+    """Yield the objects on a line: usually one, two after a crash of the producer, none if it is not JSON.
 
-    A `last` line (without a line end) that stops inside an object is still being written: TRUNCATED, which is no fault.
+    A `last` line (without a line end) that stops inside an object may still be growing: TRUNCATED, not a fault.
     """
     text = _text(line)
     try:
@@ -249,7 +249,7 @@ def parse_line(line: bytes, *, last: bool = False) -> Iterator[Record | Skipped]
 
 
 def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skipped]:
-    """The objects of a line that is not one JSON value, found again after broken stretches; one fault at most."""
+    """Yield the objects of a line that is not one JSON value, resynchronising after broken text; at most one fault."""
     fault: Reason | None = None
     at = tries = 0
     while at < len(text) and tries < _RESYNCHRONISE:
@@ -261,14 +261,14 @@ def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skipped]:
         else:
             is_cut_off = last and end == len(text) and text[at] == "{"
             fault = fault or (Reason.TRUNCATED if is_cut_off else piece)
-        at = _past_space(text, end)
+        at = _skip_blank(text, end)
         tries += 1
     if fault is not None:
         yield Skipped(fault)
 
 
 def _piece(text: str, at: int) -> tuple[Record | Reason, int]:
-    """The object at a place and where it ends; or what is wrong there, and where to try next."""
+    """Return the object at an offset and its end; or the fault there, and the next offset to try."""
     # Only brackets: a quote is as likely the end of a broken text as the beginning of one.
     if text[at] in "{[":
         try:
@@ -282,10 +282,10 @@ def _piece(text: str, at: int) -> tuple[Record | Reason, int]:
 
 
 def _next_object(text: str, broken: int) -> int:
-    """Where the next record may begin after a broken stretch, or the end of the text.
+    """Return the offset at which the next record may begin after broken text, or the end of the text.
 
-    Inside a record an object stands after `:`, `,` or `[`. Those are parts of what is broken, not records: taken for
-    records, the inner message of a line that was cut off would be read as a message of its own.
+    An object after `:`, `,` or `[` is a part of the broken record. Otherwise the inner message of a cut-off line would
+    be read as a message of its own.
     """
     for match in _OBJECT.finditer(text, broken + 1):
         at = match.start()
@@ -296,14 +296,14 @@ def _next_object(text: str, broken: int) -> int:
     return len(text)
 
 
-def _past_space(text: str, at: int) -> int:
+def _skip_blank(text: str, at: int) -> int:
     while at < len(text) and text[at] in _SPACE:
         at += 1
     return at
 
 
 def _text(content: bytes) -> str:
-    """Bytes as text that can be stored: what is no UTF-8, or would become half a surrogate pair, is U+FFFD."""
+    """Decode bytes to text that can be stored: invalid UTF-8 and halves of surrogate pairs become U+FFFD."""
     text = content.decode("utf-8", "replace")
     if _SURROGATE.search(content):
         return _HALF_PAIR.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
@@ -318,19 +318,19 @@ _BLOCK = 1 << 18
 
 
 @record
-class Known:
-    """The part of a file that need not be read again."""
+class ResumePoint:
+    """The place up to which a file is unchanged and need not be read again."""
 
     bookmark: Bookmark
     extent: Extent
     is_all: bool
-    """Nothing follows."""
+    """Nothing follows it."""
 
 
-def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> Known | None:
-    """The longest part that is still the same and that a reader can go on from; the stream is right behind it.
+def resume_point(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> ResumePoint | None:
+    """Return the last bookmark whose part is unchanged and from which a reader can resume, and move the stream there.
 
-    None where there is none; the stream is then at its beginning. `bookmarks` are those of the file, in its order.
+    None, with the stream at its beginning, if no part is. `bookmarks` are those of the file, in file order.
     """
     known = None
     extent = Extent()
@@ -341,7 +341,7 @@ def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> Known | None:
         is_all = not stream.read(1)
         stream.seek(bookmark.offset)
         if is_all or bookmark.carried is not None:
-            known = Known(bookmark=bookmark, extent=extent.copy(), is_all=is_all)
+            known = ResumePoint(bookmark=bookmark, extent=extent.copy(), is_all=is_all)
     stream.seek(known.bookmark.offset if known else 0)
     return known
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from omcli.base.errors import BadUsage, UnknownFormat
 from omcli.exchange import is_written
 from omcli.formats.format import Format
-from omcli.formats.source import Source
+from omcli.formats.source import RecordStream
 
-# Names, and the modules they are in, imported when asked. In the order of asking: the peculiar before the general.
+# Modules by format name, imported on demand, and in the order of detection: the most specific first.
 _MODULES = {
     "codex": "codex",
     "pi": "pi",
@@ -25,17 +25,17 @@ _OF_CHAT = ("anthropic", "openai")
 
 
 def named(name: str) -> Format:
-    """The format that `--format NAME` means. Raises BadUsage."""
+    """Return the format of this name. Raises BadUsage."""
     if name not in _MODULES:
         raise BadUsage(f"unknown format `{name}`", hint=f"formats: {', '.join(NAMES)}")
     found: Format = import_module(f"omcli.formats.{_MODULES[name]}").FORMAT
     return found
 
 
-def recognised(source: Source) -> Format:
-    """The format of an input by its content; its name and label are not asked. Raises UnknownFormat."""
+def detect(source: RecordStream) -> Format:
+    """Return the format of an input, judged by its content alone. Raises UnknownFormat."""
     if is_written(source.beginning):
-        raise UnknownFormat("memory that was written down, and no transcript", hint="`om import` takes it in")
+        raise UnknownFormat("this is exported memory, not a transcript", hint="use `om import` for it")
     for entry in map(named, NAMES):
         if entry.sniff(source.sample):
             return entry
@@ -44,25 +44,25 @@ def recognised(source: Source) -> Format:
     )
 
 
-def recognised_as_chat(source: Source) -> Format:
-    """The format of messages as they are sent to a model. Raises UnknownFormat."""
+def detect_chat(source: RecordStream) -> Format:
+    """Return the format of a list of messages sent to a model. Raises UnknownFormat."""
     for entry in map(named, _OF_CHAT):
         if entry.sniff(source.sample):
             return entry
-    raise UnknownFormat("these are no messages of OpenAI's chat interface, nor of Anthropic's")
+    raise UnknownFormat("the messages are neither OpenAI chat messages nor Anthropic Messages")
 
 
 TRANSCRIPTS = (".jsonl", ".ndjson")
-"""How names of files end that are transcripts, or should be."""
+"""Suffixes of transcript files."""
 
 
-def kept_by_agents(environment: Mapping[str, str]) -> Iterator[Path]:
-    """The transcripts in the agents' own folders, as far as there are any."""
+def agent_transcripts(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the transcripts found in the agents' own folders."""
     for format_name in NAMES:
-        place = named(format_name).place
-        if place is None:
+        folders = named(format_name).folders
+        if folders is None:
             continue
-        other = environment.get(place.variable, "").strip() if place.variable else ""
-        for pattern in place.patterns:
-            for home in (other,) if other else place.homes:
+        other = environment.get(folders.variable, "").strip() if folders.variable else ""
+        for pattern in folders.patterns:
+            for home in (other,) if other else folders.homes:
                 yield from sorted(Path(home).expanduser().glob(pattern))

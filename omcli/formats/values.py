@@ -1,4 +1,4 @@
-"""JSON values of any type, read as what was expected, or as nothing; and embedded images."""
+"""JSON values of unknown type, read as the expected type or as nothing; and embedded images."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ _EMPTY: Record = {}
 
 
 def record(value: object) -> Record:
-    """The object, or an empty one."""
+    """Return the object, or an empty one."""
     return value if isinstance(value, dict) else _EMPTY
 
 
 def string(value: object) -> str | None:
-    """The text, or None for anything else and for the empty text."""
+    """Return the text; None for anything else and for the empty text."""
     return value if isinstance(value, str) and value else None
 
 
 def text(value: object) -> str:
-    """The text, or the empty text."""
+    """Return the text, or the empty text."""
     return value if isinstance(value, str) else ""
 
 
 def objects(value: object) -> list[Record]:
-    """The objects of a list; none for anything else."""
+    """Return the objects of a list; an empty list for anything else."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def exit_code(value: object) -> int | None:
-    """The exit code of a command, as a number or its digits; None for what no command exits with."""
+    """Return an exit code given as a number or as digits; None for anything out of range."""
     if isinstance(value, str) and len(value) <= 11 and value.removeprefix("-").isdecimal():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**32 else None
 
 
 def compact_json(value: object) -> str:
-    """A value as JSON on one line, non-ASCII as it is; a text is taken to be JSON already.
+    """Return a value as JSON on one line, non-ASCII unescaped; a text is taken to be JSON already.
 
-    What was parsed at the limit of nesting can be too deep to be written again; then a note stands for it.
+    A value parsed at the nesting limit can be too deep to be written again; a note replaces it.
     """
     if isinstance(value, str):
         return value
@@ -58,8 +58,8 @@ def compact_json(value: object) -> str:
 _DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
-def image_of_base64(encoded: str, media_type: str) -> Image:
-    """An image from its base64 text. Text that is no base64 (it was cut off, or masked) is measured as it stands."""
+def image_from_data(encoded: str, media_type: str) -> Image:
+    """Return an image from base64. Invalid base64 (cut off, or masked) is kept as its size and hash only."""
     is_whole = True
     try:
         content = base64.b64decode(encoded)
@@ -73,12 +73,12 @@ def image_of_base64(encoded: str, media_type: str) -> Image:
     )
 
 
-def image_of_url(url: str) -> Image | None:
-    """An image from a `data:` URL; None for one that lies elsewhere."""
+def image_from_url(url: str) -> Image | None:
+    """Return an image from a `data:` URL; None for any other URL."""
     match = _DATA_URL.match(url)
-    return image_of_base64(url[match.end() :], match[1] or "image") if match else None
+    return image_from_data(url[match.end() :], match[1] or "image") if match else None
 
 
 def placeholder(image: Image) -> str:
-    """What stands in the text where an image was: `[image png 642 KB]`."""
+    """Return the text that replaces an image: `[image png 642 KB]`."""
     return attachment("image", image.media_type, image.size)

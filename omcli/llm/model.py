@@ -138,7 +138,7 @@ class Spent:
     """In US dollars, as far as prices are known."""
 
 
-class Rung(StrEnum):
+class OutputMode(StrEnum):
     """A way to ask for a reply of a certain structure, the strictest first."""
 
     JSON_SCHEMA = "json_schema"
@@ -146,11 +146,11 @@ class Rung(StrEnum):
     PROMPT = "prompt"
 
 
-class Rungs(Protocol):
+class OutputModes(Protocol):
     """What is remembered of how endpoints take structured output."""
 
-    def rung(self, endpoint: str, model: str) -> Rung | None:
+    def rung(self, endpoint: str, model: str) -> OutputMode | None:
         """The rung that worked last; None where nothing is known."""
 
-    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
+    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
         """Remembers what worked."""

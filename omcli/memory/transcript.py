@@ -180,23 +180,23 @@ class Abandoned:
     ids: frozenset[str]
 
 
-Carried = Notes
+ReaderState = Notes
 """What a reader knows at some place of an input and needs to go on from there."""
 
 
 @record
-class Pause:
+class Checkpoint:
     """A place in the input that all items so far come from before, and all others after."""
 
     offset: int
     """Bytes before it."""
     digest: bytes
     """Of those bytes (`bookmark.Extent`)."""
-    carried: Carried | None = None
+    reader_state: ReaderState | None = None
     """What the reader needs to go on from here; None for the end of the input."""
 
 
-Item = Message | Facts | Skipped | NewConversation | Abandoned | Pause
+Item = Message | Facts | Skipped | NewConversation | Abandoned | Checkpoint
 
 
 @record

@@ -29,9 +29,9 @@ from omcli.operations.observe.session import STANDING_ROWS
 from omcli.operations.pending import Showing, belongs, showing
 from omcli.operations.reflect.rows import as_folding
 from omcli.operations.reflect.rows import to_rows as reflected_rows
-from omcli.reflectors.prompt import labelled
-from omcli.reflectors.reply import Answer, Gone, Lasting, Merged
-from omcli.reflectors.validation import candidate
+from omcli.reflectors.prompt import rows_by_label
+from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply
+from omcli.reflectors.validation import validate
 
 _BY_AGENT = "agent"
 _LABELS = ("m", "o")
@@ -242,9 +242,9 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
     _check_retired(given, rows)
     protected = frozenset(row.id for row in read if _is_protected(row))
     material = Material(rows=read, target=0, now=now, protected=protected)
-    answer = _answer(given, rows, {row.id: label for label, row in labelled(material).items()})
+    answer = _answer(given, rows, {row.id: label for label, row in rows_by_label(material).items()})
     _check_texts(answer, material, counter)
-    found = candidate(answer, material, counter, retires=True)
+    found = validate(answer, material, counter, retires=True)
     _check_size(given, rows, found.written, counter)
     made = found.reflected
     return replace(
@@ -255,15 +255,15 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
     )
 
 
-def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[str, str]) -> Answer:
+def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[str, str]) -> ReflectorReply:
     """The same as a model would have answered."""
 
     def labels_of(references: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(labels[rows[reference].id] for reference in references))
 
-    return Answer(
+    return ReflectorReply(
         merged=tuple(
-            Merged(
+            ProposedRow(
                 text=row_text(one.text),
                 rows=labels_of(one.made_of),
                 priority=one.priority,
@@ -273,7 +273,7 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
             for one in given.reflections
         ),
         gone=tuple(
-            Gone(
+            ProposedDrop(
                 row=labels[rows[one.row].id],
                 reason=row_text(one.reason),
                 by=labels[rows[one.by].id] if one.by else "",
@@ -281,18 +281,18 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
             for one in given.retired
         ),
         items=tuple(
-            Lasting(text=row_text(one.text), kind=one.type, tags=one.tags, rows=labels_of(one.made_of))
+            ProposedItem(text=row_text(one.text), kind=one.type, tags=one.tags, rows=labels_of(one.made_of))
             for one in given.items
         ),
     )
 
 
-def _check_texts(answer: Answer, material: Material, counter: TokenCounter) -> None:
+def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCounter) -> None:
     """Raises BadInput for a text that does not hold, with its place."""
-    parts = [(f"reflections[{number}]", Answer(merged=(one,))) for number, one in enumerate(answer.merged)]
-    parts += [(f"items[{number}]", Answer(items=(one,))) for number, one in enumerate(answer.items)]
+    parts = [(f"reflections[{number}]", ReflectorReply(merged=(one,))) for number, one in enumerate(answer.merged)]
+    parts += [(f"items[{number}]", ReflectorReply(items=(one,))) for number, one in enumerate(answer.items)]
     for place, part in parts:
-        findings = candidate(part, material, counter).reflected.findings
+        findings = validate(part, material, counter).reflected.findings
         if findings.get("rejected") or findings.get("rejected_items"):
             raise BadInput(
                 f"{place}.text: it is empty once secrets are out, or names what the rows in `from` do not",

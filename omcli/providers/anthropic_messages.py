@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from omcli.base.errors import NotAllowed, Unusable
 from omcli.base.record import record
-from omcli.llm.model import Picture, Rung, Stop
+from omcli.llm.model import OutputMode, Picture, Stop
 from omcli.providers import failures
-from omcli.providers.wire import Answer, AttemptFailed, Request, Usage, joined, number, plain, system_text
+from omcli.providers.wire import RawReply, Request, RequestFailed, TokenUsage, joined, number, plain, system_text
 
 if TYPE_CHECKING:
     import anthropic
@@ -39,9 +39,9 @@ class AnthropicMessages:
     """How hard the model should think; None leaves it to the endpoint."""
 
     @property
-    def rungs(self) -> tuple[Rung, ...]:
+    def rungs(self) -> tuple[OutputMode, ...]:
         """This wire has no rung between a schema and words."""
-        return (Rung.JSON_SCHEMA, Rung.PROMPT)
+        return (OutputMode.JSON_SCHEMA, OutputMode.PROMPT)
 
     def prepare(self) -> None:
         """Imports the SDK."""
@@ -57,8 +57,8 @@ class AnthropicMessages:
         )
         return tuple(name for name, is_sent in fields if is_sent and name not in request.given_up)
 
-    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> Answer:
-        """The answer to one request. Raises AttemptFailed."""
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
+        """The answer to one request. Raises RequestFailed."""
         import anthropic
         import httpx2
 
@@ -91,7 +91,7 @@ class AnthropicMessages:
             "messages": [{"role": "user", "content": _content(request)}],
         }
         output: dict[str, object] = {}
-        if request.rung is Rung.JSON_SCHEMA:
+        if request.rung is OutputMode.JSON_SCHEMA:
             output["format"] = {"type": "json_schema", "schema": dict(prompt.schema)}
         if self.effort is not None and "effort" not in request.given_up:
             output["effort"] = self.effort
@@ -108,11 +108,11 @@ class AnthropicMessages:
             http_client=http,
         )
         if not (client.api_key or client.auth_token or client.credentials):  # it fails with a TypeError then
-            raise AttemptFailed(NotAllowed, "the profile gives no credentials")
+            raise RequestFailed(NotAllowed, "the profile gives no credentials")
         return client
 
 
-def translated(error: Exception) -> AttemptFailed:
+def translated(error: Exception) -> RequestFailed:
     """What an error of the SDK, or of what is beneath it, comes to."""
     import anthropic
 
@@ -126,7 +126,7 @@ def translated(error: Exception) -> AttemptFailed:
         case anthropic.APIError():
             return failures.not_a_model(f"what it sent cannot be read ({type(error).__name__})")
         case anthropic.AnthropicError():
-            return AttemptFailed(NotAllowed, f"the credentials cannot be used: {error}")
+            return RequestFailed(NotAllowed, f"the credentials cannot be used: {error}")
     return failures.of_http(error)
 
 
@@ -141,7 +141,7 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _assembled(events: Iterable[object]) -> dict[Any, Any]:
-    """The pieces of a streamed reply as the reply that would have come in one. Raises AttemptFailed for one that ends
+    """The pieces of a streamed reply as the reply that would have come in one. Raises RequestFailed for one that ends
     early."""
     body: dict[Any, Any] = {}
     texts: list[str] = []
@@ -164,7 +164,7 @@ def _assembled(events: Iterable[object]) -> dict[Any, Any]:
     return {**body, "content": [{"type": "text", "text": "".join(texts)}], "usage": usage}
 
 
-def _answer(body: object, model: str) -> Answer:
+def _answer(body: object, model: str) -> RawReply:
     if not isinstance(body, Mapping):
         raise failures.not_a_model(f"it sent {type(body).__name__} where a message was expected")
     content, stop = body.get("content"), _STOPS.get(str(body.get("stop_reason")))
@@ -172,8 +172,8 @@ def _answer(body: object, model: str) -> Answer:
         raise failures.of_error_object(body) or failures.not_a_model("a reply without content")
     texts = [block["text"] for block in content if isinstance(block, Mapping) and isinstance(block.get("text"), str)]
     if stop is None and not texts:
-        raise AttemptFailed(Unusable, f"the reply has no text, and ended with {body.get('stop_reason')!r}")
-    return Answer(
+        raise RequestFailed(Unusable, f"the reply has no text, and ended with {body.get('stop_reason')!r}")
+    return RawReply(
         text="".join(texts),
         stop=stop or Stop.END,
         model=str(body.get("model") or model),
@@ -181,12 +181,12 @@ def _answer(body: object, model: str) -> Answer:
     )
 
 
-def _usage(usage: Mapping[str, object]) -> Usage:
+def _usage(usage: Mapping[str, object]) -> TokenUsage:
     """This wire counts what is cached apart from the rest of the input."""
     cached = number(usage.get("cache_read_input_tokens"))
     fresh, written = number(usage.get("input_tokens")), number(usage.get("cache_creation_input_tokens"))
     total = None if fresh is None else fresh + (written or 0) + (cached or 0)
-    return Usage(input=total, output=number(usage.get("output_tokens")), cached=cached)
+    return TokenUsage(input=total, output=number(usage.get("output_tokens")), cached=cached)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

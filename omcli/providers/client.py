@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from omcli.base.errors import BadConfiguration
-from omcli.providers.endpoints import is_loopback
-from omcli.providers.wire import AttemptFailed
+from omcli.providers.endpoints import is_local_url
+from omcli.providers.wire import RequestFailed
 
 _LARGEST_REPLY = 16 << 20
 """Bytes of a response, as they come over the wire."""
@@ -17,12 +17,12 @@ _LARGEST_REPLY = 16 << 20
 
 def http_client(address: str, *, seconds: float) -> httpx2.Client:
     """A client that follows no redirect, since a prompt goes only where it was sent, and that asks an endpoint on
-    this machine without a proxy. Raises AttemptFailed."""
-    here = {f"all://{urlsplit(address).netloc}": None} if is_loopback(address) else {}
+    this machine without a proxy. Raises RequestFailed."""
+    here = {f"all://{urlsplit(address).netloc}": None} if is_local_url(address) else {}
     try:
         return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here)
     except OSError as error:
-        raise AttemptFailed(
+        raise RequestFailed(
             BadConfiguration,
             f"the CA certificates cannot be read: {error.strerror or error}",
             hint="check SSL_CERT_FILE and SSL_CERT_DIR",

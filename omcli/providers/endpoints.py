@@ -15,7 +15,7 @@ from omcli.base.record import record
 from omcli.llm.model import Price
 
 
-class Protocol(StrEnum):
+class EndpointKind(StrEnum):
     """What is spoken with an endpoint."""
 
     ANTHROPIC = "anthropic"
@@ -29,7 +29,7 @@ class Endpoint:
     """Somebody who runs models, or a way to reach them."""
 
     name: str
-    protocol: Protocol
+    protocol: EndpointKind
     base_url: str = ""
     url_variable: str = ""
     """Environment variable with another base URL."""
@@ -45,7 +45,7 @@ class Endpoint:
 _ENDPOINTS = (
     Endpoint(
         name="anthropic",
-        protocol=Protocol.ANTHROPIC,
+        protocol=EndpointKind.ANTHROPIC,
         base_url="https://api.anthropic.com",
         url_variable="ANTHROPIC_BASE_URL",
         key_variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
@@ -54,7 +54,7 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="openai",
-        protocol=Protocol.OPENAI,
+        protocol=EndpointKind.OPENAI,
         base_url="https://api.openai.com/v1",
         url_variable="OPENAI_BASE_URL",
         key_variables=("OPENAI_API_KEY",),
@@ -63,7 +63,7 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="openrouter",
-        protocol=Protocol.OPENAI,
+        protocol=EndpointKind.OPENAI,
         base_url="https://openrouter.ai/api/v1",
         key_variables=("OPENROUTER_API_KEY",),
         model="google/gemini-2.5-flash",
@@ -71,7 +71,7 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="gemini",
-        protocol=Protocol.OPENAI,
+        protocol=EndpointKind.OPENAI,
         base_url="https://generativelanguage.googleapis.com/v1beta/openai/",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         model="gemini-2.5-flash",
@@ -79,35 +79,35 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="ollama",
-        protocol=Protocol.OPENAI,
+        protocol=EndpointKind.OPENAI,
         base_url="http://localhost:11434/v1",
         key_variables=("OLLAMA_API_KEY",),
         is_local=True,
     ),
     Endpoint(
         name="lmstudio",
-        protocol=Protocol.OPENAI,
+        protocol=EndpointKind.OPENAI,
         base_url="http://localhost:1234/v1",
         key_variables=("LMSTUDIO_API_KEY",),
         is_local=True,
     ),
     Endpoint(
         name="vllm",
-        protocol=Protocol.OPENAI,
+        protocol=EndpointKind.OPENAI,
         base_url="http://localhost:8000/v1",
         key_variables=("VLLM_API_KEY",),
         is_local=True,
     ),
     Endpoint(
         name="llamacpp",
-        protocol=Protocol.OPENAI,
+        protocol=EndpointKind.OPENAI,
         base_url="http://localhost:8080/v1",
         key_variables=("LLAMACPP_API_KEY",),
         model="default",  # it has one, whatever it is called
         is_local=True,
     ),
-    Endpoint(name="command", protocol=Protocol.COMMAND, is_local=True),
-    Endpoint(name="scripted", protocol=Protocol.SCRIPTED, is_local=True, takes_images=True),
+    Endpoint(name="command", protocol=EndpointKind.COMMAND, is_local=True),
+    Endpoint(name="scripted", protocol=EndpointKind.SCRIPTED, is_local=True, takes_images=True),
 )
 ENDPOINTS: Mapping[str, Endpoint] = {endpoint.name: endpoint for endpoint in _ENDPOINTS}
 _OF_KEYS = ("anthropic", "openai")
@@ -134,7 +134,7 @@ def split(model: str) -> tuple[str | None, str]:
     return (prefix, rest) if slash and prefix in ENDPOINTS else (None, model)
 
 
-def from_environment(environment: Mapping[str, str]) -> str | None:
+def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
     """The endpoint that the keys of the environment are for: Anthropic before OpenAI; None where there is neither."""
     for name in _OF_KEYS:
         if any(environment.get(variable) for variable in ENDPOINTS[name].key_variables):
@@ -160,7 +160,7 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def is_loopback(url: str) -> bool:
+def is_local_url(url: str) -> bool:
     """Whether a URL is of this machine."""
     host = urlsplit(url).hostname or ""
     try:
@@ -191,7 +191,7 @@ def cost(
     price = _price(model, own or {})
     if price is None:
         place = ENDPOINTS.get(endpoint)
-        return 0.0 if place and place.is_local and place.protocol is not Protocol.COMMAND else None
+        return 0.0 if place and place.is_local and place.protocol is not EndpointKind.COMMAND else None
     if input_tokens is None or output_tokens is None:
         return None
     cached = min(cached_tokens or 0, input_tokens)

@@ -18,7 +18,7 @@ from omcli.base.errors import (
     UnknownModel,
     Unreachable,
 )
-from omcli.providers.wire import AttemptFailed
+from omcli.providers.wire import RequestFailed
 from omcli.text.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)
@@ -59,12 +59,12 @@ def said_in(body: object) -> str:
     return ""
 
 
-def of_status(status: int, body: object, headers: Mapping[str, str] | None = None) -> AttemptFailed:
+def of_status(status: int, body: object, headers: Mapping[str, str] | None = None) -> RequestFailed:
     """An answer that is an error."""
     said, all_said = said_in(body), str(body)[:_SEARCHED].lower()
     kind, hint = _kind(status, all_said)
     passes = kind is Unreachable and (headers or {}).get("x-should-retry") != "false"
-    return AttemptFailed(
+    return RequestFailed(
         kind,
         f"{said} (HTTP {status})" if said else f"HTTP {status}",
         hint=hint,
@@ -76,7 +76,7 @@ def of_status(status: int, body: object, headers: Mapping[str, str] | None = Non
 
 
 def json_of(text: str) -> object:
-    """The body of a success. Raises AttemptFailed where it is no JSON."""
+    """The body of a success. Raises RequestFailed where it is no JSON."""
     try:
         body: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -111,29 +111,29 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def of_http(error: Exception) -> AttemptFailed:
+def of_http(error: Exception) -> RequestFailed:
     """A failure of httpx2, or of what is beneath it, with an SDK's own error around it or not."""
     import httpx2
 
     chain = _chain(error)
     inner = chain[-1]
     if isinstance(inner, ssl.SSLCertVerificationError):
-        return AttemptFailed(
+        return RequestFailed(
             Unreachable,
             f"the certificate cannot be verified: {inner.verify_message}",
             hint="install the system's CA certificates (`ca-certificates`), or name a file of them with SSL_CERT_FILE",
         )
     if isinstance(inner, ssl.SSLError):
-        return AttemptFailed(Unreachable, f"no TLS: {inner.reason or inner}", hint="check `https` in the base URL")
+        return RequestFailed(Unreachable, f"no TLS: {inner.reason or inner}", hint="check `https` in the base URL")
     if any(isinstance(one, httpx2.InvalidURL | httpx2.UnsupportedProtocol) for one in chain):
-        return AttemptFailed(BadConfiguration, f"the base URL cannot be used: {inner}")
+        return RequestFailed(BadConfiguration, f"the base URL cannot be used: {inner}")
     if any(isinstance(one, httpx2.ReadError | httpx2.RemoteProtocolError) for one in chain):
-        return AttemptFailed(Unreachable, f"the connection broke: {_told(inner)}", hint=_LATER, tries=_TRIES)
+        return RequestFailed(Unreachable, f"the connection broke: {_told(inner)}", hint=_LATER, tries=_TRIES)
     if any(isinstance(one, httpx2.DecodingError | httpx2.TooManyRedirects | ValueError) for one in chain):
         return not_a_model(f"what it sent cannot be read ({type(inner).__name__})")
     if any(isinstance(one, httpx2.ReadTimeout | httpx2.WriteTimeout | httpx2.PoolTimeout) for one in chain):
-        return AttemptFailed(Unreachable, "no answer in time", hint=_LATER)
-    return AttemptFailed(
+        return RequestFailed(Unreachable, "no answer in time", hint=_LATER)
+    return RequestFailed(
         Unreachable,
         f"no connection: {_told(inner)}",
         hint=_REACH,
@@ -143,33 +143,33 @@ def of_http(error: Exception) -> AttemptFailed:
     )
 
 
-def of_break(told: str) -> AttemptFailed:
+def of_break(told: str) -> RequestFailed:
     """The reply began and did not end: asked once more."""
-    return AttemptFailed(Unreachable, f"the reply broke off: {told}", hint=_LATER, tries=2)
+    return RequestFailed(Unreachable, f"the reply broke off: {told}", hint=_LATER, tries=2)
 
 
-def of_silence(seconds: float) -> AttemptFailed:
+def of_silence(seconds: float) -> RequestFailed:
     """The deadline came before the answer."""
-    return AttemptFailed(
+    return RequestFailed(
         Unreachable, f"no answer within {seconds:g} s", hint="a slow model needs a longer `provider.timeout`"
     )
 
 
-def of_nobody() -> AttemptFailed:
+def of_nobody() -> RequestFailed:
     """Nobody took the connection in the time that is allowed for that."""
-    return AttemptFailed(Unreachable, f"no connection within {CONNECTING:g} s", hint=_REACH, tries=1)
+    return RequestFailed(Unreachable, f"no connection within {CONNECTING:g} s", hint=_REACH, tries=1)
 
 
-def not_a_model(found: str) -> AttemptFailed:
+def not_a_model(found: str) -> RequestFailed:
     """Something answered that is no endpoint of this protocol."""
-    return AttemptFailed(
+    return RequestFailed(
         NotAModel,
         f"this is not a model endpoint: {found}",
         hint="check the base URL, and whether the network asks for a login",
     )
 
 
-def of_error_object(body: Mapping[Any, Any]) -> AttemptFailed | None:
+def of_error_object(body: Mapping[Any, Any]) -> RequestFailed | None:
     """A success that holds an error, as gateways send it; None where it holds none."""
     error = body.get("error")
     if not error:
@@ -177,7 +177,7 @@ def of_error_object(body: Mapping[Any, Any]) -> AttemptFailed | None:
     code = error.get("code") if isinstance(error, Mapping) else None
     if isinstance(code, int) and 400 <= code < 600:
         return of_status(code, body)
-    return AttemptFailed(NotAModel, f"it answered with an error: {said_in(body) or 'without a message'}")
+    return RequestFailed(NotAModel, f"it answered with an error: {said_in(body) or 'without a message'}")
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from omcli.base.errors import Unusable
 from omcli.base.record import record
-from omcli.llm.model import Picture, Rung, Stop
+from omcli.llm.model import OutputMode, Picture, Stop
 from omcli.providers import failures
-from omcli.providers.wire import Answer, AttemptFailed, Request, Usage, joined, number, plain, system_text
+from omcli.providers.wire import RawReply, Request, RequestFailed, TokenUsage, joined, number, plain, system_text
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,9 +36,9 @@ class OpenAIChat:
     """How hard the model should think; None leaves it to the endpoint."""
 
     @property
-    def rungs(self) -> tuple[Rung, ...]:
+    def rungs(self) -> tuple[OutputMode, ...]:
         """All of them."""
-        return tuple(Rung)
+        return tuple(OutputMode)
 
     def prepare(self) -> None:
         """Imports the SDK."""
@@ -57,8 +57,8 @@ class OpenAIChat:
         names = (*(name for name, is_sent in sent.items() if is_sent), *((limit,) if limit else ()))
         return tuple(name for name in names if name not in request.given_up)
 
-    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> Answer:
-        """The answer to one request. Raises AttemptFailed."""
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
+        """The answer to one request. Raises RequestFailed."""
         import httpx2
         import openai
 
@@ -106,12 +106,12 @@ class OpenAIChat:
             parameters[_EFFORT] = self.effort
         if request.is_streamed and "stream_options" not in request.given_up:
             parameters["stream_options"] = {"include_usage": True}
-        if request.rung is not Rung.PROMPT:
+        if request.rung is not OutputMode.PROMPT:
             parameters["response_format"] = _response_format(request)
         return parameters
 
 
-def translated(error: Exception) -> AttemptFailed:
+def translated(error: Exception) -> RequestFailed:
     """What an error of the SDK, or of what is beneath it, comes to."""
     import openai
 
@@ -125,13 +125,13 @@ def translated(error: Exception) -> AttemptFailed:
         case openai.APIError():  # in mid-stream
             return failures.of_break(error.message)
         case openai.OpenAIError():
-            return AttemptFailed(Unusable, f"the reply cannot be used: {type(error).__name__}")
+            return RequestFailed(Unusable, f"the reply cannot be used: {type(error).__name__}")
     return failures.of_http(error)
 
 
 def _response_format(request: Request) -> dict[str, object]:
     schema = dict(request.prompt.schema)
-    if request.rung is Rung.JSON_OBJECT:
+    if request.rung is OutputMode.JSON_OBJECT:
         return {"type": "json_object", "schema": schema}  # the form of llama.cpp; others pass over the schema
     return {"type": "json_schema", "json_schema": {"name": request.prompt.name, "strict": True, "schema": schema}}
 
@@ -150,7 +150,7 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _assembled(events: Iterable[object]) -> dict[str, object]:
-    """The pieces of a streamed reply as the reply that would have come in one. Raises AttemptFailed for one that ends
+    """The pieces of a streamed reply as the reply that would have come in one. Raises RequestFailed for one that ends
     early."""
     body: dict[str, object] = {}
     texts: list[str] = []
@@ -173,7 +173,7 @@ def _assembled(events: Iterable[object]) -> dict[str, object]:
     return {**body, "choices": [{"message": message, "finish_reason": finish}]}
 
 
-def _answer(body: object, model: str) -> Answer:
+def _answer(body: object, model: str) -> RawReply:
     match body:
         case {"choices": [{"message": {**message}, **choice}, *_], **rest}:
             finish = choice.get("finish_reason")
@@ -186,10 +186,10 @@ def _answer(body: object, model: str) -> Answer:
     if finish == "error":
         raise failures.of_break(failures.said_in(choice) or "it ended with an error")
     if not isinstance(content, str) and stop in (None, Stop.END):
-        raise failures.of_error_object(rest) or AttemptFailed(
+        raise failures.of_error_object(rest) or RequestFailed(
             Unusable, f"the reply has no content, and ended with {finish!r}"
         )
-    return Answer(
+    return RawReply(
         text=content if isinstance(content, str) else str(refusal or ""),
         stop=stop or Stop.END,
         model=str(rest.get("model") or model),
@@ -197,11 +197,11 @@ def _answer(body: object, model: str) -> Answer:
     )
 
 
-def _usage(usage: object) -> Usage:
+def _usage(usage: object) -> TokenUsage:
     if not isinstance(usage, Mapping):
-        return Usage()
+        return TokenUsage()
     details = usage.get("prompt_tokens_details")
-    return Usage(
+    return TokenUsage(
         input=number(usage.get("prompt_tokens")),
         output=number(usage.get("completion_tokens")),
         cached=number(details.get("cached_tokens")) if isinstance(details, Mapping) else None,

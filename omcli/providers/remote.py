@@ -8,10 +8,10 @@ from collections.abc import Callable
 from omcli.base.errors import BadConfiguration, NotAllowed, OmError, UnknownModel, Unreachable, Unusable
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import json_in
-from omcli.llm.model import Prompt, Reply, Rung, Rungs, Stop
+from omcli.llm.model import OutputMode, OutputModes, Prompt, Reply, Stop
 from omcli.providers import failures
-from omcli.providers.retry import NoSign, Patience, TimeUp, wait_for
-from omcli.providers.wire import Answer, AttemptFailed, Request, Usage, Wire
+from omcli.providers.retry import DeadlinePassed, NotConnected, RetryBudget, run_with_deadline
+from omcli.providers.wire import RawReply, Request, RequestFailed, TokenUsage, Wire
 
 _AFTERWARDS = 5.0
 """Seconds after the deadline at which a connection that was left behind gives up by itself."""
@@ -27,7 +27,7 @@ _FORMAT_WORDS = (
 
 
 @record
-class Access:
+class RemoteTarget:
     """Where a model is, and what of it must not be said."""
 
     endpoint: str
@@ -50,10 +50,10 @@ class RemoteModel:
     def __init__(
         self,
         *,
-        access: Access,
+        access: RemoteTarget,
         model: str,
         wire: Wire,
-        rungs: Rungs,
+        rungs: OutputModes,
         seconds: float,
         takes_images: bool,
         clock: Callable[[], float] = time.monotonic,
@@ -69,13 +69,13 @@ class RemoteModel:
     def ask(self, prompt: Prompt) -> Reply:
         """The reply to a prompt. Raises ProviderFailed, NotAllowed, BadConfiguration."""
         self._wire.prepare()
-        patience = Patience(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
+        patience = RetryBudget(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
         request = Request(model=self.model, prompt=prompt, rung=self._first_rung(), given_up=self._given_up)
-        usage, misses = Usage(), 0
+        usage, misses = TokenUsage(), 0
         while True:
             try:
                 answer = self._send(request, patience)
-            except AttemptFailed as failed:
+            except RequestFailed as failed:
                 if (other := self._otherwise(request, failed)) is not None:
                     request, misses = other, misses if other.rung is request.rung else 0
                 elif not patience.wait_after(failed):
@@ -90,7 +90,7 @@ class RemoteModel:
             if misses >= _TRIES_FOR_JSON:
                 request, misses = replace(request, rung=below), 0
 
-    def _send(self, request: Request, patience: Patience) -> Answer:
+    def _send(self, request: Request, patience: RetryBudget) -> RawReply:
         """One request, in what is left of the time."""
         seconds = patience.remaining
         if not seconds:
@@ -99,26 +99,26 @@ class RemoteModel:
 
         with http_client(self._access.address, seconds=seconds) as http:
 
-            def work(alive: Callable[[], None]) -> Answer:
+            def work(alive: Callable[[], None]) -> RawReply:
                 watch(http, alive)
                 return self._wire.send(request, http=http, seconds=seconds + _AFTERWARDS)
 
             try:
-                return wait_for(work, seconds=seconds, first_sign=failures.CONNECTING)
-            except NoSign:
+                return run_with_deadline(work, seconds=seconds, first_sign=failures.CONNECTING)
+            except NotConnected:
                 raise failures.of_nobody() from None
-            except TimeUp:
+            except DeadlinePassed:
                 raise failures.of_silence(self._seconds) from None
 
-    def _first_rung(self) -> Rung:
+    def _first_rung(self) -> OutputMode:
         known = self._rungs.rung(self._access.address, self.model)
         return known if known in self._wire.rungs else self._wire.rungs[0]
 
-    def _below(self, rung: Rung) -> Rung | None:
+    def _below(self, rung: OutputMode) -> OutputMode | None:
         rungs = self._wire.rungs
         return rungs[rungs.index(rung) + 1] if rung is not rungs[-1] else None
 
-    def _otherwise(self, request: Request, failed: AttemptFailed) -> Request | None:
+    def _otherwise(self, request: Request, failed: RequestFailed) -> Request | None:
         """The request without what was refused; None where that isn't what it failed for."""
         below = self._below(request.rung)
         if below and failed.status in _FORMAT_REFUSALS and any(word in failed.said for word in _FORMAT_WORDS):
@@ -131,12 +131,12 @@ class RemoteModel:
         self._given_up |= {refused}
         return replace(request, given_up=self._given_up)
 
-    def _reply(self, request: Request, answer: Answer, usage: Usage) -> Reply:
+    def _reply(self, request: Request, answer: RawReply, usage: TokenUsage) -> Reply:
         if answer.stop is Stop.END:
             if not answer.text.strip():
-                raise self._error(AttemptFailed(Unusable, "the reply is empty"))
+                raise self._error(RequestFailed(Unusable, "the reply is empty"))
             if request.rung is not self._rungs.rung(self._access.address, self.model):
-                self._rungs.put_rung(self._access.address, self.model, request.rung)
+                self._rungs.put_output_mode(self._access.address, self.model, request.rung)
         return Reply(
             text=answer.text,
             stop=answer.stop,
@@ -146,7 +146,7 @@ class RemoteModel:
             cached_tokens=usage.cached,
         )
 
-    def _error(self, failed: AttemptFailed) -> OmError:
+    def _error(self, failed: RequestFailed) -> OmError:
         """The failure in one line, without a secret."""
         said = failed.text
         for secret in self._access.secrets:
@@ -158,7 +158,7 @@ class RemoteModel:
             hint = f"the model comes from {self._access.model_from}; {hint}"
         return failed.kind(failures.in_a_line(f"{self._subject(failed)}: {said}"), hint=hint)
 
-    def _subject(self, failed: AttemptFailed) -> str:
+    def _subject(self, failed: RequestFailed) -> str:
         if failed.kind is UnknownModel:
             return f"{self.name} has no model {self.model!r}"
         if failed.kind in (Unreachable, BadConfiguration):

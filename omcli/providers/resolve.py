@@ -7,8 +7,8 @@ from pathlib import Path
 
 from omcli.base.errors import BadConfiguration, NotAllowed
 from omcli.base.record import record
-from omcli.llm.model import Provider, Rungs
-from omcli.providers.endpoints import Endpoint, Protocol, checked_url, endpoint, is_loopback
+from omcli.llm.model import OutputModes, Provider
+from omcli.providers.endpoints import Endpoint, EndpointKind, checked_url, endpoint, is_local_url
 from omcli.providers.wire import Wire
 
 _NO_KEY = "none"
@@ -16,7 +16,7 @@ _NO_KEY = "none"
 
 
 @record
-class Spec:
+class ModelSpec:
     """A model as settings name it."""
 
     endpoint: str
@@ -38,7 +38,7 @@ class Spec:
     """Who it is for, `observer` or `reflector`: the flag that keeps to rules is called so."""
 
 
-def provider(spec: Spec, *, environment: Mapping[str, str], rungs: Rungs) -> Provider:
+def provider(spec: ModelSpec, *, environment: Mapping[str, str], rungs: OutputModes) -> Provider:
     """The provider, ready to be asked; nothing was sent to anyone.
 
     Raises BadConfiguration for an endpoint or base URL that cannot be, a model that has to be named, a program or file
@@ -51,11 +51,11 @@ def provider(spec: Spec, *, environment: Mapping[str, str], rungs: Rungs) -> Pro
     if model is None:
         raise BadConfiguration(f"{place.name} needs a model", hint=f"name it: `--model {place.name}/NAME`")
     takes_images = place.takes_images if spec.images is None else spec.images
-    if place.protocol is Protocol.COMMAND:
+    if place.protocol is EndpointKind.COMMAND:
         from omcli.providers.command import command
 
         return command(model, seconds=spec.timeout)
-    if place.protocol is Protocol.SCRIPTED:
+    if place.protocol is EndpointKind.SCRIPTED:
         from omcli.providers.scripted import Scripted
 
         return Scripted(Path(model), seconds=spec.timeout, takes_images=takes_images)
@@ -63,17 +63,23 @@ def provider(spec: Spec, *, environment: Mapping[str, str], rungs: Rungs) -> Pro
 
 
 def _remote(
-    spec: Spec, place: Endpoint, model: str, *, takes_images: bool, environment: Mapping[str, str], rungs: Rungs
+    spec: ModelSpec,
+    place: Endpoint,
+    model: str,
+    *,
+    takes_images: bool,
+    environment: Mapping[str, str],
+    rungs: OutputModes,
 ) -> Provider:
-    from omcli.providers.remote import Access, RemoteModel
+    from omcli.providers.remote import RemoteModel, RemoteTarget
 
     given_url = spec.base_url or environment.get(place.url_variable)
     address = checked_url(given_url or place.base_url)
     variable = next((name for name in place.key_variables if environment.get(name)), None)
     key_from = "the settings" if spec.key else variable or ""
     key = _checked_key(spec.key or (environment[variable] if variable else ""), key_from)
-    has_profile = place.protocol is Protocol.ANTHROPIC and _has_profile(environment)
-    if not (key or has_profile or place.is_local or is_loopback(address)):
+    has_profile = place.protocol is EndpointKind.ANTHROPIC and _has_profile(environment)
+    if not (key or has_profile or place.is_local or is_local_url(address)):
         raise NotAllowed(
             f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
             hint=f"set {place.key_variables[0]}, or keep to rules with `--{spec.role} rules`"
@@ -81,7 +87,7 @@ def _remote(
         )
     needs_key = not has_profile or bool(key)
     return RemoteModel(
-        access=Access(
+        access=RemoteTarget(
             endpoint=place.name,
             address=address,
             key_from=key_from or ("a profile of Anthropic's SDK" if has_profile else ""),
@@ -102,7 +108,7 @@ def _remote(
 
 
 def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str | None) -> Wire:
-    if place.protocol is Protocol.ANTHROPIC:
+    if place.protocol is EndpointKind.ANTHROPIC:
         from omcli.providers.anthropic_messages import AnthropicMessages
 
         root = address and address.removesuffix("/v1")  # which the SDK adds

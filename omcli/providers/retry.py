@@ -10,13 +10,13 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from omcli.base.record import record
-from omcli.providers.wire import AttemptFailed
+from omcli.providers.wire import RequestFailed
 
 T = TypeVar("T")
 _LONGEST_DELAY = 8.0
 
 
-class Patience:
+class RetryBudget:
     """What is left of the time and the attempts of one ask."""
 
     def __init__(self, *, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
@@ -33,7 +33,7 @@ class Patience:
     def _elapsed(self) -> float:
         return self._clock() - self._began
 
-    def wait_after(self, failed: AttemptFailed) -> bool:
+    def wait_after(self, failed: RequestFailed) -> bool:
         """Waits for the next attempt; False, at once, where there is none."""
         self._failures += 1
         delay = min(failed.delay * 2 ** (self._failures - 1), _LONGEST_DELAY)
@@ -45,11 +45,11 @@ class Patience:
         return True
 
 
-class NoSign(Exception):
+class NotConnected(Exception):
     """Work gave no sign of life in time."""
 
 
-class TimeUp(Exception):
+class DeadlinePassed(Exception):
     """Work was not done in time."""
 
 
@@ -62,11 +62,11 @@ class _Ended:
 _ALIVE = _Ended()
 
 
-def wait_for(work: Callable[[Callable[[], None]], T], *, seconds: float, first_sign: float) -> T:
+def run_with_deadline(work: Callable[[Callable[[], None]], T], *, seconds: float, first_sign: float) -> T:
     """What work gives, or raises; it calls what it is given at its first sign of life.
 
     It runs in a thread that is left behind when time is up, since neither a name that is looked up nor a byte a second
-    can be interrupted. Ctrl-C can. Raises NoSign, TimeUp.
+    can be interrupted. Ctrl-C can. Raises NotConnected, DeadlinePassed.
     """
     news: SimpleQueue[_Ended] = SimpleQueue()
 
@@ -84,12 +84,12 @@ def wait_for(work: Callable[[Callable[[], None]], T], *, seconds: float, first_s
     try:
         ended = news.get(timeout=max(0.0, min(first_sign, seconds)))
     except Empty:
-        raise (NoSign if first_sign < seconds else TimeUp) from None
+        raise (NotConnected if first_sign < seconds else DeadlinePassed) from None
     try:
         while ended is _ALIVE:
             ended = news.get(timeout=max(0.0, deadline - time.monotonic()))
     except Empty:
-        raise TimeUp from None
+        raise DeadlinePassed from None
     if ended.error is not None:
         raise ended.error
     return ended.result  # type: ignore[return-value]

@@ -60,7 +60,7 @@ _FIELDS = {"text", "json", "stop", "usage", "sleep", "until", "error", "times", 
 
 
 @record
-class Entry:
+class ScriptedReply:
     """A reply of a script."""
 
     text: str
@@ -113,7 +113,7 @@ class Scripted:
             cached_tokens=entry.usage.get("cached"),
         )
 
-    def _waited(self, entry: Entry) -> float:
+    def _waited(self, entry: ScriptedReply) -> float:
         """Waits as the reply says, at most to the deadline; gives the seconds."""
         waited = min(entry.sleep, self._seconds)
         self._sleep(waited)
@@ -122,7 +122,7 @@ class Scripted:
             waited += _LOOKS_EVERY
         return waited
 
-    def _next(self, prompt: Prompt) -> Entry | None:
+    def _next(self, prompt: Prompt) -> ScriptedReply | None:
         """Takes a reply: finds the first that is left for this prompt, and records that it is taken."""
         try:
             with self._asked.open("a+b", buffering=0) as asked:
@@ -159,7 +159,7 @@ def _shown(prompt: Prompt) -> dict[str, object]:
     }
 
 
-def _entries(script: Path) -> tuple[Entry, ...]:
+def _entries(script: Path) -> tuple[ScriptedReply, ...]:
     """The replies of a file. Raises BadConfiguration."""
     try:
         text = script.read_text(encoding="utf-8")
@@ -177,7 +177,7 @@ def _entries(script: Path) -> tuple[Entry, ...]:
         raise BadConfiguration(f"the script {str(script)!r} is none: {error}") from error
 
 
-def _entry(reply: Any, folder: Path, *, times: int | None) -> Entry:
+def _entry(reply: Any, folder: Path, *, times: int | None) -> ScriptedReply:
     fields: dict[str, Any] = {"text": reply} if isinstance(reply, str) else dict(reply)
     if unknown := fields.keys() - _FIELDS:
         raise ValueError(f"a reply has no field {min(unknown)!r}")
@@ -185,7 +185,7 @@ def _entry(reply: Any, folder: Path, *, times: int | None) -> Entry:
     if not isinstance(text, str):
         raise TypeError("`text` is a text")
     slug = fields.get("error")
-    return Entry(
+    return ScriptedReply(
         text=text,
         stop=Stop(fields.get("stop", "end")),
         usage={name: number(tokens) for name, tokens in fields.get("usage", {}).items()},

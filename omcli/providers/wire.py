@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from omcli.base.errors import OmError
 from omcli.base.record import record
-from omcli.llm.model import Picture, Prompt, Rung, Stop
+from omcli.llm.model import OutputMode, Picture, Prompt, Stop
 from omcli.memory.message import attachment
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Request:
 
     model: str
     prompt: Prompt
-    rung: Rung
+    rung: OutputMode
     given_up: frozenset[str] = frozenset()
     """Optional fields that the endpoint refused before."""
 
@@ -37,7 +37,7 @@ class Request:
 
 
 @record
-class Usage:
+class TokenUsage:
     """Tokens as the endpoint counted them; None where it doesn't tell."""
 
     input: int | None = None
@@ -45,8 +45,8 @@ class Usage:
     output: int | None = None
     cached: int | None = None
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             input=_sum(self.input, other.input),
             output=_sum(self.output, other.output),
             cached=_sum(self.cached, other.cached),
@@ -58,16 +58,16 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 @record
-class Answer:
+class RawReply:
     """What came back from one request."""
 
     text: str
     stop: Stop
     model: str
-    usage: Usage
+    usage: TokenUsage
 
 
-class AttemptFailed(Exception):
+class RequestFailed(Exception):
     """A request that gave no answer, and what is known of whether another one may."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Wire(Protocol):
     """A protocol that models are spoken to in over HTTP."""
 
     @property
-    def rungs(self) -> tuple[Rung, ...]:
+    def rungs(self) -> tuple[OutputMode, ...]:
         """The ways it knows to ask for structure, the strictest first; the last is PROMPT."""
 
     def prepare(self) -> None:
@@ -115,8 +115,8 @@ class Wire(Protocol):
     def optional(self, request: Request) -> tuple[str, ...]:
         """Fields of this request that it can do without, as an endpoint that refuses them names them."""
 
-    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> Answer:
-        """The answer to one request. Raises AttemptFailed."""
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
+        """The answer to one request. Raises RequestFailed."""
 
 
 def number(value: object) -> int | None:
@@ -132,9 +132,9 @@ def plain(event: object) -> object:
     return dump(warnings=False) if dump else event
 
 
-def system_text(prompt: Prompt, rung: Rung) -> str:
+def system_text(prompt: Prompt, rung: OutputMode) -> str:
     """The rules; where nothing else tells the model of the schema, with the schema."""
-    if rung is Rung.JSON_SCHEMA:
+    if rung is OutputMode.JSON_SCHEMA:
         return prompt.system
     schema = json.dumps(prompt.schema, ensure_ascii=False, separators=(",", ":"))
     return (
@@ -158,4 +158,4 @@ def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str |
 def whole_text(prompt: Prompt) -> str:
     """The whole prompt as one text: rules and schema, an empty line, content."""
     content = "".join(part for part in joined(prompt.content, pictures=False) if isinstance(part, str))
-    return f"{system_text(prompt, Rung.PROMPT)}\n\n{content}\n"
+    return f"{system_text(prompt, OutputMode.PROMPT)}\n\n{content}\n"

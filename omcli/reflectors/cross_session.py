@@ -37,7 +37,7 @@ class GlobalPlan:
     """The oldest first."""
 
 
-def planned(
+def plan_global(
     rows: Iterable[Observation], *, now: str, min_age: float, batch_tokens: int, counter: TokenCounter
 ) -> GlobalPlan:
     """Which rows are folded, and in which batches.
@@ -79,7 +79,7 @@ def _batches(
         yield GlobalBatch(project=project, rows=tuple(batch), tokens=tokens)
 
 
-def within(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
+def fit_to_target(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
     """What a batch came to, tagged, with reflections of at most `target` tokens together, but at least one.
 
     Where they come to more, none is longer than its share, and then the last ones go, with what they tell.

@@ -10,15 +10,15 @@ from omcli.llm.model import Provider, Reply
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
-from omcli.reflectors.prompt import Ladder, prompt_of
-from omcli.reflectors.reply import Answer, answer_of
-from omcli.reflectors.validation import Candidate, candidate, together
+from omcli.reflectors.prompt import CompressionLevels, prompt_of
+from omcli.reflectors.reply import ReflectorReply, parse_reply
+from omcli.reflectors.validation import ValidatedReflection, combined, validate
 
 
 class ModelReflector:
     """Fewer rows by a model: asked for less detail each time, until what it writes holds the target."""
 
-    def __init__(self, provider: Provider, counter: TokenCounter, *, ladder: Ladder) -> None:
+    def __init__(self, provider: Provider, counter: TokenCounter, *, ladder: CompressionLevels) -> None:
         self._provider = provider
         self._counter = counter
         self._ladder = ladder
@@ -50,7 +50,7 @@ class ModelReflector:
                 fault = error
         if fault is not None and not parts:
             raise fault
-        return together(parts, material.most_rows)
+        return combined(parts, material.most_rows)
 
     def _share(self, material: Material, rows: Sequence[Observation]) -> int:
         """What should remain of some of the rows."""
@@ -59,7 +59,7 @@ class ModelReflector:
 
     def _reflected(self, material: Material) -> Reflected:
         climb = _Climb(self._provider, self._counter, self._ladder, material)
-        best: Candidate | None = None
+        best: ValidatedReflection | None = None
         try:
             for found in climb.candidates():
                 best = found if best is None or found.tokens < best.tokens else best
@@ -76,7 +76,9 @@ class ModelReflector:
 class _Climb:
     """The attempts at one reflection."""
 
-    def __init__(self, provider: Provider, counter: TokenCounter, ladder: Ladder, material: Material) -> None:
+    def __init__(
+        self, provider: Provider, counter: TokenCounter, ladder: CompressionLevels, material: Material
+    ) -> None:
         self._provider = provider
         self._counter = counter
         self._ladder = ladder
@@ -87,7 +89,7 @@ class _Climb:
         self.fault: ProviderFailed = Unusable("no reply")
         """Why the last attempt does not count."""
 
-    def candidates(self) -> Iterator[Candidate]:
+    def candidates(self) -> Iterator[ValidatedReflection]:
         """What counts of the replies, attempt by attempt."""
         size: int | None = None
         for attempt in range(len(self._ladder.levels)):
@@ -97,7 +99,7 @@ class _Climb:
                 self.fault = error
                 continue
             is_last = attempt == len(self._ladder.levels) - 1
-            found = candidate(answer, self._material, self._counter, trims=self._ladder.trims and is_last)
+            found = validate(answer, self._material, self._counter, trims=self._ladder.trims and is_last)
             size = found.written
             if not found.holds:
                 self.fault = Unusable("the reply cites rows or names things that it was not shown, or says nothing")
@@ -108,15 +110,15 @@ class _Climb:
             else:
                 yield found
 
-    def _answer(self, attempt: int, size: int | None) -> Answer:
+    def _answer(self, attempt: int, size: int | None) -> ReflectorReply:
         """A reply that can be read. One that cannot is asked for again, once in all, with what was wrong."""
         reply = self._ask(attempt, size)
         try:
-            return answer_of(reply)
+            return parse_reply(reply)
         except Unusable as error:
             if self.asked > attempt + 1 or not reply.text.strip():
                 raise
-            return answer_of(self._ask(attempt, size, fault=f"Your last reply could not be read: {error.message}."))
+            return parse_reply(self._ask(attempt, size, fault=f"Your last reply could not be read: {error.message}."))
 
     def _ask(self, attempt: int, size: int | None, *, fault: str = "") -> Reply:
         prompt = prompt_of(self._material, self._ladder, attempt=attempt, size=size, fault=fault)

@@ -11,7 +11,7 @@ from omcli.llm.model import Prompt
 from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material
-from omcli.reflectors.reply import answer_of
+from omcli.reflectors.reply import parse_reply
 from omcli.text.clean import one_line
 from omcli.text.dates.instants import minute
 from omcli.text.hashes import hashed
@@ -31,7 +31,7 @@ GUIDANCE = (
 
 
 @record
-class Ladder:
+class CompressionLevels:
     """How a model is asked, attempt by attempt."""
 
     levels: tuple[int, ...] = (1, 3)
@@ -52,12 +52,14 @@ class Ladder:
     """What the user wants besides; part of the rules."""
 
 
-def labelled(material: Material) -> Mapping[str, Observation]:
+def rows_by_label(material: Material) -> Mapping[str, Observation]:
     """The rows by their labels: `o1`, `o2`, …"""
     return MappingProxyType({f"o{number}": row for number, row in enumerate(material.rows, start=1)})
 
 
-def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | None, fault: str = "") -> Prompt:
+def prompt_of(
+    material: Material, ladder: CompressionLevels, *, attempt: int, size: int | None, fault: str = ""
+) -> Prompt:
     """What is asked at an attempt, the first being 0.
 
     `size` is what the attempt before came to, in tokens; `fault` what was wrong with a reply that could not be read.
@@ -76,7 +78,7 @@ def prompt_of(material: Material, ladder: Ladder, *, attempt: int, size: int | N
         max_output=ladder.max_output,
         temperature=None if ladder.temperature is None else round(ladder.temperature + ladder.step * attempt, 4),
         session=_session(material),
-        reads=answer_of,
+        reads=parse_reply,
     )
 
 
@@ -94,7 +96,7 @@ def _about(material: Material) -> str:
     return f"Today is {material.now[:10]}.{project} These are the rows, oldest first:"
 
 
-def _limits(material: Material, ladder: Ladder, size: int | None) -> str:
+def _limits(material: Material, ladder: CompressionLevels, size: int | None) -> str:
     limits = f"What is left has to fit into {material.target} tokens."
     if material.most_rows:
         limits += (
@@ -106,7 +108,7 @@ def _limits(material: Material, ladder: Ladder, size: int | None) -> str:
 
 
 def _shown(material: Material, *, headed: bool) -> str:
-    rows = labelled(material)
+    rows = rows_by_label(material)
     show = _headed if headed else _line
     return "\n".join(show(label, row, row.id in material.protected) for label, row in rows.items())
 

@@ -14,7 +14,7 @@ from omcli.memory.notation import NOTATIONS
 
 
 @record
-class Merged:
+class ProposedRow:
     """A row that takes the place of others."""
 
     text: str
@@ -26,7 +26,7 @@ class Merged:
 
 
 @record
-class Gone:
+class ProposedDrop:
     """A row that goes untold."""
 
     row: str
@@ -35,7 +35,7 @@ class Gone:
 
 
 @record
-class Lasting:
+class ProposedItem:
     """A fact for later sessions."""
 
     text: str
@@ -47,13 +47,13 @@ class Lasting:
 
 
 @record
-class Answer:
+class ReflectorReply:
     """A reply as it was read, before anything in it is believed."""
 
-    merged: tuple[Merged, ...] = ()
+    merged: tuple[ProposedRow, ...] = ()
     keep: tuple[str, ...] = ()
-    gone: tuple[Gone, ...] = ()
-    items: tuple[Lasting, ...] = ()
+    gone: tuple[ProposedDrop, ...] = ()
+    items: tuple[ProposedItem, ...] = ()
 
 
 _KEYS = ("reflections", "keep", "drop", "items")
@@ -66,7 +66,7 @@ _HEADING = lazily(r"#{1,6} |Date: |```|\Z")
 _CITED = lazily(r"[\[(](o\d{1,6}(?:,? ?o\d{1,6})*)[\])][.]?\Z")
 
 
-def answer_of(reply: Reply) -> Answer:
+def parse_reply(reply: Reply) -> ReflectorReply:
     """What a reply says. Raises CutOff, Refused, Unusable."""
     text = whole(reply)
     value = json_in(text)
@@ -81,10 +81,10 @@ def answer_of(reply: Reply) -> Answer:
     raise Unusable(f"{reply.model}: the reply is not the JSON that was asked for")
 
 
-def _read(value: Mapping[str, object]) -> Answer:
-    return Answer(
+def _read(value: Mapping[str, object]) -> ReflectorReply:
+    return ReflectorReply(
         merged=tuple(
-            Merged(
+            ProposedRow(
                 text=row_text(text_of(each, "text")),
                 rows=tuple(texts_of(each, "from")),
                 priority=text_of(each, "priority"),
@@ -95,16 +95,16 @@ def _read(value: Mapping[str, object]) -> Answer:
         ),
         keep=tuple(texts_of(value, "keep")),
         gone=tuple(
-            Gone(row=text_of(each, "row"), reason=row_text(text_of(each, "reason")), by=text_of(each, "by"))
+            ProposedDrop(row=text_of(each, "row"), reason=row_text(text_of(each, "reason")), by=text_of(each, "by"))
             for each in list_of(value, "drop")
         ),
         items=tuple(_fact(each, cites=True) for each in list_of(value, "items")),
     )
 
 
-def _fact(value: object, *, cites: bool) -> Lasting:
+def _fact(value: object, *, cites: bool) -> ProposedItem:
     kind = text_of(value, "type") or text_of(value, "category")
-    return Lasting(
+    return ProposedItem(
         text=row_text(text_of(value, "text") or text_of(value, "summary")),
         kind=kind.partition("/")[0].lower(),
         tags=tuple(texts_of(value, "tags")),
@@ -113,12 +113,12 @@ def _fact(value: object, *, cites: bool) -> Lasting:
     )
 
 
-def _from_text(text: str) -> Answer | None:
+def _from_text(text: str) -> ReflectorReply | None:
     """A reply without JSON around it; None where it has none of the marks of one."""
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
     if not (facts or condensed or tagged):
         return None
-    items: tuple[Lasting, ...] = ()
+    items: tuple[ProposedItem, ...] = ()
     rest = text
     if facts:
         within = text[facts.end() : condensed.start() if condensed and condensed.start() > facts.end() else None]
@@ -134,10 +134,10 @@ def _from_text(text: str) -> Answer | None:
     merged = tuple(filter(None, map(_line, _OTHER_TAGS.sub("", rest).splitlines())))
     if not any(one.rows for one in merged):
         merged = tuple(replace(one, rows=None) for one in merged)
-    return Answer(merged=merged, items=items)
+    return ReflectorReply(merged=merged, items=items)
 
 
-def _line(written: str) -> Merged | None:
+def _line(written: str) -> ProposedRow | None:
     """A row as it is written in a text, in any notation; None for headings and blank lines."""
     line = written.strip()
     if _HEADING.match(line):
@@ -152,4 +152,4 @@ def _line(written: str) -> Merged | None:
     if not text:
         return None
     priority, status = (said.priority.value, said.status or "") if said else ("", "")
-    return Merged(text=text, rows=rows, priority=priority, status=status)
+    return ProposedRow(text=text, rows=rows, priority=priority, status=status)

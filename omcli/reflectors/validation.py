@@ -24,8 +24,8 @@ from omcli.memory.observation import (
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
-from omcli.reflectors.prompt import labelled
-from omcli.reflectors.reply import Answer, Lasting, Merged
+from omcli.reflectors.prompt import rows_by_label
+from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply
 from omcli.text.anchors import searchable, unsupported
 from omcli.text.dates.instants import minute
 from omcli.text.redaction import redact
@@ -40,7 +40,7 @@ _LEAST_REPEATED = 0.6
 
 
 @record
-class Candidate:
+class ValidatedReflection:
     """What would be done, and what would then be in sight."""
 
     reflected: Reflected
@@ -52,16 +52,16 @@ class Candidate:
     """Whether enough of the answer stood the checks to believe any of it."""
 
 
-def candidate(
-    answer: Answer, material: Material, counter: TokenCounter, *, trims: bool = False, retires: bool = False
-) -> Candidate:
+def validate(
+    answer: ReflectorReply, material: Material, counter: TokenCounter, *, trims: bool = False, retires: bool = False
+) -> ValidatedReflection:
     """The answer as far as it holds. Rows that it does not account for stay in sight, and so do protected ones, and
     those that matter and that it only claims to tell.
 
     `trims` says that its last reflections are given up, with what they tell, until the target holds; one stays.
     `retires` says that a reason is enough for a row to go that holds or is open; else a newer one has to be named.
     """
-    checked = _Checked(material=material, rows=labelled(material), counter=counter, retires=retires)
+    checked = _Checked(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
     checked.keep(answer)
     for merged in answer.merged:
         checked.merge(merged)
@@ -71,7 +71,7 @@ def candidate(
     items = checked.items(answer)
     whole = any(merged.rows is None for merged in answer.merged)
     bearable = 0 if whole else _MOST_REJECTED * len(answer.merged)
-    return checked.candidate(items, holds=checked.found["rejected"] <= bearable)
+    return checked.validate(items, holds=checked.found["rejected"] <= bearable)
 
 
 @mutable_record
@@ -95,13 +95,13 @@ class _Checked:
     """Ids of rows that a text which was to take their place does not tell."""
     found: Counter[str] = field(default_factory=Counter)
 
-    def keep(self, answer: Answer) -> None:
+    def keep(self, answer: ReflectorReply) -> None:
         """Takes down which rows stay."""
         self.kept = {self.rows[label].id for label in answer.keep if label in self.rows}
         self.told |= self.kept
         self.found["unknown"] += sum(label not in self.rows for label in answer.keep)
 
-    def merge(self, merged: Merged) -> None:
+    def merge(self, merged: ProposedRow) -> None:
         """A reflection in the place of the rows it cites, where it cites nothing else and adds nothing."""
         text = self._clean(merged.text)
         ground = self._ground(merged.rows, text)
@@ -153,7 +153,7 @@ class _Checked:
                     else:
                         self.back.add(row.id)
 
-    def drop(self, answer: Answer) -> None:
+    def drop(self, answer: ReflectorReply) -> None:
         """Rows that go untold, where the answer says why and they are not protected."""
         for gone in answer.gone:
             row = self.rows.get(gone.row)
@@ -183,8 +183,8 @@ class _Checked:
             self.dropped += [Dropped(row=row, reason="trimmed") for row in sorted(told - self.material.protected)]
             self.found["trimmed"] += 1
 
-    def items(self, answer: Answer) -> tuple[Draft, ...]:
-        """Lasting facts, each once, that hold nothing their rows do not hold."""
+    def items(self, answer: ReflectorReply) -> tuple[Draft, ...]:
+        """ProposedItem facts, each once, that hold nothing their rows do not hold."""
         known = {wording(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
         for item in answer.items:
@@ -209,13 +209,13 @@ class _Checked:
         """Tokens of the reflections."""
         return sum(self.counter.text(draft.text) for draft in self.drafts)
 
-    def candidate(self, items: tuple[Draft, ...], *, holds: bool) -> Candidate:
+    def validate(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
         """What comes of it."""
         self.found["kept_back"] += len(self.back - self.gone)
         self.found["unaccounted"] += sum(row.id not in self.told for row in self.material.rows)
         self.drafts = _joined(self.drafts, self.material.most_rows)
         anything = bool(self.drafts) or len(self.gone) < len(self.material.rows)
-        return Candidate(
+        return ValidatedReflection(
             reflected=Reflected(
                 reflections=tuple(self.drafts),
                 dropped=tuple(self.dropped),
@@ -257,7 +257,9 @@ def _grounds(row: Observation) -> str:
     return searchable(f"{row.text} {minute(row.dated)} {row.refers_to or ''}")
 
 
-def _reflection(merged: Merged, text: str, ground: Sequence[Observation], replaced: Sequence[Observation]) -> Draft:
+def _reflection(
+    merged: ProposedRow, text: str, ground: Sequence[Observation], replaced: Sequence[Observation]
+) -> Draft:
     """A row of what a model wrote. It matters no less than what it cites, and what was open is not closed unsaid."""
     draft = folded(ground, text, reason="reflected")
     said = PRIORITIES.get(merged.priority)
@@ -275,13 +277,13 @@ def _reflection(merged: Merged, text: str, ground: Sequence[Observation], replac
     )
 
 
-def _type(merged: Merged, draft: Draft, ground: Sequence[Observation]) -> Type:
+def _type(merged: ProposedRow, draft: Draft, ground: Sequence[Observation]) -> Type:
     if merged.kind == "error":
         return next((row.type for row in ground if row.type in FAILURES), Type.BLOCKER)
     return KINDS.get(merged.kind, Type.FACT if merged.rows is None else draft.type)
 
 
-def together(parts: Sequence[Reflected], most_rows: int) -> Reflected:
+def combined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
     """What came of rows that were folded part by part, of at most so many reflections where a number is given."""
     findings = sum((Counter(part.findings) for part in parts), Counter[str]())
     return Reflected(
@@ -314,7 +316,7 @@ def _one(drafts: Sequence[Draft]) -> Draft:
     )
 
 
-def _item(item: Lasting, text: str, ground: Sequence[Observation]) -> Draft:
+def _item(item: ProposedItem, text: str, ground: Sequence[Observation]) -> Draft:
     kind = _ITEM_KINDS.get(item.kind, Type.KNOWLEDGE)
     were = (row.type.value for row in ground if row.type in LASTING_TYPES) if item.rows else ()
     told = (row_text(tag)[:LONGEST_TAG] for tag in item.tags)

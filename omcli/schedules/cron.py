@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from omcli.base.errors import CannotCreate, InputOutput
-from omcli.schedules.host import Answer, answer
-from omcli.schedules.job import Change, Daily, Done, Job, Part, Step, When, mark
+from omcli.schedules.host import ProgramResult, answer
+from omcli.schedules.job import Daily, EntryAction, EntryChange, EntryText, Job, ScheduleResult, When, mark
 
 PLACE = "crontab"
 _HOUR = 60
@@ -20,17 +20,17 @@ class Cron:
 
     name = "cron"
 
-    def parts(self, job: Job) -> tuple[Part, ...]:
+    def parts(self, job: Job) -> tuple[EntryText, ...]:
         """The line."""
         words = " ".join(map(quoted, job.started))
-        return (Part(place=PLACE, text=f"{_time(job.when)} {words} # {job.mark}\n"),)
+        return (EntryText(place=PLACE, text=f"{_time(job.when)} {words} # {job.mark}\n"),)
 
-    def install(self, job: Job, *, dry_run: bool = False) -> Done:
+    def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
         """Puts the line where our line is, or at the end."""
         (part,) = self.parts(job)
         return _edit(job.name, part.text.encode(), dry_run=dry_run)
 
-    def remove(self, name: str, *, dry_run: bool = False) -> Done:
+    def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
         """Takes our line out."""
         return _edit(name, b"", dry_run=dry_run)
 
@@ -67,17 +67,23 @@ def _replaced(lines: list[bytes], line: bytes, ours: bytes) -> Iterator[bytes]:
             line = b""
 
 
-def _edit(name: str, line: bytes, *, dry_run: bool) -> Done:
+def _edit(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
     old = _table()
     new = edited(old, line, name)
     if new == old:
-        return Done(changes=(Change(place=PLACE, step=Step.KEEP),) if line else ())
+        return ScheduleResult(changes=(EntryChange(place=PLACE, step=EntryAction.KEEP),) if line else ())
     if not dry_run:
         found = _crontab("-", given=new)
         if found.code:
             raise CannotCreate(f"crontab does not take it: {found.complaint or f'it ended with {found.code}'}")
     had = edited(old, b"", name) != old
-    return Done(changes=(Change(place=PLACE, step=(Step.REPLACE if had else Step.CREATE) if line else Step.REMOVE),))
+    return ScheduleResult(
+        changes=(
+            EntryChange(
+                place=PLACE, step=(EntryAction.REPLACE if had else EntryAction.CREATE) if line else EntryAction.REMOVE
+            ),
+        )
+    )
 
 
 def _table() -> bytes:
@@ -90,7 +96,7 @@ def _table() -> bytes:
     raise InputOutput(f"the crontab cannot be read: {found.complaint or f'crontab ended with {found.code}'}")
 
 
-def _crontab(word: str, *, given: bytes = b"") -> Answer:
+def _crontab(word: str, *, given: bytes = b"") -> ProgramResult:
     found = answer("crontab", word, given=given)
     if found is None:
         raise CannotCreate("there is no `crontab` here", hint="install cron, or use --systemd or --launchd")

@@ -10,28 +10,28 @@ from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput
 from omcli.base.record import record
-from omcli.schedules.job import Change, Part, Step
+from omcli.schedules.job import EntryAction, EntryChange, EntryText
 
 
-def put(parts: Iterable[Part], mark: str, *, dry_run: bool) -> tuple[Change, ...]:
+def put(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
     """Writes the parts down where they are not written yet, all of which hold the mark.
 
     Raises CannotCreate, also where a file of somebody else has one of their names; nothing was written then.
     """
     planned = [(part, _step(part, mark)) for part in parts]
     for part, step in planned:
-        if step is not Step.KEEP and not dry_run:
+        if step is not EntryAction.KEEP and not dry_run:
             _write(Path(part.place), part.text)
-    return tuple(Change(place=part.place, step=step) for part, step in planned)
+    return tuple(EntryChange(place=part.place, step=step) for part, step in planned)
 
 
-def take(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[Change, ...]:
+def take(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
     """Takes those away that hold the mark. Raises InputOutput."""
     ours = [path for path in paths if mark in (_content(path) or "")]
     for path in ours:
         if not dry_run:
             unlink(path)
-    return tuple(Change(place=str(path), step=Step.REMOVE) for path in ours)
+    return tuple(EntryChange(place=str(path), step=EntryAction.REMOVE) for path in ours)
 
 
 def unlink(path: Path) -> None:
@@ -42,13 +42,13 @@ def unlink(path: Path) -> None:
         raise InputOutput(f"cannot remove {path}: {error.strerror}") from error
 
 
-def _step(part: Part, mark: str) -> Step:
+def _step(part: EntryText, mark: str) -> EntryAction:
     content = _content(Path(part.place))
     if content is None:
-        return Step.CREATE
+        return EntryAction.CREATE
     if mark not in content:
         raise CannotCreate(f"{part.place} is there already, and not of om's making", hint="move it out of the way")
-    return Step.KEEP if content == part.text else Step.REPLACE
+    return EntryAction.KEEP if content == part.text else EntryAction.REPLACE
 
 
 def _content(path: Path) -> str | None:
@@ -80,7 +80,7 @@ _SECONDS = 30.0
 
 
 @record
-class Answer:
+class ProgramResult:
     """What a program said."""
 
     code: int
@@ -89,7 +89,7 @@ class Answer:
     """The first line of what it wrote to stderr."""
 
 
-def answer(*words: str, given: bytes = b"") -> Answer | None:
+def answer(*words: str, given: bytes = b"") -> ProgramResult | None:
     """Runs a program; None where there is none of that name. Raises InputOutput for one that does not end or start.
 
     It speaks English, so that what it says can be told apart.
@@ -110,7 +110,7 @@ def answer(*words: str, given: bytes = b"") -> Answer | None:
     except OSError as error:
         raise InputOutput(f"`{words[0]}` cannot be started: {error.strerror}") from error
     said = process.stderr.decode(errors="replace").strip().splitlines()
-    return Answer(code=process.returncode, output=process.stdout, complaint=said[0].strip() if said else "")
+    return ProgramResult(code=process.returncode, output=process.stdout, complaint=said[0].strip() if said else "")
 
 
 def first_complaint(*commands: tuple[str, ...]) -> str | None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from omcli.base.errors import BadUsage
 from omcli.base.record import record
 
-STARTED = (
+START_SCRIPT = (
     'u=$(umask); umask 077; l=$1/$0.log; mkdir -p "$1" && touch "$l" && test -f "$l" &&'
     ' { test $(wc -c <"$l") -lt 1000000 || mv "$l" "$l.1"; } && exec >/dev/null 2>>"$l"; umask "$u"; '
     'if [ -r "$2" ]; then set -a; . "$2"; set +a; fi; shift 2; exec "$@"'
@@ -70,11 +70,11 @@ class Job:
 
     @property
     def started(self) -> tuple[str, ...]:
-        """The words of a command that starts it by `STARTED`."""
-        return ("/bin/sh", "-c", STARTED, self.name, str(self.logs), str(self.keys), *self.command)
+        """The words of a command that starts it by `START_SCRIPT`."""
+        return ("/bin/sh", "-c", START_SCRIPT, self.name, str(self.logs), str(self.keys), *self.command)
 
 
-FINE = {"consolidate": (75,), "tick": (1, 75)}
+SUCCESS_CODES = {"consolidate": (75,), "tick": (1, 75)}
 """Exit codes that are no failure of a job: another one is at it, or nothing is due."""
 
 
@@ -110,7 +110,7 @@ def check(job: Job) -> None:
 
 
 @record
-class Part:
+class EntryText:
     """A text that a scheduler reads."""
 
     place: str
@@ -118,7 +118,7 @@ class Part:
     text: str
 
 
-class Step(StrEnum):
+class EntryAction(StrEnum):
     """What becomes of a part."""
 
     CREATE = "create"
@@ -129,18 +129,18 @@ class Step(StrEnum):
 
 
 @record
-class Change:
+class EntryChange:
     """What becomes of one part."""
 
     place: str
-    step: Step
+    step: EntryAction
 
 
 @record
-class Done:
+class ScheduleResult:
     """What was done, or would be."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[EntryChange, ...]
     """Nothing where there is nothing of ours to be removed."""
     said: str = ""
     """What the scheduler's own program said, where it did not take notice."""
@@ -153,14 +153,14 @@ class Scheduler(Protocol):
 
     name: str
 
-    def parts(self, job: Job) -> tuple[Part, ...]:
+    def parts(self, job: Job) -> tuple[EntryText, ...]:
         """The job as the scheduler reads it; nothing is looked at, and nothing done."""
         ...
 
-    def install(self, job: Job, *, dry_run: bool = False) -> Done:
+    def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
         """Puts it in its place, also in that of an earlier one. Raises CannotCreate, InputOutput."""
         ...
 
-    def remove(self, name: str, *, dry_run: bool = False) -> Done:
+    def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
         """Takes the entry of a job away, if there is one. Raises CannotCreate, InputOutput."""
         ...

@@ -10,7 +10,7 @@ from typing import Any
 
 from omcli.schedules import host
 from omcli.schedules.host import answer, first_complaint
-from omcli.schedules.job import Daily, Done, Job, Part, Step, When, mark
+from omcli.schedules.job import Daily, EntryAction, EntryText, Job, ScheduleResult, When, mark
 
 
 class Launchd:
@@ -22,7 +22,7 @@ class Launchd:
         """`agents` is the folder of the user's launch agents."""
         self._agents = agents
 
-    def parts(self, job: Job) -> tuple[Part, ...]:
+    def parts(self, job: Job) -> tuple[EntryText, ...]:
         """The property list."""
         content = {
             "Label": _label(job.name),
@@ -32,23 +32,23 @@ class Launchd:
         }
         text = plistlib.dumps(content, sort_keys=False).decode()
         text = text.replace("<dict>", f"<!-- {job.mark}, written by `om schedule` -->\n<dict>", 1)
-        return (Part(place=str(self._path(job.name)), text=text),)
+        return (EntryText(place=str(self._path(job.name)), text=text),)
 
-    def install(self, job: Job, *, dry_run: bool = False) -> Done:
+    def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
         """Writes it, and has it loaded in place of an earlier one."""
-        done = Done(changes=host.put(self.parts(job), job.mark, dry_run=dry_run))
+        done = ScheduleResult(changes=host.put(self.parts(job), job.mark, dry_run=dry_run))
         load = ("launchctl", "bootstrap", _domain(), str(self._path(job.name)))
         if dry_run:
             return done
-        if all(change.step is Step.KEEP for change in done.changes) and _is_loaded(job.name):
+        if all(change.step is EntryAction.KEEP for change in done.changes) and _is_loaded(job.name):
             return done
         _unload(job.name)
         said = first_complaint(load)
-        return done if said is None else Done(changes=done.changes, said=said, left=(shlex.join(load),))
+        return done if said is None else ScheduleResult(changes=done.changes, said=said, left=(shlex.join(load),))
 
-    def remove(self, name: str, *, dry_run: bool = False) -> Done:
+    def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
         """Has it unloaded, and takes it away."""
-        done = Done(changes=host.take([self._path(name)], mark(name), dry_run=dry_run))
+        done = ScheduleResult(changes=host.take([self._path(name)], mark(name), dry_run=dry_run))
         if done.changes and not dry_run:
             _unload(name)
         return done

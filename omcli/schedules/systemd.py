@@ -6,7 +6,7 @@ from pathlib import Path
 
 from omcli.schedules import host
 from omcli.schedules.host import first_complaint
-from omcli.schedules.job import FINE, Daily, Done, Job, Part, Step, When, mark
+from omcli.schedules.job import SUCCESS_CODES, Daily, EntryAction, EntryText, Job, ScheduleResult, When, mark
 
 _HOUR = 60
 _UNSAFE = frozenset("'\"\\")
@@ -22,26 +22,26 @@ class Systemd:
         """`units` is the folder of the user's units."""
         self._units = units
 
-    def parts(self, job: Job) -> tuple[Part, ...]:
+    def parts(self, job: Job) -> tuple[EntryText, ...]:
         """The service and the timer."""
         service, timer = self._paths(job.name)
-        return Part(place=str(service), text=_service(job)), Part(place=str(timer), text=_timer(job))
+        return EntryText(place=str(service), text=_service(job)), EntryText(place=str(timer), text=_timer(job))
 
-    def install(self, job: Job, *, dry_run: bool = False) -> Done:
+    def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
         """Writes both, and has the timer started."""
         changes = host.put(self.parts(job), job.mark, dry_run=dry_run)
         timer = self._paths(job.name)[1].name
         commands: list[tuple[str, ...]] = [("daemon-reload",), ("enable", "--now", timer)]
-        if any(change.step is Step.REPLACE for change in changes):
+        if any(change.step is EntryAction.REPLACE for change in changes):
             commands.append(("restart", timer))  # it waits for the old time
-        return Done(changes=changes) if dry_run else _told(Done(changes=changes), *commands)
+        return ScheduleResult(changes=changes) if dry_run else _told(ScheduleResult(changes=changes), *commands)
 
-    def remove(self, name: str, *, dry_run: bool = False) -> Done:
+    def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
         """Has the timer stopped, and takes both away."""
         service, timer = self._paths(name)
         ours = host.take((service, timer), mark(name), dry_run=True)
         if dry_run or not ours:
-            return Done(changes=ours)
+            return ScheduleResult(changes=ours)
         commands: list[tuple[str, ...]] = [("daemon-reload",)]
         if first_complaint(("systemctl", "--user", "disable", "--now", timer.name)) is not None:
             commands.insert(0, ("stop", timer.name))
@@ -49,7 +49,7 @@ class Systemd:
         wanted = self._units / "timers.target.wants" / timer.name
         if wanted.is_symlink() and not wanted.exists():  # nobody answered who would have taken it away
             host.unlink(wanted)
-        return _told(Done(changes=ours), *commands)
+        return _told(ScheduleResult(changes=ours), *commands)
 
     def _paths(self, name: str) -> tuple[Path, Path]:
         return self._units / f"om-{name}.service", self._units / f"om-{name}.timer"
@@ -76,7 +76,7 @@ Documentation=man:om-{job.name}(1)
 Type=oneshot
 EnvironmentFile=-{str(job.keys).replace("%", "%%")}
 ExecStart={" ".join(words)}
-SuccessExitStatus={" ".join(map(str, FINE[job.name]))}
+SuccessExitStatus={" ".join(map(str, SUCCESS_CODES[job.name]))}
 StandardOutput=null
 StandardError=journal
 Nice=10
@@ -107,8 +107,8 @@ def _time(when: When) -> str:
     return f"*-*-* 00/{when.minutes // _HOUR}:00:00"
 
 
-def _told(done: Done, *commands: tuple[str, ...]) -> Done:
+def _told(done: ScheduleResult, *commands: tuple[str, ...]) -> ScheduleResult:
     """The same, with what is left to be typed where systemd does not answer."""
     words = [("systemctl", "--user", *command) for command in commands]
     said = first_complaint(*words)
-    return done if said is None else Done(changes=done.changes, said=said, left=tuple(map(" ".join, words)))
+    return done if said is None else ScheduleResult(changes=done.changes, said=said, left=tuple(map(" ".join, words)))

@@ -9,7 +9,7 @@ from typing import Any
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.base.record import record, replace
 from omcli.settings.settings import FLAG, PREFIX, Files, Settings
-from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, Wrong, is_private, meaning
+from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, InvalidValue, is_private, parse_value
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
@@ -25,7 +25,7 @@ _OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output"
 
 
 @record
-class Said:
+class GivenValue:
     """What somebody says that a key is."""
 
     value: object
@@ -53,9 +53,9 @@ class Layers:
             self._of_user(files) if files.user_is_there else {},
             self._of_project(files.project) if files.project else {},
             _of_variables(variables),
-            {key: Said(value=value, by=FLAG) for key, value in flags.items()},
+            {key: GivenValue(value=value, by=FLAG) for key, value in flags.items()},
         )
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, GivenValue] = {}
         for layer in layers:
             self._said = {**_kept(self._said, under=layer), **layer}
         self._preset = _kept(self._of_preset(), under=self._said)
@@ -76,15 +76,15 @@ class Layers:
             values["db"] = default_store()
         return _made(values, origins, self._warnings)
 
-    def _take(self, key: str, said: Said, values: dict[str, Any]) -> bool:
+    def _take(self, key: str, said: GivenValue, values: dict[str, Any]) -> bool:
         """Puts a value where it belongs; where it makes none, that is said."""
         whole = values.get("effective_context", DEFAULTS.effective_context)
         if said.by == FLAG and isinstance(said.value, Path):
             values[key] = said.value
             return True
         try:
-            value = meaning(key, said.value, whole=whole, folder=said.folder)
-        except Wrong as error:
+            value = parse_value(key, said.value, whole=whole, folder=said.folder)
+        except InvalidValue as error:
             if said.by == FLAG:
                 raise BadUsage(f"`{said.value}` is {error} for `{key}`") from None
             self._warnings.append(f"{said.spelt(key)} is {error}, and is ignored")
@@ -92,20 +92,20 @@ class Layers:
         values[key] = not value if said.opposite else value
         return True
 
-    def _of_preset(self) -> dict[str, Said]:
+    def _of_preset(self) -> dict[str, GivenValue]:
         said = self._said.get("preset")
         if said is None or said.value == PRESETS[0]:
             return {}
         if said.value in PRESETS:
             name = str(said.value)
-            return {key: Said(value=value, by=f"preset {name}") for key, value in _flat(read(preset_file(name)))}
+            return {key: GivenValue(value=value, by=f"preset {name}") for key, value in _flat(read(preset_file(name)))}
         if said.by == FLAG:
             raise BadConfiguration(f"there is no preset `{said.value}`", hint=f"one of: {', '.join(PRESETS)}")
         self._warnings.append(f"{said.spelt('preset')} is none of {', '.join(PRESETS)}, and is ignored")
         del self._said["preset"]
         return {}
 
-    def _of_user(self, files: Files) -> dict[str, Said]:
+    def _of_user(self, files: Files) -> dict[str, GivenValue]:
         try:
             return self._of_file(files.user)
         except BadConfiguration as error:
@@ -114,7 +114,7 @@ class Layers:
             self._warnings.append(f"{error.message}; it is ignored")
             return {}
 
-    def _of_project(self, path: Path) -> dict[str, Said]:
+    def _of_project(self, path: Path) -> dict[str, GivenValue]:
         try:
             said = self._of_file(path)
         except BadConfiguration as error:
@@ -129,13 +129,13 @@ class Layers:
             del said[key]
         return said
 
-    def _of_file(self, path: Path) -> dict[str, Said]:
+    def _of_file(self, path: Path) -> dict[str, GivenValue]:
         """What a file says, by key. Raises BadConfiguration where it cannot be read."""
         said = {}
         for name, value in _flat(read(path)):
             key = _OPPOSITES.get(name, name)
             if key in KEYS:
-                said[key] = Said(value=value, by=str(path), folder=path.parent, opposite=key != name)
+                said[key] = GivenValue(value=value, by=str(path), folder=path.parent, opposite=key != name)
             else:
                 self._warnings.append(f"{path}: there is no key `{name}`{_meant(name)}; it is ignored")
         return said
@@ -164,17 +164,17 @@ def preset_file(name: str) -> Path:
     return Path(__file__).with_name("presets") / f"{name}.toml"
 
 
-def variable(key: str) -> str:
+def variable_name(key: str) -> str:
     """The environment variable that says what a key is."""
     return PREFIX + key.replace(".", "_").upper()
 
 
-def _of_variables(variables: Mapping[str, str]) -> dict[str, Said]:
+def _of_variables(variables: Mapping[str, str]) -> dict[str, GivenValue]:
     said = {}
     for name in (*KEYS, *_OPPOSITES):
-        if variable(name) in variables:
+        if variable_name(name) in variables:
             key = _OPPOSITES.get(name, name)
-            said[key] = Said(value=variables[variable(name)], by=variable(name), opposite=key != name)
+            said[key] = GivenValue(value=variables[variable_name(name)], by=variable_name(name), opposite=key != name)
     return said
 
 
@@ -187,7 +187,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _kept(said: Mapping[str, Said], *, under: Mapping[str, Said]) -> dict[str, Said]:
+def _kept(said: Mapping[str, GivenValue], *, under: Mapping[str, GivenValue]) -> dict[str, GivenValue]:
     """What still holds under a stronger layer: nothing of a provider's models where that names another provider."""
     gone: set[str] = set()
     for role in ("observer", "reflector"):

@@ -204,7 +204,7 @@ class ProviderSettings:
 
 
 @record
-class Limits:
+class CostLimits:
     """What models may cost. From a soft limit on it is said, beyond a hard one nothing is asked."""
 
     day_tokens: int | None = None
@@ -259,7 +259,7 @@ class Settings:
     reflector: ModelSettings = ModelSettings(temperature=0.0)
     tools: ToolSettings = ToolSettings()
     provider: ProviderSettings = ProviderSettings()
-    limits: Limits = Limits()
+    limits: CostLimits = CostLimits()
     consolidate: ConsolidateSettings = ConsolidateSettings()
     prices: Mapping[str, Price] = field(default_factory=dict)
     """By the model's name; over those that are known."""

@@ -31,13 +31,13 @@ _MOST = 1e15
 _SPAN = re.compile(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
 
 
-def shown(of: Settings) -> dict[str, object]:
+def as_json(of: Settings) -> dict[str, object]:
     """All keys with their values, as JSON has them."""
     return {key: _plain(_at(of, key)) for key in KEYS}
 
 
 def toml(key: str, value: object) -> str:
-    """A value of `shown` as a configuration file says it."""
+    """A value of `as_json` as a configuration file says it."""
     if value is None:
         is_limit = KEYS[key].startswith(("int", "Tokens", "Days")) or key.startswith("limits.")
         return '"unlimited"' if is_limit else '"unset"'
@@ -70,7 +70,7 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)  # which, but for tables, is how TOML writes it
 
 
-class Wrong(Exception):
+class InvalidValue(Exception):
     """A value makes no sense for a key; says what it is instead: `no whole number from 0 up`."""
 
 
@@ -91,8 +91,8 @@ def is_private(key: str) -> bool:
     return KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in _PRIVATE
 
 
-def meaning(key: str, said: object, *, whole: int, folder: Path | None = None) -> object:
-    """The value of a key. `whole` is what shares of tokens are of, `folder` what paths start from. Raises Wrong."""
+def parse_value(key: str, said: object, *, whole: int, folder: Path | None = None) -> object:
+    """Return the value of a key; shares of tokens are of `whole`, paths relative to `folder`. Raises InvalidValue."""
     kind = KEYS[key]
     optional = kind.removesuffix(" | None")
     if optional != kind and isinstance(said, str) and said.strip().lower() in _UNSET:
@@ -117,23 +117,23 @@ def _one(kind: str, said: object, whole: int, folder: Path | None) -> object:
 def _share(said: str, whole: int) -> int:
     try:
         share = _number(said.strip().removesuffix("%"))
-    except Wrong:
+    except InvalidValue:
         share = -1.0
     if not 0 <= share <= 100:
-        raise Wrong("no share between 0% and 100%")
+        raise InvalidValue("no share between 0% and 100%")
     return round(share * whole / 100)
 
 
 def _text(said: object) -> str:
     if not isinstance(said, str) or not said.strip():
-        raise Wrong("no text")
+        raise InvalidValue("no text")
     return said.strip()
 
 
 def _whole(said: object) -> int:
     text = str(said).strip().replace("_", "")
     if isinstance(said, (bool, float)) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST:
-        raise Wrong("no whole number from 0 up")
+        raise InvalidValue("no whole number from 0 up")
     return int(text)
 
 
@@ -143,47 +143,47 @@ def _number(said: object) -> float:
     except (ValueError, OverflowError):
         number = -1.0
     if not 0 <= number <= _MOST:
-        raise Wrong("no number from 0 up")
+        raise InvalidValue("no number from 0 up")
     return number
 
 
 def _days(said: object) -> float:
     try:
         return _number(said.strip().removesuffix("d") if isinstance(said, str) else said)
-    except Wrong:
-        raise Wrong("no number of days, as 30d,") from None
+    except InvalidValue:
+        raise InvalidValue("no number of days, as 30d,") from None
 
 
 def _switch(said: object) -> bool:
     text = str(said).strip().lower()
     if text not in _YES | _NO:
-        raise Wrong("neither yes nor no")
+        raise InvalidValue("neither yes nor no")
     return text in _YES
 
 
 def _span(said: object) -> str:
     text = _text(said)
     if not _SPAN.fullmatch(text):
-        raise Wrong("no span like 2-5")
+        raise InvalidValue("no span like 2-5")
     return text
 
 
 def _choice(said: object, choices: tuple[str, ...]) -> str:
     text = str(said).strip().lower()
     if text not in choices:
-        raise Wrong(f"none of {', '.join(choices)}")
+        raise InvalidValue(f"none of {', '.join(choices)}")
     return text
 
 
 def _prices(said: object) -> Mapping[str, Price]:
     if not isinstance(said, dict):
-        raise Wrong("no table of models")
+        raise InvalidValue("no table of models")
     return {model: _price(model, price) for model, price in said.items()}
 
 
 def _price(model: str, said: Any) -> Price:
     if not isinstance(said, dict) or not {"input", "output"} <= said.keys() <= {"input", "output", "cached"}:
-        raise Wrong(f"no table with `input`, `output` and perhaps `cached` for `{model}`")
+        raise InvalidValue(f"no table with `input`, `output` and perhaps `cached` for `{model}`")
     return Price(**{name: _number(cost) for name, cost in said.items()})
 
 

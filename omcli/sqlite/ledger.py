@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from omcli import __version__
-from omcli.llm.model import Call, Rung, Spent
+from omcli.llm.model import Call, OutputMode, Spent
 from omcli.sqlite import codec
 from omcli.sqlite.database import PAGE, Table
 
@@ -47,7 +47,7 @@ class SqliteLedger(Table):
             ).fetchone()
         return Spent(tokens=tokens, cost=cost)
 
-    def rung(self, endpoint: str, model: str) -> Rung | None:
+    def rung(self, endpoint: str, model: str) -> OutputMode | None:
         """The way an endpoint took structured output, as this version of the program found out."""
         with self._database.reading() as connection:
             found = codec.execute(
@@ -55,9 +55,9 @@ class SqliteLedger(Table):
                 "SELECT rung FROM rungs WHERE endpoint = ? AND model = ? AND program = ?",
                 (endpoint, model, __version__),
             ).fetchone()
-        return Rung(found["rung"]) if found else None
+        return OutputMode(found["rung"]) if found else None
 
-    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
+    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
         """Remember the way that worked."""
         with self._database.writing() as connection:
             codec.execute(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.base.record import record, replace
-from omcli.formats.table import NAMES, TRANSCRIPTS, kept_by_agents
+from omcli.formats.table import NAMES, TRANSCRIPTS, agent_transcripts
 from omcli.memory.transcript import Origin, TakenIn
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import Archiving
@@ -164,7 +164,7 @@ def _files(
     places: Sequence[Path] | None, environment: Mapping[str, str], missing: list[str], unseen: list[str]
 ) -> Iterator[str | Path]:
     if places is None:
-        yield from kept_by_agents(environment)
+        yield from agent_transcripts(environment)
         return
     for place in places:
         try:

@@ -17,7 +17,7 @@ from omcli.base.record import replace
 
 if TYPE_CHECKING:
     from omcli.formats.format import Format
-    from omcli.formats.source import Source
+    from omcli.formats.source import RecordStream
     from omcli.memory.transcript import Bookmark, Earlier, Item, Origin, Transcript
 
 STDIN = "-"
@@ -28,7 +28,7 @@ STDIN = "-"
 def transcript(
     name: str, bookmarks: Callable[[Origin], Iterable[Bookmark]], *, format_name: str | None, session: str | None
 ) -> Iterator[Transcript]:
-    """Opens a file, or standard input, as a transcript of the format named, or recognised.
+    """Opens a file, or standard input, as a transcript of the format named, or detected.
 
     `bookmarks` tells how far a file was taken in before, on the same terms: what follows that is read. Raises NoInput,
     also while it is read, BadInput, and what asking for bookmarks raises.
@@ -42,21 +42,21 @@ def transcript(
 
 def _rest(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
     """What follows the part of a file that need not be read again; None where there is none."""
-    from omcli.formats.source import known_part
+    from omcli.formats.source import resume_point
     from omcli.memory.transcript import Transcript
 
     with _readable():
-        known = known_part(stream, bookmarks)
+        known = resume_point(stream, bookmarks)
     if known is None:
         return None
     earlier = known.bookmark.earlier(goes_on=not known.is_all)
     if earlier.carried is None:
         return Transcript(format=earlier.found["format"], items=(), origin=origin, earlier=earlier)
 
-    from omcli.formats.source import Source
+    from omcli.formats.source import RecordStream
     from omcli.formats.table import named
 
-    source = Source(stream, extent=known.extent, carried=earlier.carried["reader"])
+    source = RecordStream(stream, extent=known.extent, state=earlier.carried["reader"])
     return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
 
 
@@ -64,11 +64,11 @@ def messages_in(messages: Iterable[str]) -> Transcript:
     """Messages as they are sent to a model, at least one, each as JSON on one line. Raises UnknownFormat."""
     from io import BytesIO
 
-    from omcli.formats.source import Source
-    from omcli.formats.table import recognised_as_chat
+    from omcli.formats.source import RecordStream
+    from omcli.formats.table import detect_chat
 
-    source = Source(BytesIO("\n".join(messages).encode("utf-8")))
-    return _read(source, recognised_as_chat(source), origin=None)
+    source = RecordStream(BytesIO("\n".join(messages).encode("utf-8")))
+    return _read(source, detect_chat(source), origin=None)
 
 
 def content(name: str) -> bytes:
@@ -78,20 +78,20 @@ def content(name: str) -> bytes:
 
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
-    """A stream as a transcript of the format named, or recognised. Raises UnknownFormat, NoInput."""
-    from omcli.formats.source import Shape, Source
-    from omcli.formats.table import named, recognised
+    """A stream as a transcript of the format named, or detected. Raises UnknownFormat, NoInput."""
+    from omcli.formats.source import InputShape, RecordStream
+    from omcli.formats.table import detect, named
     from omcli.memory.transcript import Transcript
 
     with _readable():
-        source = Source(stream)
-        if source.shape is Shape.EMPTY:
+        source = RecordStream(stream)
+        if source.shape is InputShape.EMPTY:
             return Transcript(format=None, items=())
-        chosen = named(format_name) if format_name else recognised(source)
+        chosen = named(format_name) if format_name else detect(source)
     return _read(source, chosen, origin=origin)
 
 
-def _read(source: Source, chosen: Format, *, origin: Origin | None, earlier: Earlier | None = None) -> Transcript:
+def _read(source: RecordStream, chosen: Format, *, origin: Origin | None, earlier: Earlier | None = None) -> Transcript:
     from omcli.memory.transcript import Transcript
 
     return Transcript(
@@ -130,7 +130,7 @@ def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
     return Origin(path=os.path.realpath(name), terms=terms)
 
 
-def _reading(source: Source, chosen: Format) -> Iterator[Item]:
+def _reading(source: RecordStream, chosen: Format) -> Iterator[Item]:
     """The items, and at last the end."""
     with _readable():
         yield from chosen.read(source)

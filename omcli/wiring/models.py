@@ -15,10 +15,10 @@ from omcli.memory.reflection import Reflector
 from omcli.memory.tokens import TokenCounter
 
 if TYPE_CHECKING:
-    from omcli.llm.model import Call, Provider, Reply, Rung, Spent
+    from omcli.llm.model import Call, OutputMode, Provider, Reply, Spent
     from omcli.operations.clock import Clock
-    from omcli.providers.resolve import Spec
-    from omcli.reflectors.prompt import Ladder
+    from omcli.providers.resolve import ModelSpec
+    from omcli.reflectors.prompt import CompressionLevels
     from omcli.settings.settings import ModelSettings, Settings
     from omcli.sqlite.store import SqliteStore
 
@@ -42,14 +42,14 @@ class Surroundings:
     """The bytes of an image that waits to be seen, by its digest."""
 
 
-def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> Spec | None:
+def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
     """The model of a role; None for rules. Raises BadConfiguration for a model that nobody says the endpoint of."""
-    from omcli.providers.endpoints import from_environment, split
+    from omcli.providers.endpoints import endpoint_with_key, split
 
     if role.provider == RULES:
         return None
     of_name, model = split(role.model) if role.model else (None, None)
-    endpoint = of_name or role.provider or from_environment(environment)
+    endpoint = of_name or role.provider or endpoint_with_key(environment)
     if endpoint is None and model is None:
         return None
     if endpoint is None:
@@ -58,9 +58,9 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
         )
     if of_name is None and role.provider is not None and model is not None:
         model = role.model  # `google/gemini-2.5-flash` of the provider that is named
-    from omcli.providers.resolve import Spec
+    from omcli.providers.resolve import ModelSpec
 
-    return Spec(
+    return ModelSpec(
         endpoint=endpoint,
         model=role.command or model if endpoint == "command" else model,
         base_url=role.base_url if of_name in (None, role.provider) or role.provider is None else None,
@@ -186,12 +186,12 @@ def _name_of(role: ModelSettings, settings: Settings) -> str:
         return RULES
 
 
-def _ladder(role: ModelSettings, settings: Settings) -> Ladder:
-    from omcli.reflectors.prompt import Ladder
+def _ladder(role: ModelSettings, settings: Settings) -> CompressionLevels:
+    from omcli.reflectors.prompt import CompressionLevels
 
     said = settings.reflect
     levels = said.levels[: said.attempts]
-    return Ladder(
+    return CompressionLevels(
         levels=levels,
         temperature=temperature(settings, "reflector"),
         step=said.temperature_step,
@@ -242,7 +242,7 @@ def _who_says(key: str, lane: Lane, around: Surroundings) -> str:
     return "" if origin in ("flag", "default") else origin
 
 
-def _metered(spec: Spec, lane: Lane, around: Surroundings) -> Provider:
+def _metered(spec: ModelSpec, lane: Lane, around: Surroundings) -> Provider:
     from omcli.operations.model_calls import Metered
     from omcli.providers.resolve import provider
     from omcli.wiring.policies import limits
@@ -291,11 +291,11 @@ class _Kept:
     def spent(self, *, since: str) -> Spent:
         return self._store().ledger.spent(since=since)
 
-    def rung(self, endpoint: str, model: str) -> Rung | None:
+    def rung(self, endpoint: str, model: str) -> OutputMode | None:
         return self._store().ledger.rung(endpoint, model)
 
-    def put_rung(self, endpoint: str, model: str, rung: Rung) -> None:
-        self._store().ledger.put_rung(endpoint, model, rung)
+    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
+        self._store().ledger.put_output_mode(endpoint, model, rung)
 
 
 def temperature(settings: Settings, role: str) -> float | None:

@@ -16,7 +16,7 @@ import pytest
 from omcli.base.errors import Unreachable, Unusable
 from omcli.base.record import replace
 from omcli.llm.model import Picture, Prompt, Provider, Stop
-from omcli.providers.resolve import Spec, provider
+from omcli.providers.resolve import ModelSpec, provider
 from tests.fake_provider import KEY, Act, FakeModel, KnownRungs
 
 SCHEMA = {
@@ -74,7 +74,7 @@ class Endpoint:
 
     def provider(self, *, seconds: float = 60) -> Provider:
         url = self.fake.root if self.name == "anthropic" else self.fake.url
-        spec = Spec(endpoint=self.name, model="small", base_url=url, key=KEY, timeout=seconds)
+        spec = ModelSpec(endpoint=self.name, model="small", base_url=url, key=KEY, timeout=seconds)
         return provider(spec, environment={}, rungs=KnownRungs())
 
     def says(self, *replies: str | None, fails: bool = False, sleeps: float = 0) -> None:
@@ -99,7 +99,7 @@ class Program:
 
     def provider(self, *, seconds: float = 60) -> Provider:
         line = shlex.join([sys.executable, str(self.path)])
-        return provider(Spec(endpoint="command", model=line, timeout=seconds), environment={}, rungs=KnownRungs())
+        return provider(ModelSpec(endpoint="command", model=line, timeout=seconds), environment={}, rungs=KnownRungs())
 
     def says(self, *replies: str | None, fails: bool = False, sleeps: float = 0) -> None:
         with (self.folder / "acts.jsonl").open("a") as acts:
@@ -118,7 +118,7 @@ class Script:
         self.replies: list[object] = []
 
     def provider(self, *, seconds: float = 60) -> Provider:
-        spec = Spec(endpoint="scripted", model=str(self.path), timeout=seconds)
+        spec = ModelSpec(endpoint="scripted", model=str(self.path), timeout=seconds)
         return provider(spec, environment={}, rungs=KnownRungs())
 
     def says(self, *replies: str | None, fails: bool = False, sleeps: float = 0) -> None:

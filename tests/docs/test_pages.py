@@ -11,8 +11,8 @@ import pytest
 from omcli import __version__
 from omcli.base.errors import OmError
 from omcli.cli.commands import COMMANDS
-from omcli.settings.layers import PRESETS, preset_file, variable
-from omcli.settings.values import DEFAULTS, KEYS, is_private, shown
+from omcli.settings.layers import PRESETS, preset_file, variable_name
+from omcli.settings.values import DEFAULTS, KEYS, as_json, is_private
 from omcli.sqlite.connection import open_temporary
 from omcli.sqlite.migrate import steps
 from tests.docs.generate import ROOT
@@ -63,11 +63,13 @@ def test_every_setting_is_described_with_its_kind_default_and_variable() -> None
 
 def summary(key: str) -> str:
     """A setting as its entry sums it up."""
-    kind, value = KEYS[key].removesuffix(" | None"), shown(DEFAULTS)[key]
+    kind, value = KEYS[key].removesuffix(" | None"), as_json(DEFAULTS)[key]
     kind = "list" if kind.startswith("tuple[") else KINDS.get(kind, "word")
     default = "" if key == "db" else f", default {plain(key, value)}"
     is_variable = not isinstance(value, dict)
-    return f"{kind}{default}{', private' if is_private(key) else ''}" + (f"; {variable(key)}" if is_variable else "")
+    return f"{kind}{default}{', private' if is_private(key) else ''}" + (
+        f"; {variable_name(key)}" if is_variable else ""
+    )
 
 
 def plain(key: str, value: object) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.llm.model import Rung
+from omcli.llm.model import OutputMode
 from tests.conftest import Om
 from tests.fake_provider import KEY, Act, FakeModel
 
@@ -131,11 +131,15 @@ def test_an_endpoint_that_never_finishes_is_left_at_the_deadline(om: Om, fake_mo
 
 def test_a_rung_that_worked_is_remembered_from_one_run_to_the_next(om: Om, fake_model: FakeModel) -> None:
     """F83."""
-    fake_model.refused_formats = {Rung.JSON_SCHEMA: 500}
+    fake_model.refused_formats = {OutputMode.JSON_SCHEMA: 500}
     env = at(fake_model, "openai")
     om("observe", talk(om), env=env)
     om("observe", talk(om, *LINES, "And the ferry back leaves at 18:10."), env=env)
-    assert [asked.rung for asked in fake_model.asked] == [Rung.JSON_SCHEMA, Rung.JSON_OBJECT, Rung.JSON_OBJECT]
+    assert [asked.rung for asked in fake_model.asked] == [
+        OutputMode.JSON_SCHEMA,
+        OutputMode.JSON_OBJECT,
+        OutputMode.JSON_OBJECT,
+    ]
 
 
 def test_a_large_reply_is_streamed_and_one_that_breaks_is_asked_for_again(om: Om, fake_model: FakeModel) -> None:

@@ -19,7 +19,7 @@ from omcli.memory.message import Aside, Message, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Appended, Incoming, Lane, LogQuery
 from omcli.memory.session import Session
-from omcli.memory.transcript import Facts, Item, NewConversation, Pause, Reason, Skipped, Transcript
+from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skipped, Transcript
 from omcli.operations.clock import Clock
 from omcli.operations.context import Place, context
 from omcli.operations.deps import BATCH_TOKENS, Workshop
@@ -297,7 +297,7 @@ class TestSessions:
     )
     def test_every_message_is_routed_once_and_in_order(self, items: list[Item]) -> None:
         conversations = Conversations(Transcript(format="made", items=items), open_store=MemoryStore)
-        routed = [step for step in conversations if not isinstance(step, Pause)]
+        routed = [step for step in conversations if not isinstance(step, Checkpoint)]
         assert [message for _, message in routed] == [item for item in items if isinstance(item, Message)]
         assert {session for session, _ in routed} <= set(conversations.sessions)
 

@@ -30,11 +30,11 @@ from omcli.base.errors import (
     Unusable,
 )
 from omcli.base.record import replace
-from omcli.llm.model import Picture, Prompt, Reply, Rung, Stop
+from omcli.llm.model import OutputMode, Picture, Prompt, Reply, Stop
 from omcli.providers.anthropic_messages import AnthropicMessages
 from omcli.providers.openai_chat import OpenAIChat
-from omcli.providers.remote import Access, RemoteModel
-from omcli.providers.resolve import Spec, provider
+from omcli.providers.remote import RemoteModel, RemoteTarget
+from omcli.providers.resolve import ModelSpec, provider
 from omcli.providers.wire import Wire
 from tests.fake_provider import KEY, PROSE, Act, FakeModel, KnownRungs
 
@@ -75,7 +75,7 @@ class Asking:
             else OpenAIChat(base_url=self.url, key=KEY, effort=effort)
         )
         return RemoteModel(
-            access=Access(endpoint=self.wire, address=self.url, key_from="THE_KEY", secrets=(KEY,)),
+            access=RemoteTarget(endpoint=self.wire, address=self.url, key_from="THE_KEY", secrets=(KEY,)),
             model=MODEL,
             wire=spoken,
             rungs=self.rungs,
@@ -89,7 +89,7 @@ class Asking:
         self.waits.append(seconds)
         self.late += seconds
 
-    def known(self) -> Rung | None:
+    def known(self) -> OutputMode | None:
         return self.rungs.rung(self.url, MODEL)
 
 
@@ -128,7 +128,7 @@ def test_structure_is_asked_for_by_schema_with_every_key_as_it_was_given(asking:
     asking.fake.then(JSON)
     asking.ask()
     [asked] = asking.fake.asked
-    assert asked.rung is Rung.JSON_SCHEMA
+    assert asked.rung is OutputMode.JSON_SCHEMA
     assert asked.schema == SCHEMA
     assert asked.key == KEY
     assert "temperature" not in asked.body
@@ -170,7 +170,7 @@ def test_effort_is_asked_for_in_the_words_of_the_wire(asking: Asking) -> None:
         for asked in asking.fake.asked
     ]
     assert sent == ["low", "low", None, None]
-    assert all(asked.rung is Rung.JSON_SCHEMA for asked in asking.fake.asked)
+    assert all(asked.rung is OutputMode.JSON_SCHEMA for asked in asking.fake.asked)
 
 
 @pytest.mark.parametrize("refused", [("max_tokens",), ("max_tokens", "max_completion_tokens")])
@@ -270,34 +270,42 @@ def test_tokens_that_cannot_be_are_none(asking: Asking, tokens: int) -> None:
 
 def test_a_format_that_fails_is_given_up_for_the_next_and_that_is_remembered(on_chat: Asking) -> None:
     """F83: one local server answers `json_schema` with 500."""
-    on_chat.fake.refused_formats = {Rung.JSON_SCHEMA: 500}
+    on_chat.fake.refused_formats = {OutputMode.JSON_SCHEMA: 500}
     on_chat.ask()
     on_chat.ask()
-    assert [asked.rung for asked in on_chat.fake.asked] == [Rung.JSON_SCHEMA, Rung.JSON_OBJECT, Rung.JSON_OBJECT]
+    assert [asked.rung for asked in on_chat.fake.asked] == [
+        OutputMode.JSON_SCHEMA,
+        OutputMode.JSON_OBJECT,
+        OutputMode.JSON_OBJECT,
+    ]
     assert on_chat.fake.asked[1].body["response_format"] == {"type": "json_object", "schema": SCHEMA}
-    assert on_chat.known() is Rung.JSON_OBJECT
+    assert on_chat.known() is OutputMode.JSON_OBJECT
     assert not on_chat.waits
 
 
 @pytest.mark.parametrize("status", [400, 422, 500])
 def test_the_ladder_ends_with_words(asking: Asking, status: int) -> None:
     """F83."""
-    asking.fake.refused_formats = {Rung.JSON_SCHEMA: status, Rung.JSON_OBJECT: status}
+    asking.fake.refused_formats = {OutputMode.JSON_SCHEMA: status, OutputMode.JSON_OBJECT: status}
     reply = asking.ask()
     last = asking.fake.asked[-1]
-    assert last.rung is Rung.PROMPT
+    assert last.rung is OutputMode.PROMPT
     assert last.system.startswith("Keep what matters.")
     assert json.loads(last.system.splitlines()[-1]) == SCHEMA
     assert json.loads(reply.text)["observations"]
-    assert asking.known() is Rung.PROMPT
+    assert asking.known() is OutputMode.PROMPT
 
 
 def test_a_schema_that_is_ignored_twice_is_given_up(on_chat: Asking) -> None:
     """F83: one cloud accepts the schema and ignores it."""
-    on_chat.fake.ignored_formats = (Rung.JSON_SCHEMA,)
+    on_chat.fake.ignored_formats = (OutputMode.JSON_SCHEMA,)
     assert json.loads(on_chat.ask().text)["observations"]
-    assert [asked.rung for asked in on_chat.fake.asked] == [Rung.JSON_SCHEMA, Rung.JSON_SCHEMA, Rung.JSON_OBJECT]
-    assert on_chat.known() is Rung.JSON_OBJECT
+    assert [asked.rung for asked in on_chat.fake.asked] == [
+        OutputMode.JSON_SCHEMA,
+        OutputMode.JSON_SCHEMA,
+        OutputMode.JSON_OBJECT,
+    ]
+    assert on_chat.known() is OutputMode.JSON_OBJECT
 
 
 def test_prose_to_the_last_is_handed_on_since_there_is_a_reading_of_text_as_well(on_chat: Asking) -> None:
@@ -313,13 +321,13 @@ def test_fences_and_words_around_json_are_no_reason_to_ask_again(asking: Asking)
     asking.fake.then(Act(text='Here it is:\n```json\n{"observations": []}\n```\nAnything else?'))
     asking.ask()
     assert len(asking.fake.asked) == 1
-    assert asking.known() is Rung.JSON_SCHEMA
+    assert asking.known() is OutputMode.JSON_SCHEMA
 
 
 def test_a_rung_that_another_wire_left_is_no_rung_of_this_one(on_messages: Asking) -> None:
-    on_messages.rungs.put_rung(on_messages.url, MODEL, Rung.JSON_OBJECT)
+    on_messages.rungs.put_output_mode(on_messages.url, MODEL, OutputMode.JSON_OBJECT)
     on_messages.ask()
-    assert on_messages.fake.asked[0].rung is Rung.JSON_SCHEMA
+    assert on_messages.fake.asked[0].rung is OutputMode.JSON_SCHEMA
 
 
 # What fails for good.
@@ -550,7 +558,7 @@ def test_an_endpoint_that_is_down_is_given_up_long_before_the_deadline(
 ) -> None:
     """F73: three attempts, one line."""
     with port() as number:
-        spec = Spec(endpoint=name, model=MODEL, base_url=f"http://127.0.0.1:{number}", key=KEY, timeout=3600)
+        spec = ModelSpec(endpoint=name, model=MODEL, base_url=f"http://127.0.0.1:{number}", key=KEY, timeout=3600)
         model = provider(spec, environment={}, rungs=KnownRungs())
         began = time.monotonic()
         with pytest.raises(Unreachable, match="no connection"):
@@ -561,7 +569,7 @@ def test_an_endpoint_that_is_down_is_given_up_long_before_the_deadline(
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
 def test_a_name_that_does_not_resolve_is_told(name: str, fake_model: FakeModel) -> None:
     """F73."""
-    spec = Spec(endpoint=name, model=MODEL, base_url="http://no-such-host.invalid", key=KEY)
+    spec = ModelSpec(endpoint=name, model=MODEL, base_url="http://no-such-host.invalid", key=KEY)
     with pytest.raises(Unreachable, match="no connection"):
         provider(spec, environment={}, rungs=KnownRungs()).ask(PROMPT)
 
@@ -595,7 +603,7 @@ def test_certificates_that_are_not_there_are_told(asking: Asking, monkeypatch: p
 
 def test_tls_where_there_is_none_is_told(fake_model: FakeModel) -> None:
     asking = Asking("openai", fake_model)
-    spec = Spec(endpoint="openai", model=MODEL, base_url=asking.url.replace("http:", "https:"), key=KEY)
+    spec = ModelSpec(endpoint="openai", model=MODEL, base_url=asking.url.replace("http:", "https:"), key=KEY)
     with pytest.raises(Unreachable, match="TLS"):
         provider(spec, environment={}, rungs=KnownRungs()).ask(PROMPT)
 
@@ -605,11 +613,11 @@ def test_tls_where_there_is_none_is_told(fake_model: FakeModel) -> None:
 _ASKS = """
 import signal
 from omcli.llm.model import Prompt
-from omcli.providers.resolve import Spec, provider
+from omcli.providers.resolve import ModelSpec, provider
 from tests.fake_provider import KnownRungs
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 model = provider(
-    Spec(endpoint="openai", model="m", base_url=URL, key="k", timeout=300), environment={}, rungs=KnownRungs()
+    ModelSpec(endpoint="openai", model="m", base_url=URL, key="k", timeout=300), environment={}, rungs=KnownRungs()
 )
 prompt = Prompt(system="s", content=("x" * 20_000_000,) if LARGE else ("x",), schema={}, name="n")
 print("asking", flush=True)

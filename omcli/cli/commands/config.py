@@ -49,12 +49,12 @@ def config(
 
 
 def _show(run: Run, *, with_origin: bool) -> None:
-    from omcli.settings.values import shown, toml
+    from omcli.settings.values import as_json, toml
     from omcli.text.redaction import redact
 
     # A command may have a key among its arguments, a base URL a password.
     values = {
-        key: redact(value).text if isinstance(value, str) else value for key, value in shown(run.settings).items()
+        key: redact(value).text if isinstance(value, str) else value for key, value in as_json(run.settings).items()
     }
     origins = {key: run.settings.origin(key) for key in values}
     if run.json:

@@ -14,7 +14,7 @@ from omcli.cli.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from omcli.schedules.job import Done, Job, Part, Scheduler
+    from omcli.schedules.job import EntryText, Job, Scheduler, ScheduleResult
 
 _EXAMPLES = """\b
 om schedule --cron
@@ -128,10 +128,10 @@ def _schedule(run: Run, chosen: Scheduler, job: Job, *, install: bool, dry_run: 
 
 
 def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
-    from omcli.schedules.job import FINE, Done
+    from omcli.schedules.job import SUCCESS_CODES, ScheduleResult
 
-    found = [chosen.remove(name, dry_run=dry_run) for name in FINE]
-    done = Done(
+    found = [chosen.remove(name, dry_run=dry_run) for name in SUCCESS_CODES]
+    done = ScheduleResult(
         changes=tuple(change for each in found for change in each.changes),
         said=next((each.said for each in found if each.said), ""),
         left=tuple(dict.fromkeys(command for each in found for command in each.left)),
@@ -143,7 +143,7 @@ def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
     _tell(run, done, dry_run=dry_run)
 
 
-def _tell(run: Run, done: Done, *, dry_run: bool) -> None:
+def _tell(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
     """What became of each part, a line each, and what is left to be done by hand."""
     if not run.json:
         for change in done.changes:
@@ -154,7 +154,7 @@ def _tell(run: Run, done: Done, *, dry_run: bool) -> None:
         run.console.note("a dry run: nothing was changed")
 
 
-def _text(parts: Iterable[Part]) -> str:
+def _text(parts: Iterable[EntryText]) -> str:
     """As they are; where there are several, under the names of their files."""
     parts = list(parts)
     if len(parts) == 1:
@@ -162,7 +162,7 @@ def _text(parts: Iterable[Part]) -> str:
     return "\n".join(f"# {part.place}\n{part.text}" for part in parts)
 
 
-def _as_dict(done: Done, *, dry_run: bool) -> dict[str, object]:
+def _as_dict(done: ScheduleResult, *, dry_run: bool) -> dict[str, object]:
     return {
         "changes": [{"place": change.place, "step": change.step} for change in done.changes],
         "said": done.said,

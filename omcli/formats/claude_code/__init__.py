@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omcli.formats.claude_code.reader import LONGEST_NAME, Reading, Session
-from omcli.formats.format import Format, Place, by_record
-from omcli.formats.source import Record, Sample, Shape
+from omcli.formats.claude_code.reader import LONGEST_NAME, MessageReader, SessionReader
+from omcli.formats.format import Format, TranscriptFolders, by_record
+from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import record, string, text
-from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 
-# Bookkeeping of the client. `started` and `result` are a workflow's journal, `result` and `stream_event` also headless.
+# Bookkeeping of the client. `started` and `result` come from a workflow's journal, `result` and `stream_event` also
+# from headless runs.
 _BOOKKEEPING = frozenset(
     """
     progress summary last-prompt permission-mode mode pr-link file-history-snapshot file-history-delta agent-name
@@ -23,28 +24,28 @@ _TOLD = frozenset({"user", "assistant", "system", "attachment", "queue-operation
 _MARKS = ("sessionId", "parentUuid", "leafUuid", "snapshot", "session_id")
 
 
-def _is_claude_code(entry: Record) -> bool:
+def _is_known_record(entry: Record) -> bool:
     kind = text(entry.get("type"))
     return (kind in _TOLD or kind in _BOOKKEEPING) and any(mark in entry for mark in _MARKS)
 
 
 def _sniff(sample: Sample) -> bool:
-    if sample.shape not in (Shape.LINES, Shape.DOCUMENT) or not sample.records:
+    if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT) or not sample.records:
         return False
     # Qwen Code writes the same envelope, but its messages have parts.
     is_qwen = any("parts" in record(entry.get("message")) for entry in sample.records)
-    return not is_qwen and sum(map(_is_claude_code, sample.records)) * 2 >= len(sample.records)
+    return not is_qwen and sum(map(_is_known_record, sample.records)) * 2 >= len(sample.records)
 
 
-class _Records:
-    """The records of a file, one by one."""
+class _RecordReader:
+    """Reads the records of a file one by one."""
 
-    def __init__(self, carried: Carried | None) -> None:
-        self._session = Session.going_on(carried["session"]) if carried else Session()
-        self._reading = Reading.going_on(carried["reading"]) if carried else Reading()
+    def __init__(self, state: ReaderState | None) -> None:
+        self._session = SessionReader.resumed(state["session"]) if state else SessionReader()
+        self._reading = MessageReader.resumed(state["reading"]) if state else MessageReader()
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """What one record tells of the session, and what is said in it."""
+        """Yield the session's facts that one record changes, and its messages."""
         kind = text(entry.get("type"))
         if kind not in _TOLD:
             yield Skipped(Reason.NOISE) if kind in _BOOKKEEPING else Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
@@ -55,23 +56,23 @@ class _Records:
         yield from self._reading.items(entry, kind, cwd=cwd if cwd != self._session.home else None)
 
     def end(self) -> Iterator[Item]:
-        """Nothing is held back."""
+        """Yield nothing: no item is held back."""
         return iter(())
 
-    def carried(self) -> Carried:
-        """All that later records may refer to."""
-        return {"session": self._session.carried(), "reading": self._reading.carried()}
+    def state(self) -> ReaderState:
+        """State from which another reader can resume: all that later records may refer to."""
+        return {"session": self._session.state(), "reading": self._reading.state()}
 
 
 FORMAT = Format(
     name="claude-code",
     title="Claude Code",
     sniff=_sniff,
-    read=by_record(_Records),
-    place=Place(
+    read=by_record(_RecordReader),
+    folders=TranscriptFolders(
         homes=("~/.claude", "~/.config/claude"),
         patterns=(
-            # Sessions before their subagents: where a session is at home is learnt from the first file of it.
+            # Sessions before their subagents: the first file of a session determines its home directory.
             "projects/*/*.jsonl",
             "projects/*/*/subagents/*.jsonl",
             "projects/*/*/subagents/workflows/*/*.jsonl",

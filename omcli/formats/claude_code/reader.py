@@ -14,7 +14,7 @@ from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, objects, record, string, text
 from omcli.memory.message import Aside, Message, Role
-from omcli.memory.transcript import Carried, Item, Reason, Skipped
+from omcli.memory.transcript import Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
 from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
 
@@ -25,8 +25,8 @@ _MALFORMED = Skipped(Reason.MALFORMED)
 LONGEST_NAME = 40
 
 
-class Session:
-    """What was said of the current session so far, so that only what is new gets told."""
+class SessionReader:
+    """Facts of the current session so far, so that only changes are yielded."""
 
     def __init__(self) -> None:
         self.home: str | None = None
@@ -36,20 +36,20 @@ class Session:
         self._named_by_person: set[str | None] = set()
 
     @classmethod
-    def going_on(cls, carried: Carried) -> Self:
-        """One that goes on where another one carried this from."""
+    def resumed(cls, state: ReaderState) -> Self:
+        """Resume from the state of an earlier reader."""
         session = cls()
-        session.home, session._homes = carried["home"], dict(carried["homes"])
-        session._told, session._named_by_person = carried["told"], set(carried["named_by_person"])
+        session.home, session._homes = state["home"], dict(state["homes"])
+        session._told, session._named_by_person = state["told"], set(state["named_by_person"])
         return session
 
-    def carried(self) -> Carried:
-        """What it knows, as JSON."""
+    def state(self) -> ReaderState:
+        """State as JSON."""
         homes, named = list(self._homes.items()), list(self._named_by_person)
         return {"home": self.home, "homes": homes, "told": dict(self._told), "named_by_person": named}
 
     def learn(self, entry: Record, kind: str) -> dict[str, str]:
-        """What a record says of the session that the ones before it did not."""
+        """Return the facts of the session that a record changes."""
         session = string(entry.get("sessionId")) or string(entry.get("session_id")) or self._told.get("session")
         if session != self._told.get("session"):
             self._told = {}
@@ -68,7 +68,7 @@ class Session:
         return changes
 
     def _title(self, entry: Record, kind: str, session: str | None) -> str | None:
-        """The name a person gave, or else a model. `summary` records name other sessions."""
+        """Return the title given by a person, or else by a model. `summary` records name other sessions."""
         if kind == "custom-title":
             self._named_by_person.add(session)
             return string(entry.get("customTitle"))
@@ -77,16 +77,16 @@ class Session:
         return None
 
 
-class Reading:
-    """One pass over a transcript. What was seen is kept as hashes of 8 bytes: memory is not to grow with the file."""
+class MessageReader:
+    """Reads the messages of one transcript. Seen ids are kept as hashes of 8 bytes to bound memory use."""
 
     def __init__(self) -> None:
         self._seen = Hashes()
         self._open_calls: dict[str, str] = {}
-        """Names of the tools whose results are still to come, by call."""
+        """Tool names of calls without a result yet, by call."""
         self._answers: Counter[int] = Counter()
-        """How many texts an assistant message had so far, by the hash of its id."""
-        self._queue = user.Queue()
+        """Number of texts of an assistant message so far, by the hash of its id."""
+        self._queue = user.PromptQueue()
         self._in_editor = False
         self._readers: dict[str, Callable[[Record, partial[Message]], Iterator[Item]]] = {
             "user": self._user,
@@ -97,28 +97,28 @@ class Reading:
         }
 
     @classmethod
-    def going_on(cls, carried: Carried) -> Self:
-        """One that goes on where another one carried this from."""
+    def resumed(cls, state: ReaderState) -> Self:
+        """Resume from the state of an earlier reader."""
         reading = cls()
-        reading._seen = Hashes(unpacked(carried["seen"]))
-        reading._open_calls = carried["open_calls"]
-        reading._answers = unpacked_counts(carried["answers"])
-        reading._queue = user.Queue.going_on(carried["queue"])
-        reading._in_editor = carried["in_editor"]
+        reading._seen = Hashes(unpacked(state["seen"]))
+        reading._open_calls = state["open_calls"]
+        reading._answers = unpacked_counts(state["answers"])
+        reading._queue = user.PromptQueue.resumed(state["queue"])
+        reading._in_editor = state["in_editor"]
         return reading
 
-    def carried(self) -> Carried:
-        """What it knows, as JSON."""
+    def state(self) -> ReaderState:
+        """State as JSON."""
         return {
             "seen": packed(self._seen),
             "open_calls": dict(self._open_calls),
             "answers": packed_counts(self._answers),
-            "queue": self._queue.carried(),
+            "queue": self._queue.state(),
             "in_editor": self._in_editor,
         }
 
     def items(self, entry: Record, kind: str, *, cwd: str | None) -> Iterator[Item]:
-        """What one record holds; at least one item."""
+        """Yield the items of one record; at least one."""
         key = _key("record", string(entry.get("uuid")))
         if key is not None and key in self._seen:
             yield Skipped(Reason.REPEATED)
@@ -127,7 +127,7 @@ class Reading:
         if reader := self._readers.get(kind):
             message = partial(Message, at=instant(entry.get("timestamp")), agent=_agent(entry), cwd=cwd)
             found.extend(reader(entry, message))
-        # A record that cannot be read does not keep out a whole one with its id.
+        # An unreadable record does not shadow a readable one with its id.
         if key is not None and found != [_MALFORMED]:
             self._seen.add(key)
         yield from found or [Skipped(Reason.NOISE)]
@@ -139,7 +139,7 @@ class Reading:
             return
         uuid = string(entry.get("uuid"))
         if entry.get("isCompactSummary") is True:
-            summary = without_injected("\n\n".join(user.spread(content)[0]))
+            summary = without_injected("\n\n".join(user.texts_and_images(content)[0]))
             yield message(role=Role.EVENT, aside=Aside.SUMMARY, text=summary, id=uuid)
             return
         for block in objects(content):
@@ -147,18 +147,20 @@ class Reading:
                 yield from self._result(entry, block, message)
             elif (kind := text(block.get("type"))) not in _USER_BLOCKS:
                 yield Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
-        heard = user.heard(content)
-        self._in_editor |= heard.in_editor
-        if user.is_by_program(entry):
-            yield from [Skipped(Reason.INJECTED)] if heard.prompt or heard.is_injected else []
+        content_read = user.read_content(content)
+        self._in_editor |= content_read.in_editor
+        if user.is_injected(entry):
+            yield from [Skipped(Reason.INJECTED)] if content_read.prompt or content_read.is_injected else []
             return
         ids = _ids(uuid)
-        for event in heard.events:
+        for event in content_read.events:
             yield message(role=Role.EVENT, aside=event.aside, text=event.text, id=next(ids))
-        if heard.prompt:
+        if content_read.prompt:
             aside = Aside.DELEGATED if _agent(entry) else None
-            yield message(role=Role.USER, aside=aside, text=heard.prompt, id=next(ids), images=heard.images)
-        elif heard.is_injected and not heard.events:
+            yield message(
+                role=Role.USER, aside=aside, text=content_read.prompt, id=next(ids), images=content_read.images
+            )
+        elif content_read.is_injected and not content_read.events:
             yield Skipped(Reason.INJECTED)
 
     def _result(self, entry: Record, block: Record, message: partial[Message]) -> Iterator[Item]:
@@ -170,12 +172,12 @@ class Reading:
             yield Skipped(Reason.REPEATED)
             return
         tool = self._open_calls.pop(call, None)
-        parts, images = user.spread(block.get("content"))
+        parts, images = user.texts_and_images(block.get("content"))
         said = without_injected("\n".join(parts))
         if said.startswith("<tool_use_error>"):
             said = said.removeprefix("<tool_use_error>").rstrip().removesuffix("</tool_use_error>")
         exit_code = _EXIT_CODE.match(said)
-        # Here, unlike elsewhere, a missing flag does mean success.
+        # In this format, unlike others, a missing flag means success.
         failed = block.get("is_error") is True
         yield message(
             role=Role.RESULT, text=said, id=f"{call}:result", call_id=call, tool=tool, failed=failed,
@@ -183,7 +185,7 @@ class Reading:
         )  # fmt: skip
         if failed and (remark := user.remark(entry, result=said, tool=tool, in_editor=self._in_editor)):
             yield message(role=Role.USER, aside=Aside.REMARK, text=remark, id=f"{call}:remark", call_id=call)
-        if answers := user.answers(entry):
+        if answers := user.answers_to_questions(entry):
             yield message(role=Role.USER, aside=Aside.ANSWER, text=answers, id=f"{call}:answer", call_id=call)
 
     def _assistant(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
@@ -193,7 +195,7 @@ class Reading:
             return
         said = record(entry.get("message"))
         if said.get("model") == "<synthetic>" or entry.get("isApiErrorMessage") is True:
-            return  # the client made it up
+            return  # written by the client
         if answer := "\n\n".join(_texts(content)):
             yield self._answer(answer, string(said.get("id")) or string(entry.get("uuid")), message)
         for block in objects(content):
@@ -204,11 +206,11 @@ class Reading:
                 yield Skipped(Reason.UNKNOWN_TYPE, kind[:LONGEST_NAME])
 
     def _answer(self, answer: str, message_id: str | None, message: partial[Message]) -> Item:
-        """A visible text. Each block of an assistant message is a line of its own, so a message may have several.
+        """Return a visible text as a message. Each block of an assistant message is a record of its own.
 
-        No file was seen where it does: at most one block is visible. Where it happens, waiting for the message to end
-        would hold back the newest answer of a session that is going on, and joining what is there would give another
-        message on every run. So later texts become messages of their own, `<id>~2` and on, that don't count again.
+        In all files seen so far at most one block is visible. If there are more, waiting for the last would hold back
+        the newest answer of a live session, and joining them would change the message on every run. So later texts
+        become messages of their own, `<id>~2` and on, of kind CONTINUED.
         """
         key = _key("answer", message_id)
         if key is None:
@@ -237,11 +239,11 @@ class Reading:
         if entry.get("subtype") == "compact_boundary":
             yield message(role=Role.EVENT, aside=Aside.COMPACTION, text=said or "Conversation compacted", id=uuid)
         elif entry.get("subtype") == "local_command":
-            for event in user.heard(said).events:
+            for event in user.read_content(said).events:
                 yield message(role=Role.EVENT, aside=event.aside, text=event.text, id=uuid)
 
     def _attachment(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
-        for queued in self._queue.attached(entry):
+        for queued in self._queue.attachment(entry):
             yield from _queued(queued, string(entry.get("uuid")), message)
 
     def _queue_operation(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
@@ -260,32 +262,32 @@ class Reading:
 
 
 def _key(kind: str, producer_id: str | None) -> int | None:
-    """What an id is remembered by; None for one that tells nothing apart: some exports mask ids, and many are alike."""
+    """Return the hash of an id; None for a masked one, since some exports mask many ids alike."""
     return None if producer_id is None or "REDACTED" in producer_id else hashed(kind, producer_id)
 
 
 def _ids(uuid: str | None) -> Iterator[str | None]:
-    """Ids for the messages of one record; usually there is one."""
+    """Yield ids for the messages of one record; usually it has one."""
     yield uuid
     yield from (f"{uuid}~{nth}" if uuid else None for nth in count(2))
 
 
 def _agent(entry: Record) -> str | None:
-    """The subagent that a record is of; headless output names the call that started it."""
+    """Return the subagent of a record; headless output names the call that started it."""
     if entry.get("isSidechain") is True:
         return string(entry.get("agentId")) or "sidechain"
     return string(entry.get("parent_tool_use_id"))
 
 
 def _content(entry: Record) -> object:
-    """A message's text or its list of blocks; None where it has neither."""
+    """Return a message's text or its list of blocks; None if it has neither."""
     said = entry.get("message")
     content = said.get("content") if isinstance(said, dict) else said
     return content if isinstance(content, str | list) else None
 
 
 def _texts(content: object) -> Iterator[str]:
-    """The visible texts of an assistant's content. Blank ones precede thoughts."""
+    """Yield the visible texts of an assistant's content. Blank ones precede thoughts and are left out."""
     blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
     for block in blocks:
         words = text(block.get("text")) if isinstance(block, dict) and block.get("type") == "text" else text(block)
@@ -293,7 +295,9 @@ def _texts(content: object) -> Iterator[str]:
             yield words
 
 
-def _queued(queued: user.Queued, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
-    heard = user.heard(queued.content)
-    if heard.prompt:
-        yield message(role=Role.USER, aside=Aside.QUEUED, text=heard.prompt, images=heard.images, id=message_id)
+def _queued(queued: user.QueuedPrompt, message_id: str | None, message: partial[Message]) -> Iterator[Item]:
+    content_read = user.read_content(queued.content)
+    if content_read.prompt:
+        yield message(
+            role=Role.USER, aside=Aside.QUEUED, text=content_read.prompt, images=content_read.images, id=message_id
+        )

@@ -1,4 +1,4 @@
-"""Claude Code: where a person speaks - in prompts, beside results, in queues, refusals and answers to questions."""
+"""Claude Code: a person's words in prompts, beside results, in queues, in refusals and in answers to questions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Self
 
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
-from omcli.formats.claude_prompts import Said, rejection_remark, said
+from omcli.formats.claude_prompts import UserText, rejection_remark, user_text
 from omcli.formats.source import Record
-from omcli.formats.values import image_of_base64, placeholder, record, string, text
+from omcli.formats.values import image_from_data, placeholder, record, string, text
 from omcli.memory.message import Aside, Image, attachment
-from omcli.memory.transcript import Carried
+from omcli.memory.transcript import ReaderState
 from omcli.text.hashes import hashed, packed_counts, unpacked_counts
 
 _EDITOR_TAGS = ("<ide_opened_file>", "<ide_selection>")
@@ -25,40 +25,40 @@ _PROGRAM_SPEAKS = lazily(
     r"Bash |This |Shell |\w*:\w+ hook|cd |No |Cannot|Could not|Failed|Unable|Invalid|Unknown|Interrupted|Timeout"
 )
 _NOTICES = ("<task-notification", "<agent-notification")
-# A path is no slash command: `/tmp/x is empty`.
+# Not a path: `/tmp/x is empty`.
 _COMMAND = lazily(r"/[\w:.-]+(?:\s|$)")
 _LONGEST_QUEUE = 256
 
 
 @positional_record
-class Heard:
-    """What one record of the user's role says: a prompt, or events, or nothing of a person at all."""
+class UserContent:
+    """Content of one record of the user's role: a prompt, events, or only injected text."""
 
     prompt: str
-    """Empty where there is none."""
+    """Empty if there is none."""
     images: tuple[Image, ...]
-    events: tuple[Said, ...]
+    events: tuple[UserText, ...]
     is_injected: bool
-    """Some of it was put there by a program."""
+    """A program wrote some of it."""
     in_editor: bool
-    """It carries the notes of the VS Code extension."""
+    """It has the notes of the VS Code extension."""
 
 
-def heard(content: object) -> Heard:
-    """Tells a person's words from what programs put beside them. Takes a text or a list of blocks."""
-    parts, images = spread(content)
-    told = [_said(part) for part in parts]
-    return Heard(
-        prompt="\n\n".join(one.text for one in told if one is not None and one.aside is None),
+def read_content(content: object) -> UserContent:
+    """Separate a person's words from injected text. Takes a text or a list of blocks."""
+    parts, images = texts_and_images(content)
+    texts = [_text_of(part) for part in parts]
+    return UserContent(
+        prompt="\n\n".join(one.text for one in texts if one is not None and one.aside is None),
         images=images,
-        events=tuple(one for one in told if one is not None and one.aside is not None),
-        is_injected=None in told,
+        events=tuple(one for one in texts if one is not None and one.aside is not None),
+        is_injected=None in texts,
         in_editor=any(tag in part for part in parts for tag in _EDITOR_TAGS),
     )
 
 
-def spread(content: object) -> tuple[list[str], tuple[Image, ...]]:
-    """The texts of a content in order, blank ones left out, images and documents as placeholders; and the images."""
+def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
+    """Return the non-blank texts of a content, with placeholders for images and documents; and the images."""
     if isinstance(content, str):
         content = [content]
     parts: list[str] = []
@@ -73,7 +73,7 @@ def spread(content: object) -> tuple[list[str], tuple[Image, ...]]:
             if block.get("type") == "text":
                 part = text(block.get("text"))
             elif block.get("type") == "image":
-                image = image_of_base64(encoded, media_type or "image") if encoded else None
+                image = image_from_data(encoded, media_type or "image") if encoded else None
                 images += [image] if image else []
                 part = placeholder(image) if image else "[image]"
             elif block.get("type") == "document":
@@ -83,14 +83,14 @@ def spread(content: object) -> tuple[list[str], tuple[Image, ...]]:
     return parts, tuple(images)
 
 
-def _said(part: str) -> Said | None:
+def _text_of(part: str) -> UserText | None:
     if note := _MEMORY_NOTE.match(part):
-        return Said(f"# {note[1].strip()}", Aside.COMMAND)
-    return said(part)
+        return UserText(f"# {note[1].strip()}", Aside.COMMAND)
+    return user_text(part)
 
 
-def is_by_program(entry: Record) -> bool:
-    """Whether a record says that no person wrote its text: skills, hooks, notices, messages of other agents."""
+def is_injected(entry: Record) -> bool:
+    """Return True if a program wrote a record's text: skills, hooks, notices, messages of other agents."""
     origin = record(entry.get("origin"))
     return (
         entry.get("isMeta") is True
@@ -103,19 +103,19 @@ def is_by_program(entry: Record) -> bool:
 
 
 def remark(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> str | None:
-    """What a person said while refusing a call, from the record and the text of its failed result."""
+    """Return a person's comment on refusing a call, from the record and the text of its failed result."""
     if words := rejection_remark(result):
         return words
-    # The VS Code extension (2.0.5) puts the bare words in place of the result. Failures of these tools begin with an
-    # exit code or a tag by then; the wordings that don't are left alone: nothing is put into a person's mouth.
+    # The VS Code extension (2.0.5) writes only the comment in place of the result. In that version failures of these
+    # tools begin with an exit code or a tag; wordings that may be a program's are not taken for a comment.
     bare = in_editor and tool in _ASKED_FOR and text(entry.get("version")).startswith("2.0.")
     if bare and entry.get("toolUseResult") == f"Error: {result}" and not _PROGRAM_SPEAKS.match(result):
         return result
     return None
 
 
-def answers(entry: Record) -> str:
-    """A person's answers to the questions of a tool, one `question -> answer` per line; empty where there are none."""
+def answers_to_questions(entry: Record) -> str:
+    """Return a person's answers to a tool's questions, one `question -> answer` per line; empty if there are none."""
     given = record(record(entry.get("toolUseResult")).get("answers"))
     return "\n".join(f"{question} -> {words}" for question, answer in given.items() if (words := _joined(answer)))
 
@@ -127,85 +127,85 @@ def _joined(answer: object) -> str:
 
 
 @positional_record
-class Queued:
-    """A prompt typed while the agent worked: a text or blocks, and when, as the record has it."""
+class QueuedPrompt:
+    """A prompt typed while the agent worked: a text or blocks, and the record's timestamp."""
 
     content: object
     timestamp: object
 
 
-class Queue:
-    """Prompts waiting their turn.
+class PromptQueue:
+    """Prompts waiting for the agent.
 
-    A prompt that leaves the queue by `dequeue` follows as a user record, one that is popped went back to the person;
-    but one that is removed was handed to the agent in the middle of its turn, and the oldest builds write it nowhere
-    else. Newer ones attach it too (`queued_command`), before or after: the same words then come once.
+    A dequeued prompt follows as a user record, and a popped one went back to the person. A removed one was given to the
+    agent in the middle of its turn, and the oldest builds record it nowhere else; newer ones also attach it
+    (`queued_command`), before or after, so that the same words have to be yielded once.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[Queued] = deque(maxlen=_LONGEST_QUEUE)
+        self._waiting: deque[QueuedPrompt] = deque(maxlen=_LONGEST_QUEUE)
         self._removed: Counter[int] = Counter()
-        """How often words were told by a removal more than by an attachment, by hash."""
+        """Removals minus attachments of a prompt so far, by its hash."""
 
     @classmethod
-    def going_on(cls, carried: Carried) -> Self:
-        """One that goes on where another one carried this from."""
+    def resumed(cls, state: ReaderState) -> Self:
+        """Resume from the state of an earlier queue."""
         queue = cls()
-        queue._waiting.extend(Queued(content, timestamp) for content, timestamp in carried["waiting"])
-        queue._removed = unpacked_counts(carried["removed"])
+        queue._waiting.extend(QueuedPrompt(content, timestamp) for content, timestamp in state["waiting"])
+        queue._removed = unpacked_counts(state["removed"])
         return queue
 
-    def carried(self) -> Carried:
-        """What it knows, as JSON."""
+    def state(self) -> ReaderState:
+        """State as JSON."""
         waiting = [(queued.content, queued.timestamp) for queued in self._waiting]
         return {"waiting": waiting, "removed": packed_counts(self._removed)}
 
-    def operation(self, entry: Record) -> Iterator[Queued]:
-        """Takes a `queue-operation` record; yields a prompt that is now the agent's and was not told before."""
+    def operation(self, entry: Record) -> Iterator[QueuedPrompt]:
+        """Apply a `queue-operation` record; yield the prompt it gives to the agent, unless yielded before."""
         kind, content = entry.get("operation"), entry.get("content")
         if kind == "enqueue":
-            self._waiting.append(Queued(content, entry.get("timestamp")))
+            self._waiting.append(QueuedPrompt(content, entry.get("timestamp")))
         elif kind == "popAll":
             self._waiting.clear()
         elif kind in ("dequeue", "remove"):
             queued = self._take(content)
             was_handed_over = entry.get("reason") in (None, "absorbed_mid_turn", "delivered_to_agent")
             if queued is not None and kind == "remove" and was_handed_over and is_prompt(queued.content):
-                yield from self._told_once(queued, by=1)
+                yield from self._new_prompt(queued, by=1)
 
-    def attached(self, entry: Record) -> Iterator[Queued]:
-        """Takes an `attachment` record; yields the prompt in it, where there is one that was not told before."""
+    def attachment(self, entry: Record) -> Iterator[QueuedPrompt]:
+        """Yield the prompt in an `attachment` record, unless yielded before."""
         attached = record(entry.get("attachment"))
-        is_command = attached.get("type") == "queued_command" and not is_by_program(attached)
+        is_command = attached.get("type") == "queued_command" and not is_injected(attached)
         by_person = is_command and attached.get("commandMode") in (None, "prompt")
         if by_person and is_prompt(attached.get("prompt")):
-            yield from self._told_once(Queued(attached.get("prompt"), entry.get("timestamp")), by=-1)
+            yield from self._new_prompt(QueuedPrompt(attached.get("prompt"), entry.get("timestamp")), by=-1)
 
-    def _take(self, content: object) -> Queued | None:
-        """The queue's entry with this content, else the oldest where the record gives none."""
+    def _take(self, content: object) -> QueuedPrompt | None:
+        """Take the prompt with this content; the oldest if the record gives none."""
         if content is None:
             return self._waiting.popleft() if self._waiting else None
-        words = spread(content)
-        nth = next((nth for nth, queued in enumerate(self._waiting) if spread(queued.content) == words), None)
+        words = texts_and_images(content)
+        nth = next((nth for nth, queued in enumerate(self._waiting) if texts_and_images(queued.content) == words), None)
         if nth is None:
-            return Queued(content, None)
+            return QueuedPrompt(content, None)
         queued = self._waiting[nth]
         del self._waiting[nth]
         return queued
 
-    def _told_once(self, queued: Queued, *, by: int) -> Iterator[Queued]:
-        words = hashed("\n".join(spread(queued.content)[0]))
-        told_before = self._removed[words] * by < 0
+    def _new_prompt(self, queued: QueuedPrompt, *, by: int) -> Iterator[QueuedPrompt]:
+        words = hashed("\n".join(texts_and_images(queued.content)[0]))
+        is_known = self._removed[words] * by < 0
         self._removed[words] += by
         if not self._removed[words]:
             del self._removed[words]
-        if not told_before:
+        if not is_known:
             yield queued
 
 
 def is_prompt(content: object) -> bool:
-    """Whether a queued content is a person's prompt: not a notice of a task, not a slash command."""
-    parts, _ = spread(content)
+    """Return True if a queued content is a person's prompt: not a notice of a task, not a slash command."""
+    parts, _ = texts_and_images(content)
     opening = next((part.lstrip() for part in parts), "")
     return bool(opening) and not (opening.startswith(_NOTICES) or _COMMAND.match(opening) or _is_task(opening))
 

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from omcli.formats.codex.items import CALLS, OUTPUTS
 from omcli.formats.codex.rollout import RECORDS, Rollout
 from omcli.formats.codex.stream import STREAM_TYPES, ExecStream, History, is_history
-from omcli.formats.format import Format, Place, by_record
-from omcli.formats.source import Record, Sample, Shape
+from omcli.formats.format import Format, TranscriptFolders, by_record
+from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import record, text
-from omcli.memory.transcript import Carried, Item
+from omcli.memory.transcript import Item, ReaderState
 
 
-class _Records:
-    """Records of a rollout, a prompt history or an exec stream, told apart one by one."""
+class _RecordReader:
+    """Reads records of a rollout, a prompt history or an exec stream, each by its own reader."""
 
-    def __init__(self, carried: Carried | None) -> None:
-        self._rollout = Rollout.going_on(carried["rollout"]) if carried else Rollout()
-        self._stream = ExecStream.going_on(carried["stream"]) if carried else ExecStream()
-        self._history = History(carried["history"] if carried else None)
+    def __init__(self, state: ReaderState | None) -> None:
+        self._rollout = Rollout.resumed(state["rollout"]) if state else Rollout()
+        self._stream = ExecStream.resumed(state["stream"]) if state else ExecStream()
+        self._history = History(state["history"] if state else None)
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """What one record says."""
+        """Yield the items of one record."""
         if "payload" in entry:
             return self._rollout.items(entry)
         if text(entry.get("type")) in STREAM_TYPES:
@@ -30,25 +30,25 @@ class _Records:
         return self._history.items(entry) if is_history(entry) else self._rollout.items(entry)
 
     def end(self) -> Iterator[Item]:
-        """What was still undecided at the end of the file."""
+        """Yield the prompts still undecided at the end of the file."""
         return self._rollout.end()
 
-    def carried(self) -> Carried | None:
-        """What is known so far; None while a prompt is undecided."""
-        rollout = self._rollout.carried()
-        stream, history = self._stream.carried(), self._history.session
+    def state(self) -> ReaderState | None:
+        """State from which another reader can resume; None while a prompt is undecided."""
+        rollout = self._rollout.state()
+        stream, history = self._stream.state(), self._history.session
         return rollout and {"rollout": rollout, "stream": stream, "history": history}
 
 
 def sniff(sample: Sample) -> bool:
-    """Whether at least half of the records are Codex's: one of them in another transcript makes it nothing else."""
-    if sample.shape is not Shape.LINES:
+    """Return True if at least half of the records are Codex's, or one is a call in Codex's oldest notation."""
+    if sample.shape is not InputShape.LINES:
         return False
-    known = sum(_is_wrapped(entry) or _is_plain(entry) for entry in sample.records)
-    return 0 < len(sample.records) <= 2 * known or any(map(_is_legacy_call, sample.records))
+    known = sum(_is_rollout_record(entry) or _is_plain(entry) for entry in sample.records)
+    return 0 < len(sample.records) <= 2 * known or any(map(_is_old_call, sample.records))
 
 
-def _is_wrapped(entry: Record) -> bool:
+def _is_rollout_record(entry: Record) -> bool:
     return isinstance(entry.get("payload"), dict) and text(entry.get("type")) in RECORDS
 
 
@@ -58,7 +58,7 @@ def _is_plain(entry: Record) -> bool:
 
 
 def _is_bare_item(entry: Record, kind: str) -> bool:
-    """A record of the oldest rollouts: an item of the Responses API on a line, or a bookkeeping record."""
+    """Return True for a record of the oldest rollouts: a bare item of the Responses API, or a bookkeeping record."""
     if kind == "message":
         return "role" in entry and "content" in entry
     if kind in CALLS or kind in OUTPUTS:
@@ -68,7 +68,7 @@ def _is_bare_item(entry: Record, kind: str) -> bool:
     return "record_type" in entry or entry.keys() >= {"id", "timestamp", "instructions"}
 
 
-def _is_legacy_call(entry: Record) -> bool:
+def _is_old_call(entry: Record) -> bool:
     return entry.get("type") == "tool_call" and "name" in record(entry.get("function")) and "timestamp" in entry
 
 
@@ -76,8 +76,8 @@ FORMAT = Format(
     name="codex",
     title="Codex CLI",
     sniff=sniff,
-    read=by_record(_Records),
-    place=Place(
+    read=by_record(_RecordReader),
+    folders=TranscriptFolders(
         homes=("~/.codex",),
         patterns=("sessions/*/*/*/rollout-*.jsonl", "archived_sessions/*.jsonl"),
         variable="CODEX_HOME",

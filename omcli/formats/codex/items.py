@@ -1,4 +1,4 @@
-"""Codex CLI: what was said, called and answered (Responses items), one item at a time."""
+"""Codex CLI: one item of the Responses API at a time as a prompt, an answer, a call or a result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
-from omcli.formats.values import compact_json, exit_code, image_of_url, objects, placeholder, record, string, text
+from omcli.formats.values import compact_json, exit_code, image_from_url, objects, placeholder, record, string, text
 from omcli.memory.message import Aside, Image, Message, Role
 
-# The types of calls, with the key of their arguments. Those without a name are called by their type.
+# Types of calls, with the key of their arguments. A call without a name is named by its type.
 CALLS = {
     "function_call": "arguments",
     "custom_tool_call": "input",
@@ -25,7 +25,7 @@ OUTPUTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
 
-# How texts begin that Codex writes in the user's place.
+# Beginnings of texts that Codex writes in the user's role.
 _INJECTED = (
     "# AGENTS.md instructions",
     "<user_instructions>",
@@ -42,7 +42,7 @@ _IDE_CONTEXT = "# Context from my IDE setup:"
 _IDE_REQUEST = "## My request for Codex:"
 _SHELL_COMMAND = "<user_shell_command>"
 
-# What stands before the output proper.
+# Header before the output proper.
 _HEADER = lazily(
     r"(?:(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code|Duration): [^\n]*\n"
     r"|Wall time [\d.]+ seconds\n"
@@ -73,8 +73,8 @@ class Content:
 
 
 @positional_record
-class Outcome:
-    """What a tool answered, and how it went as far as that is told."""
+class ToolOutput:
+    """Text of a tool's result, and its success if given."""
 
     text: str
     failed: bool | None = None
@@ -82,7 +82,7 @@ class Outcome:
 
 
 def content_of(parts: object) -> Content:
-    """The content of a message or an output: a text, or a list of texts and images, or one of these alone."""
+    """Return the content of a message or an output: a text, an image, or a list of them."""
     if isinstance(parts, str):
         return Content(parts)
     if isinstance(parts, dict):
@@ -100,7 +100,7 @@ def content_of(parts: object) -> Content:
 
 
 def _part(part: Record, images: list[Image]) -> str:
-    """The text of one part of a content; an embedded image is added to `images`."""
+    """Return the text of one part of a content; append an embedded image to `images`."""
     kind = text(part.get("type"))
     if kind in {"local_image", "localImage"}:
         return f"[image {text(part.get('path'))}]"
@@ -110,15 +110,15 @@ def _part(part: Record, images: list[Image]) -> str:
 
 
 def image_note(url: str, images: list[Image]) -> str:
-    """What stands for an image given by its URL; one that the URL holds itself is added to `images`."""
-    if (image := image_of_url(url)) is None:
+    """Return the text that replaces an image given by its URL; append one embedded in the URL to `images`."""
+    if (image := image_from_url(url)) is None:
         return f"[image {url}]" if url else "[image]"
     images.append(image)
     return placeholder(image)
 
 
 def prompt_text(said: str) -> str:
-    """A person's words without what programs put around them; empty where nothing of them is a person's."""
+    """Return a person's words without injected text; empty if all of it is injected."""
     words = said.lstrip()
     if words.startswith(_INJECTED):
         return ""
@@ -128,7 +128,7 @@ def prompt_text(said: str) -> str:
 
 
 def prompt_of(item: Record, *, aside: Aside | None, at: str | None, cwd: str | None) -> Message | None:
-    """The prompt in a user's item, without the parts that Codex wrote; None where nothing is left."""
+    """Return the prompt in a user's item, without the parts that Codex wrote; None if nothing is left."""
     parts = item.get("content")
     if isinstance(parts, list):
         parts = [part for part in parts if not _is_injected(part)]
@@ -145,7 +145,7 @@ def _is_injected(part: object) -> bool:
 
 
 def shell_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
-    """The command a person ran from the prompt with `!`, where the user's item is one: the command, then its output."""
+    """Return the command a person ran with `!`, then its output; None if the user's item is not one."""
     said = content_of(item.get("content")).text
     if not said.lstrip().startswith(_SHELL_COMMAND):
         return None
@@ -158,7 +158,7 @@ def shell_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None
 
 
 def answer_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None:
-    """The visible text of an assistant's item; None where there is none."""
+    """Return the visible text of an assistant's item; None if there is none."""
     content = content_of(item.get("content"))
     if not content.text.strip():
         return None
@@ -168,7 +168,7 @@ def answer_of(item: Record, *, at: str | None, cwd: str | None) -> Message | Non
 
 
 def call_of(item: Record, kind: str, *, at: str | None, cwd: str | None) -> Message | None:
-    """The call in an item of a `kind` in CALLS; None where it has no name."""
+    """Return the call in an item of a `kind` in CALLS; None if it has no name."""
     tool = string(item.get("name")) if kind in _NAMED else kind.removesuffix("_call")
     if tool is None:
         return None
@@ -186,15 +186,15 @@ def call_of(item: Record, kind: str, *, at: str | None, cwd: str | None) -> Mess
 
 
 def _full_name(namespace: str, name: str) -> str:
-    """`mcp__server__tool` for the tools of MCP servers; other namespaces only group Codex's own tools."""
+    """Return `mcp__server__tool` for tools of MCP servers; other namespaces only group Codex's own tools."""
     return f"{namespace.rstrip('_')}__{name.lstrip('_')}" if namespace.startswith("mcp__") else name
 
 
 def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd: str | None) -> Message | None:
-    """The result in an item of a `kind` in OUTPUTS; None where it holds none."""
+    """Return the result in an item of a `kind` in OUTPUTS; None if it has none."""
     call_id = string(item.get("call_id"))
     if kind == "tool_search_output" and "tools" in item:
-        content, outcome = Content(""), Outcome(_names(item["tools"]))
+        content, outcome = Content(""), ToolOutput(_names(item["tools"]))
     elif "output" in item:
         content, outcome = _answered(item["output"])
     else:
@@ -213,39 +213,39 @@ def result_of(item: Record, kind: str, tool: str | None, *, at: str | None, cwd:
     )
 
 
-def _answered(output: object) -> tuple[Content, Outcome]:
+def _answered(output: object) -> tuple[Content, ToolOutput]:
     if isinstance(output, dict) and "content" in output:  # {"content": …, "success": …}
         content = content_of(output["content"])
         success = output.get("success")
-        return content, Outcome(content.text, failed=not success if isinstance(success, bool) else None)
+        return content, ToolOutput(content.text, failed=not success if isinstance(success, bool) else None)
     content = content_of(output)
     return content, outcome_of(content.text)
 
 
-def outcome_of(output: str) -> Outcome:
-    """Takes an output apart into words and outcome: its header or wrapping goes, what the tool said stays."""
+def outcome_of(output: str) -> ToolOutput:
+    """Parse an output: remove its header or wrapping, and read success and exit code from it."""
     if header := _HEADER.match(output):
         return _with_header(header[0], output[header.end() :])
     if output.startswith('{"') and (unwrapped := _unwrapped(output)):
         return unwrapped
     if output.startswith(_FAILURES):
         code = _SANDBOX_EXIT_CODE.match(output) if output.startswith("failed in sandbox") else None
-        return Outcome(output, failed=True, exit_code=exit_code(code[1]) if code else None)
-    return Outcome(output, failed=True if output.startswith(_CONNECTOR_FAILURE) else None)
+        return ToolOutput(output, failed=True, exit_code=exit_code(code[1]) if code else None)
+    return ToolOutput(output, failed=True if output.startswith(_CONNECTOR_FAILURE) else None)
 
 
-def _with_header(header: str, said: str) -> Outcome:
+def _with_header(header: str, said: str) -> ToolOutput:
     if exited := _EXIT_CODE.search(header):
         code = exit_code(exited[1])
-        return Outcome(said, failed=code != 0, exit_code=code)
-    # That it goes on, and under which number, is part of the answer.
+        return ToolOutput(said, failed=code != 0, exit_code=code)
+    # Keep the line: that the command is still running, and its number, are part of the result.
     if running := _STILL_RUNNING.search(header):
-        return Outcome(running[0] + said)
-    return Outcome(said, failed=True if "Script failed\n" in header or said.startswith(_CONNECTOR_FAILURE) else None)
+        return ToolOutput(running[0] + said)
+    return ToolOutput(said, failed=True if "Script failed\n" in header or said.startswith(_CONNECTOR_FAILURE) else None)
 
 
-def _unwrapped(output: str) -> Outcome | None:
-    """The output of the old `shell` tool: JSON of the output and its exit code."""
+def _unwrapped(output: str) -> ToolOutput | None:
+    """Return the output of the old `shell` tool, which is JSON with the output and its exit code."""
     try:
         value = record(json.loads(output))
     except (ValueError, RecursionError):
@@ -253,11 +253,11 @@ def _unwrapped(output: str) -> Outcome | None:
     code = exit_code(record(value.get("metadata")).get("exit_code"))
     if code is None or not isinstance(value.get("output"), str):
         return None
-    return Outcome(text(value["output"]), failed=code != 0, exit_code=code)
+    return ToolOutput(text(value["output"]), failed=code != 0, exit_code=code)
 
 
 def _names(tools: object) -> str:
-    """The names of the tools that a search found, a line each; their schemas are the program's, not an answer."""
+    """Return the names of the tools that a search found, one per line, without their schemas."""
     lines: list[str] = []
     for tool in objects(tools):
         name = text(tool.get("name"))

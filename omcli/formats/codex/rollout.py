@@ -1,4 +1,4 @@
-"""Codex CLI: the records of a session (rollout)."""
+"""Codex CLI: records of a session (rollout), with prompts matched to their repetitions, and time zones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from omcli.formats.codex.items import (
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
 from omcli.memory.message import Aside, Image, Message, Role
-from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ RECORDS = frozenset(
     }
 )
 _NOISE_ITEMS = frozenset({"reasoning", "ghost_snapshot", "image_generation_call", "additional_tools"})
-# Events that say again what a response item says.
+# Events that repeat a response item.
 _REPEATS = frozenset(
     {
         "agent_message",
@@ -98,19 +98,19 @@ _NOISE_EVENTS = frozenset(
 )
 
 
-# Calls that wait for their results at most; an aborted one waits for ever.
+# The most calls remembered until their result; an aborted one never gets one.
 _OPEN_CALLS = 1000
 _NOISE = Skipped(Reason.NOISE)
 _REPEATED = Skipped(Reason.REPEATED)
 
 
 class Rollout:
-    """Reads the records of a rollout; what is kept in mind is the session, the open calls and the undecided prompts."""
+    """Reads the records of a rollout, with the session's facts, open calls and undecided prompts as its state."""
 
     def __init__(self) -> None:
         self._facts = Facts()
         self._away: str | None = None
-        """The turn's working directory, where it is not the session's."""
+        """Working directory of the turn if it differs from the session's."""
         self._zone: str | None = None
         self._delegated: Aside | None = None
         self._wrapped = False
@@ -119,21 +119,21 @@ class Rollout:
         self._prompts = Prompts()
 
     @classmethod
-    def going_on(cls, carried: Carried) -> Self:
-        """One that goes on where another one carried this from."""
+    def resumed(cls, state: ReaderState) -> Self:
+        """Resume from the state of an earlier reader."""
         rollout = cls()
-        rollout._facts = Facts(**carried["facts"])
-        rollout._away = carried["away"]
-        rollout._delegated = Aside.DELEGATED if carried["delegated"] else None
-        rollout._wrapped, rollout._compacted = carried["wrapped"], carried["compacted"]
-        rollout._tools = carried["tools"]
-        rollout._prompts = Prompts.going_on(carried["prompts"])
-        rollout._zone = carried["zone"]
+        rollout._facts = Facts(**state["facts"])
+        rollout._away = state["away"]
+        rollout._delegated = Aside.DELEGATED if state["delegated"] else None
+        rollout._wrapped, rollout._compacted = state["wrapped"], state["compacted"]
+        rollout._tools = state["tools"]
+        rollout._prompts = Prompts.resumed(state["prompts"])
+        rollout._zone = state["zone"]
         return rollout
 
-    def carried(self) -> Carried | None:
-        """What it knows, as JSON; None while a prompt is undecided."""
-        prompts = self._prompts.carried()
+    def state(self) -> ReaderState | None:
+        """State as JSON; None while a prompt is undecided."""
+        prompts = self._prompts.state()
         return prompts and {
             "facts": fields_of(self._facts),
             "away": self._away,
@@ -146,9 +146,9 @@ class Rollout:
         }
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """What one record says, and in which zone."""
+        """Yield the items of one record, messages with their offset from UTC."""
         for item in self._items(entry):
-            offset = offset_at(self._zone, item.at) if self._zone and isinstance(item, Message) else None
+            offset = _offset_at(self._zone, item.at) if self._zone and isinstance(item, Message) else None
             yield replace(item, utc_offset=offset) if offset and isinstance(item, Message) else item
 
     def _items(self, entry: Record) -> Iterator[Item]:
@@ -167,29 +167,29 @@ class Rollout:
             yield from self._meta(payload)
         elif kind == "compacted":
             self._compacted = True
-            yield _compaction(text(payload.get("message")), instant(entry.get("timestamp")))
+            yield _compact_event(text(payload.get("message")), instant(entry.get("timestamp")))
         elif kind in RECORDS:
             yield _NOISE
         else:
             yield Skipped(Reason.UNKNOWN_TYPE, kind[:40])
 
     def end(self) -> Iterator[Item]:
-        """What was still undecided at the end of the file."""
+        """Yield the prompts still undecided at the end of the file."""
         return self._prompts.end(has_events=self._wrapped)
 
     def _bare(self, entry: Record, kind: str) -> Iterator[Item]:
-        """A record of the oldest files, without a wrapping: the header, or an item as it is."""
+        """Yield the items of an unwrapped record of the oldest files: the header, or a bare item."""
         if "record_type" in entry:
             yield _NOISE
         elif kind in RECORDS or not (kind or entry.keys() & {"role", "instructions", "git"}):
             yield Skipped(Reason.MALFORMED, kind)
         elif kind or "role" in entry:
-            yield from self._item(_modern(entry, kind), entry.get("timestamp"))
+            yield from self._item(_as_item(entry, kind), entry.get("timestamp"))
         else:
             yield from self._meta(entry)
 
     def _meta(self, payload: Record) -> Iterator[Item]:
-        """A header. The first is the session's own; later ones come with copied history, or after a resume."""
+        """Yield the facts of a header. The first is the session's own; others come from copied history or a resume."""
         session = string(payload.get("id")) or string(payload.get("session_id"))
         if session is None:
             yield Skipped(Reason.MALFORMED, "session_meta")
@@ -213,7 +213,7 @@ class Rollout:
             yield _NOISE
 
     def _turn(self, payload: Record) -> Iterator[Item]:
-        """The settings of a turn: where it works, and with which model."""
+        """Yield the working directory and the model of a turn if they changed."""
         known = self._facts
         cwd, model = string(payload.get("cwd")), string(payload.get("model"))
         self._facts = replace(known, cwd=known.cwd or cwd, model=model or known.model)
@@ -225,7 +225,7 @@ class Rollout:
             yield _NOISE
 
     def _item(self, item: Record, timestamp: object) -> Iterator[Item]:
-        """A response item."""
+        """Yield the items of a response item."""
         kind = text(item.get("type"))
         if kind == "message" and item.get("role") != "assistant":
             yield from self._said(item, instant(timestamp))
@@ -247,12 +247,12 @@ class Rollout:
             result = result_of(item, kind, tool, at=instant(timestamp), cwd=self._away)
             yield result or Skipped(Reason.MALFORMED, kind)
         elif kind == "agent_message":
-            yield self._delivered(item, instant(timestamp))
+            yield self._agent_message(item, instant(timestamp))
         else:
             yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "response_item")
 
     def _said(self, item: Record, at: str | None) -> Iterator[Item]:
-        """An item of a role other than the assistant's: a person's words, or what Codex tells the model."""
+        """Yield the items of a message of another role than the assistant's: a person's words, or injected text."""
         if item.get("role") != "user":
             yield Skipped(Reason.INJECTED)
         elif shell := shell_of(item, at=at, cwd=self._away):
@@ -262,8 +262,8 @@ class Rollout:
         else:
             yield Skipped(Reason.INJECTED)
 
-    def _delivered(self, item: Record, at: str | None) -> Item:
-        """A message from one agent to another; it may be readable only to the model."""
+    def _agent_message(self, item: Record, at: str | None) -> Item:
+        """Return a message from one agent to another, which may be empty (readable only to the model)."""
         said = content_of(item.get("content")).text
         if not said.strip():
             return _NOISE
@@ -271,35 +271,35 @@ class Rollout:
         return Message(role=Role.USER, text=said, aside=Aside.DELEGATED, at=at, cwd=self._away, name=author)
 
     def _event(self, event: Record, timestamp: object) -> Iterator[Item]:
-        """An event. Most repeat an item."""
+        """Yield the items of an event. Most repeat a response item."""
         kind = text(event.get("type"))
         if kind in _NOISE_EVENTS:
             yield _NOISE
         elif kind == "user_message":
-            yield from self._prompted(kind, text(event.get("message")), _attached(event), instant(timestamp))
+            yield from self._prompt(kind, text(event.get("message")), _event_images(event), instant(timestamp))
         elif kind == "item_completed" and record(event.get("item")).get("type") == "UserMessage":
             content = content_of(record(event.get("item")).get("content"))
-            yield from self._prompted(kind, content.text, Content("", content.images), instant(timestamp))
+            yield from self._prompt(kind, content.text, Content("", content.images), instant(timestamp))
         elif kind in _REPEATS:
             yield _REPEATED
         elif kind == "turn_aborted":
-            yield self._aborted(text(event.get("reason")), instant(timestamp))
+            yield self._interrupt(text(event.get("reason")), instant(timestamp))
         elif kind == "context_compacted":
-            yield _REPEATED if self._compacted else _compaction("", instant(timestamp))
+            yield _REPEATED if self._compacted else _compact_event("", instant(timestamp))
             self._compacted = False
         elif kind == "thread_name_updated":
             yield Facts(title=string(event.get("thread_name")))
         else:
             yield Skipped(Reason.UNKNOWN_TYPE if kind else Reason.MALFORMED, kind[:40] or "event_msg")
 
-    def _aborted(self, reason: str, at: str | None) -> Item:
-        """The end of a turn before its time; a person's doing only where it says so, or says nothing."""
+    def _interrupt(self, reason: str, at: str | None) -> Item:
+        """Return an aborted turn as an interrupt, unless its reason is not the person."""
         if reason not in {"", "interrupted"}:
             return _NOISE
         return Message(role=Role.EVENT, text="interrupted", aside=Aside.INTERRUPT, at=at)
 
-    def _prompted(self, stream: str, said: str, attached: Content, at: str | None) -> Iterator[Item]:
-        """A prompt told by an event, with what was attached to it."""
+    def _prompt(self, stream: str, said: str, attached: Content, at: str | None) -> Iterator[Item]:
+        """Yield the prompt of an event, with its attachments."""
         words = "\n".join(filter(None, (prompt_text(said), attached.text)))
         if not words:
             yield Skipped(Reason.INJECTED if said else Reason.MALFORMED, "" if said else stream)
@@ -310,24 +310,24 @@ class Rollout:
         yield from self._prompts.event(stream, prompt)
 
 
-def _attached(event: Record) -> Content:
-    """The images of a prompt's event: URLs, and paths of files."""
+def _event_images(event: Record) -> Content:
+    """Return the images of a prompt's event: URLs, and paths of files."""
     images: list[Image] = []
-    notes = [image_note(url, images) for url in _strings(event.get("images"))]
-    notes += [f"[image {path}]" for path in _strings(event.get("local_images"))]
+    notes = [image_note(url, images) for url in _texts(event.get("images"))]
+    notes += [f"[image {path}]" for path in _texts(event.get("local_images"))]
     return Content("\n".join(notes), tuple(images))
 
 
-def _strings(value: object) -> list[str]:
+def _texts(value: object) -> list[str]:
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
-def _compaction(summary: str, at: str | None) -> Message:
+def _compact_event(summary: str, at: str | None) -> Message:
     return Message(role=Role.EVENT, text=summary, aside=Aside.COMPACTION, at=at)
 
 
-def _modern(entry: Record, kind: str) -> Record:
-    """A bare record as a response item, where it has another shape."""
+def _as_item(entry: Record, kind: str) -> Record:
+    """Return a bare record as a response item."""
     if kind == "tool_call":
         return {**entry, "type": "function_call", "name": record(entry.get("function")).get("name")}
     if kind == "tool_result":
@@ -336,15 +336,15 @@ def _modern(entry: Record, kind: str) -> Record:
 
 
 _LONGEST_WAIT = 16
-"""User items that are held back at most: a file of nothing else is not collected in memory."""
+"""The most user items held back, so that a file of nothing else is not collected in memory."""
 
 
 class Prompts:
-    """Tells prompts from their repetitions while a file streams by.
+    """Separates prompts from their repetitions in a stream.
 
-    A prompt is written as an event and as an item; only the event is sure to be a person's. So events are prompts and
-    items repeat them - except in files without events (old ones, some of `codex exec`), where the items are all there
-    is. An item and its event stand side by side: an item waits until Codex answers, and counts if no event came.
+    A prompt is written as an event and as an item, and only the event is certainly a person's. So events are prompts
+    and items repeat them, except in files without events (old ones, some of `codex exec`), which have only items. An
+    item and its event are adjacent: an item is held back until Codex answers, and counts if no event came.
     """
 
     def __init__(self) -> None:
@@ -353,18 +353,18 @@ class Prompts:
         self._items_count = False
 
     @classmethod
-    def going_on(cls, carried: Carried) -> Self:
-        """One that goes on where another one carried this from."""
+    def resumed(cls, state: ReaderState) -> Self:
+        """Resume from the state of an earlier reader."""
         prompts = cls()
-        prompts._stream, prompts._items_count = carried["stream"], carried["items_count"]
+        prompts._stream, prompts._items_count = state["stream"], state["items_count"]
         return prompts
 
-    def carried(self) -> Carried | None:
-        """What it knows, as JSON; None while an item waits for its event."""
+    def state(self) -> ReaderState | None:
+        """State as JSON; None while an item is held back."""
         return None if self._held else {"stream": self._stream, "items_count": self._items_count}
 
     def event(self, stream: str, prompt: Message) -> Iterator[Item]:
-        """A prompt told by an event of a `stream`. Newer files have two such streams; the first one seen counts."""
+        """Yield the prompt of an event of a `stream`. Newer files have two such streams; the first one seen counts."""
         yield from (Skipped(Reason.REPEATED) for _ in self._held)
         self._held.clear()
         if self._stream is None:
@@ -372,7 +372,7 @@ class Prompts:
         yield prompt if stream == self._stream else Skipped(Reason.REPEATED)
 
     def item(self, prompt: Message) -> Iterator[Item]:
-        """A prompt told by an item."""
+        """Hold back the prompt of an item, or yield it as repeated if events are the prompts."""
         if self._stream is not None:
             yield Skipped(Reason.REPEATED)
             return
@@ -381,14 +381,14 @@ class Prompts:
             yield from self.answered()
 
     def answered(self) -> Iterator[Item]:
-        """Codex went on: no event is to be expected for the items before."""
+        """Yield the held items: Codex went on, so no event follows for them."""
         if self._held:
             yield from self._held
             self._held.clear()
             self._items_count = True
 
     def end(self, *, has_events: bool) -> Iterator[Item]:
-        """The end of the file. Where its event may be about to be written, the last item is left for the next run."""
+        """Yield the held items at the end of the file; if an event may still follow, leave them for the next run."""
         if has_events and not self._items_count:
             yield from (Skipped(Reason.TRUNCATED) for _ in self._held)
         else:
@@ -396,10 +396,10 @@ class Prompts:
         self._held.clear()
 
 
-def offset_at(zone: str | None, at: str | None) -> int | None:
-    """Minutes east of UTC in a zone (`Europe/Berlin`) at an instant in UTC; None where either is unknown.
+def _offset_at(zone: str | None, at: str | None) -> int | None:
+    """Return minutes east of UTC in a zone (`Europe/Berlin`) at an instant in UTC; None if either is unknown.
 
-    Which zones are known is up to the system's database.
+    The known zones are those of the system's database.
     """
     place = _place(zone) if zone and at and at.endswith("Z") else None
     if place is None or at is None:
@@ -417,5 +417,5 @@ def _place(zone: str) -> ZoneInfo | None:
 
     try:
         return ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):  # unknown, no name of a zone, a folder of zones
+    except (KeyError, ValueError, OSError):  # unknown, not the name of a zone, a folder of zones
         return None

@@ -1,4 +1,4 @@
-"""Codex CLI: what `codex exec --json` prints, and the prompt history; both without a session around them."""
+"""Codex CLI: the output of `codex exec --json`, and the prompt history; neither is a session file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, record, string, text
 from omcli.memory.message import Message, Role
-from omcli.memory.transcript import Carried, Facts, Item, Reason, Skipped
+from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
 
 STREAM_TYPES = frozenset(
@@ -36,24 +36,24 @@ _CALLS = {
     "collab_tool_call": ("prompt", "receiver_thread_ids"),
 }
 _RESULTLESS = frozenset({"web_search", "todo_list"})
-# Calls that are whole when they start; the others grow until they are completed.
+# Calls that are complete when they start; others grow until they are completed.
 _ANNOUNCED = frozenset({"command_execution", "mcp_tool_call"})
 
 
 def is_history(entry: Record) -> bool:
-    """Whether a record is a line of `history.jsonl`."""
+    """Return True for a line of `history.jsonl`."""
     return entry.keys() == _HISTORY_KEYS
 
 
 class History:
-    """Reads `history.jsonl`: the prompts of all sessions, and nothing else."""
+    """Reads `history.jsonl`: the prompts of all sessions."""
 
     def __init__(self, session: str | None = None) -> None:
         self.session = session
-        """The session of the last line."""
+        """Session of the last line."""
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """The prompt of a line, preceded by its session where that changes."""
+        """Yield the prompt of a line, preceded by its session if that changed."""
         session = string(entry.get("session_id"))
         if session != self.session:
             self.session = session
@@ -65,31 +65,31 @@ class History:
 
 
 class ExecStream:
-    """Reads the stream of `codex exec --json`: one turn of a thread, without times and without the prompt."""
+    """Reads the output of `codex exec --json`: one turn of a thread, without times and prompt."""
 
     def __init__(self) -> None:
         self._thread = ""
         self._open: set[str] = set()
 
     @classmethod
-    def going_on(cls, carried: Carried) -> Self:
-        """One that goes on where another one carried this from."""
+    def resumed(cls, state: ReaderState) -> Self:
+        """Resume from the state of an earlier reader."""
         stream = cls()
-        stream._thread, stream._open = carried["thread"], set(carried["open"])
+        stream._thread, stream._open = state["thread"], set(state["open"])
         return stream
 
-    def carried(self) -> Carried:
-        """What it knows, as JSON."""
+    def state(self) -> ReaderState:
+        """State as JSON."""
         return {"thread": self._thread, "open": sorted(self._open)}
 
     def items(self, entry: Record) -> Iterator[Item]:
-        """What one line of the stream says."""
+        """Yield the items of one line."""
         kind = entry.get("type")
         if kind == "thread.started":
             yield from self._start(string(entry.get("thread_id")))
         elif kind == "item.completed":
-            yield from self._completed(record(entry.get("item")))
-        elif kind == "item.started" and (call := self._announced(record(entry.get("item")))):
+            yield from self._item_end(record(entry.get("item")))
+        elif kind == "item.started" and (call := self._started_call(record(entry.get("item")))):
             yield call
         else:
             yield Skipped(Reason.NOISE)
@@ -103,18 +103,18 @@ class ExecStream:
         yield Facts(session=thread)
 
     def _id(self, item: Record) -> str | None:
-        """Items are numbered from 0 in every run: only with the thread do their ids tell them apart."""
+        """Return an id that includes the thread, since items are numbered from 0 in every run."""
         own = string(item.get("id"))
         return f"{self._thread}:{own}" if own and self._thread else None
 
-    def _announced(self, item: Record) -> Message | None:
+    def _started_call(self, item: Record) -> Message | None:
         call_id = self._id(item)
         if call_id is None or text(item.get("type")) not in _ANNOUNCED:
             return None
         self._open.add(call_id)
         return self._call(item)
 
-    def _completed(self, item: Record) -> Iterator[Item]:
+    def _item_end(self, item: Record) -> Iterator[Item]:
         kind = text(item.get("type"))
         if kind == "agent_message":
             if said := string(item.get("text")):
@@ -168,5 +168,5 @@ def _tool(item: Record, kind: str) -> str:
 
 
 def _failed(status: object) -> bool | None:
-    """Whether a status says so; one that is neither good nor bad says nothing."""
+    """Return True or False for a status of failure or success; None for any other."""
     return {"completed": False, "failed": True, "declined": True}.get(text(status))

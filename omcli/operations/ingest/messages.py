@@ -10,7 +10,7 @@ from omcli.base.record import replace
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
-from omcli.memory.transcript import Bookmark, Earlier, Notes, Pause, as_json
+from omcli.memory.transcript import Bookmark, Checkpoint, Earlier, Notes, as_json
 from omcli.operations.deps import Workshop
 from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.operations.ingest.sessions import Conversations
@@ -60,12 +60,12 @@ class Intake:
         """Keeps everything, one transaction per chunk. Raises StoreLocked, InputOutput; earlier chunks stay kept."""
         session, chunk, pictures = "", list[tuple[Incoming, Message]](), 0
         for step in self.conversations:
-            goes_on = not isinstance(step, Pause) and step[0] == session
+            goes_on = not isinstance(step, Checkpoint) and step[0] == session
             if chunk and (not goes_on or len(chunk) == CHUNK or pictures > _PICTURES):
                 session = self._keep(session, chunk)
                 self._workshop.progress(name, self.conversations.tally)
                 chunk, pictures = [], 0
-            if isinstance(step, Pause):
+            if isinstance(step, Checkpoint):
                 self._mark(step)
             else:
                 session_id, message = step
@@ -80,7 +80,7 @@ class Intake:
             if session_id in self.conversations.sessions:
                 self._store(session_id, ())
 
-    def _mark(self, pause: Pause) -> None:
+    def _mark(self, pause: Checkpoint) -> None:
         """Makes a bookmark, where nothing is left to be kept."""
         if self.bookmarks and self.bookmarks[-1].offset == pause.offset:
             return
@@ -88,10 +88,10 @@ class Intake:
         if not _may_be_kept(found):
             return
         carried = None
-        if pause.carried is not None:
+        if pause.reader_state is not None:
             identities = {session_id: packed_counts(seen.counted()) for session_id, seen in self._identities.items()}
             conversations = self.conversations.carried()
-            carried = {"reader": pause.carried, "conversations": conversations, "identities": identities}
+            carried = {"reader": pause.reader_state, "conversations": conversations, "identities": identities}
         if carried is not None and not _may_be_kept(carried):
             carried = None
         self.bookmarks.append(Bookmark.at(pause.offset, pause.digest, found=found, carried=carried))

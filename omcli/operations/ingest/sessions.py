@@ -11,7 +11,7 @@ from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
-from omcli.memory.transcript import Abandoned, Earlier, Facts, NewConversation, Notes, Pause, Transcript
+from omcli.memory.transcript import Abandoned, Checkpoint, Earlier, Facts, NewConversation, Notes, Transcript
 from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20
@@ -77,7 +77,7 @@ class Conversations:
             "taken": self._taken,
         }
 
-    def __iter__(self) -> Iterator[tuple[str, Message] | Pause]:
+    def __iter__(self) -> Iterator[tuple[str, Message] | Checkpoint]:
         """Yields (session id, message) in file order, and places that no message before them waits at."""
         for item in self._items:
             self.tally.add(item)
@@ -94,8 +94,8 @@ class Conversations:
                 self._current, self._known = None, self._said(Facts())
             elif isinstance(item, Abandoned):
                 self.abandoned |= item.ids
-            elif isinstance(item, Pause):
-                if item.carried is None:  # nothing follows
+            elif isinstance(item, Checkpoint):
+                if item.reader_state is None:  # nothing follows
                     yield from self._release()
                 if not self._waiting:
                     yield item

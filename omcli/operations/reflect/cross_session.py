@@ -9,7 +9,7 @@ from omcli.memory.reflection import Ending, Reflected, Scope
 from omcli.operations.deps import Studio
 from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
 from omcli.operations.reflect.session import material, reflected_or_noted, tried
-from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, planned, within
+from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, fit_to_target, plan_global
 
 _SCOPE = Scope()
 _KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
@@ -37,7 +37,7 @@ def reflect_globally(
     """
     work = studio.workshop
     rows = [logged.observation for logged in work.store.rows.log(LogQuery(kinds=_KINDS))]
-    plan = planned(rows, now=work.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=work.counter)
+    plan = plan_global(rows, now=work.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=work.counter)
     read = [row for batch in plan.batches for row in batch.rows]
     if dry_run or not read:
         note = None if read else "nothing to reflect on"
@@ -55,7 +55,7 @@ def reflect_globally(
 def _reflected(batch: GlobalBatch, studio: Studio, mark: str, *, number: int, of: int) -> Reflected:
     given = replace(material(batch.rows, studio), most_rows=0)  # rows of several sessions are no one story
     reflected = reflected_or_noted(studio, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
-    return within(reflected, target=given.target, counter=studio.workshop.counter)
+    return fit_to_target(reflected, target=given.target, counter=studio.workshop.counter)
 
 
 def _swapped(

@@ -8,7 +8,7 @@ from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import lasting
 from omcli.reflectors.rules import drops, groups, working_set
-from omcli.reflectors.rules.working_set import Sight
+from omcli.reflectors.rules.working_set import WorkingSet
 
 _JOINED = 0.75
 """The part of their tokens that rows are to have when they are joined into a few."""
@@ -30,7 +30,7 @@ class RuleReflector:
         was asked for and done are folded, and rows are dropped, the least needed first.
         """
         items = lasting(material.rows)
-        sight = Sight.of(material, self._counter)
+        sight = WorkingSet.of(material, self._counter)
         for outdated in drops.superseded(list(sight.rows.values()), sight.mergeable()):
             sight.drop(outdated)
         for repeated in drops.repeated(sight.mergeable()):

@@ -11,7 +11,7 @@ from omcli.base.record import record
 from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Type
 from omcli.pack.cross_session import days
 from omcli.pack.salience import most_telling
-from omcli.reflectors.rules.working_set import Sight, is_untouchable
+from omcli.reflectors.rules.working_set import WorkingSet, is_untouchable
 from omcli.text.anchors import anchors
 from omcli.text.phrases import AGENT, speaker
 from omcli.text.terms import folded
@@ -151,7 +151,7 @@ _RECENT = 4
 """The newest one of so many rows are the last to go."""
 
 
-def in_order(sight: Sight, *, now: str) -> Iterator[Dropped]:
+def in_order(sight: WorkingSet, *, now: str) -> Iterator[Dropped]:
     """Rows that may leave sight, the least needed first.
 
     Low ones, and what leads in to what was done, older than two days; medium ones that are settled and older than

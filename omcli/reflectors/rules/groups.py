@@ -1,6 +1,6 @@
 """Several rows of one story as one: runs of a command, failures that were mended, edits of a file, what was done.
 
-Every fold is a proposal: `Sight.fold` takes it where it is shorter than what it replaces.
+Every fold is a proposal: `WorkingSet.fold` takes it where it is shorter than what it replaces.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from omcli.memory.observation import (
     Type,
 )
 from omcli.reflectors.drafts import folded
-from omcli.reflectors.rules.working_set import Sight
+from omcli.reflectors.rules.working_set import WorkingSet
 from omcli.text.phrases import AGENT, counted, first_of, speaker, without_times
 
 _NAMES_SHOWN = 16
@@ -66,13 +66,13 @@ def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
             yield _with_cure(draft, same, between)
 
 
-def detail(sight: Sight) -> Iterator[Draft]:
+def detail(sight: WorkingSet) -> Iterator[Draft]:
     """What is folded only where the target asks for it: what loses least first, of each kind what is oldest."""
     for find in (_looks, _files, _done):
         yield from sorted(find(sight), key=lambda draft: draft.event_at or "")
 
 
-def _looks(sight: Sight) -> Iterator[Draft]:
+def _looks(sight: WorkingSet) -> Iterator[Draft]:
     """What was read, searched and looked at between two things that somebody asked, in one row."""
     for stretch in _stretches(sight):
         if len(stretch) > 1:
@@ -85,7 +85,7 @@ def _looks(sight: Sight) -> Iterator[Draft]:
             yield folded(stretch, " · ".join(parts), reason="folded")
 
 
-def _stretches(sight: Sight) -> Iterator[list[Observation]]:
+def _stretches(sight: WorkingSet) -> Iterator[list[Observation]]:
     free = {row.id for row in sight.foldable() if _only_looks(row)}
     stretch: list[Observation] = []
     for row in sight.rows.values():
@@ -114,7 +114,7 @@ def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _files(sight: Sight) -> Iterator[Draft]:
+def _files(sight: WorkingSet) -> Iterator[Draft]:
     """Changes of one file: what it is now, and by how many edits."""
     by_path: Groups = defaultdict(list)
     for row in sight.foldable():
@@ -161,7 +161,7 @@ def _what_changed(told: Sequence[str]) -> str:
     return " · ".join(dict.fromkeys(filter(None, ("; ".join(lists), *list(lines)[-_LINES_SHOWN:], *rest))))
 
 
-def _done(sight: Sight) -> Iterator[Draft]:
+def _done(sight: WorkingSet) -> Iterator[Draft]:
     """What was asked and is done, with its results: the sources of what asks say up to where those go."""
     rows = sight.foldable()
     results = [row for row in rows if row.type is Type.OUTCOME and row.sources and row.status is not Status.OPEN]

@@ -13,7 +13,7 @@ from omcli.text.phrases import speaker
 
 
 @mutable_record
-class Sight:
+class WorkingSet:
     """Rows on their way to fewer."""
 
     counter: TokenCounter
@@ -30,7 +30,7 @@ class Sight:
     dropped: list[Dropped] = field(default_factory=list)
 
     @classmethod
-    def of(cls, material: Material, counter: TokenCounter) -> Sight:
+    def of(cls, material: Material, counter: TokenCounter) -> WorkingSet:
         """Everything, to begin with. Reflections are folded again only where nothing else is given."""
         again = all(row.kind is Kind.REFLECTION for row in material.rows)
         fixed = {row.id for row in material.rows if is_untouchable(row) or (is_reflection(row) and not again)}
@@ -97,7 +97,7 @@ class _Piece:
     rows: tuple[Observation, ...]
 
 
-def joined(material: Material, sight: Sight) -> tuple[Draft, ...]:
+def joined(material: Material, sight: WorkingSet) -> tuple[Draft, ...]:
     """What is left but for protected rows as `material.most_rows` reflections, none where that is no less.
 
     They are more where one would be longer than a row may be (`in_rows`).

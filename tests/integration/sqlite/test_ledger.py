@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from omcli.base.record import replace
-from omcli.llm.model import Call, Rung, Spent
+from omcli.llm.model import Call, OutputMode, Spent
 from omcli.sqlite.store import SqliteStore
 
 CALL = Call(
@@ -50,9 +50,9 @@ def test_what_an_endpoint_takes_is_remembered_until_om_changes(tmp_path: Path) -
     path = tmp_path / "om.db"
     with SqliteStore.open(path, wait=1) as store:
         assert store.ledger.rung("http://here", "small") is None
-        store.ledger.put_rung("http://here", "small", Rung.JSON_OBJECT)
-        store.ledger.put_rung("http://here", "small", Rung.PROMPT)
-        assert store.ledger.rung("http://here", "small") is Rung.PROMPT
+        store.ledger.put_output_mode("http://here", "small", OutputMode.JSON_OBJECT)
+        store.ledger.put_output_mode("http://here", "small", OutputMode.PROMPT)
+        assert store.ledger.rung("http://here", "small") is OutputMode.PROMPT
         assert store.ledger.rung("http://there", "small") is None
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE rungs SET program = 'another'")

@@ -29,7 +29,7 @@ from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, Ticked, tick
 from omcli.providers.scripted import echo
 from omcli.reflectors.model import ModelReflector
-from omcli.reflectors.prompt import Ladder
+from omcli.reflectors.prompt import CompressionLevels
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
@@ -140,7 +140,7 @@ class Actor:
 
     @property
     def studio(self) -> Studio:
-        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, ladder=Ladder())
+        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, ladder=CompressionLevels())
         policy = Policy(tokens=20, meta=self.meta, meta_at=2)
         reflector = RuleReflector(COUNTS) if self.by_rules else by_model
         return Studio(workshop=self.workshop, reflector=reflector, policy=policy, is_model=not self.by_rules)

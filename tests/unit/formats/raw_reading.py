@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from omcli.formats.format import Format
-from omcli.formats.source import Source
+from omcli.formats.source import RecordStream
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, NewConversation, Skipped
 from tests.shared import TRANSCRIPTS, expected
@@ -23,7 +23,7 @@ def document(value: object) -> bytes:
 
 def items_of(reader: Format, content: bytes) -> list[Item]:
     """Everything the reader yields."""
-    return list(reader.read(Source(io.BytesIO(content))))
+    return list(reader.read(RecordStream(io.BytesIO(content))))
 
 
 def messages_of(reader: Format, content: bytes) -> list[Message]:
@@ -48,7 +48,7 @@ def spoken(reader: Format, content: bytes) -> list[tuple[Role, str]]:
 
 def is_sniffed(reader: Format, content: bytes) -> bool:
     """Whether the reader takes the content for its own."""
-    return reader.sniff(Source(io.BytesIO(content)).sample)
+    return reader.sniff(RecordStream(io.BytesIO(content)).sample)
 
 
 def per_conversation(items: list[Item]) -> list[list[Message]]:
@@ -83,4 +83,4 @@ def found(reader: Format, path: str) -> dict[str, object]:
 def is_sniffed_shared(reader: Format, path: str) -> bool:
     """Whether the reader takes a shared transcript for its own."""
     with (TRANSCRIPTS / path).open("rb") as stream:
-        return reader.sniff(Source(stream).sample)
+        return reader.sniff(RecordStream(stream).sample)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omcli.formats.format import Format
-from omcli.formats.source import Source
+from omcli.formats.source import RecordStream
 from omcli.memory.message import Message
 from omcli.memory.session import Session
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
@@ -23,7 +23,7 @@ def json_lines(*records: object) -> bytes:
 
 def items_of(form: Format, content: bytes) -> list[Item]:
     """What a format reads from bytes that it recognises."""
-    source = Source(io.BytesIO(content))
+    source = RecordStream(io.BytesIO(content))
     assert form.sniff(source.sample), f"{form.name} does not recognise {content[:200]!r}"
     return list(form.read(source))
 
@@ -109,7 +109,7 @@ def facts_of_file(form: Format, path: Path) -> dict[str, object]:
     cwds: list[str] = []
     times: list[str] = []
     with path.open("rb") as stream:
-        source = Source(stream)
+        source = RecordStream(stream)
         assert form.sniff(source.sample), f"{path} is not recognised as {form.name}"
         for item in form.read(source):
             tally.add(item)

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.claude_code import FORMAT
-from omcli.formats.source import Source
-from omcli.formats.table import recognised
+from omcli.formats.source import RecordStream
+from omcli.formats.table import detect
 from omcli.memory.identity import Identities
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
@@ -83,7 +83,7 @@ def raw(*lines: Line) -> bytes:
 
 
 def items(*lines: Line) -> list[Item]:
-    return list(FORMAT.read(Source(io.BytesIO(raw(*lines)))))
+    return list(FORMAT.read(RecordStream(io.BytesIO(raw(*lines)))))
 
 
 def messages(*lines: Line) -> list[Message]:
@@ -761,7 +761,7 @@ def test_what_is_no_record_among_good_lines_costs_only_itself() -> None:
     lines = [raw(typed(f"prompt {nth}")) for nth in range(100)]
     for at, wrong in zip((80, 60, 40, 0), (b"[1,2]\n", b'"str"\n', b"null\n", b"oops\n"), strict=True):
         lines.insert(at, wrong)
-    found = list(FORMAT.read(Source(io.BytesIO(b"".join(lines)))))
+    found = list(FORMAT.read(RecordStream(io.BytesIO(b"".join(lines)))))
     assert counts(found) == {"human_messages": 100, "messages": 100}
     assert dict(tally_of(found).skipped) == {"not-an-object": 3, "not-json": 1}
 
@@ -779,7 +779,7 @@ def test_two_records_on_one_line_are_both_taken_and_the_repetition_is_not() -> N
     content = (
         json.dumps(prompt) + json.dumps(snapshot) + "\n" + json.dumps(prompt) + "\n" + json.dumps(typed("Go.")) + "\n"
     )
-    found = list(FORMAT.read(Source(io.BytesIO(content.encode()))))
+    found = list(FORMAT.read(RecordStream(io.BytesIO(content.encode()))))
     assert [one.text for one in found if isinstance(one, Message)] == ["Water.", "Go."]
     assert [one.reason for one in found if isinstance(one, Skipped)] == [Reason.NOISE, Reason.REPEATED]
 
@@ -834,7 +834,7 @@ def sample_of(*lines: object) -> bytes:
 )
 def test_a_transcript_is_recognised_by_its_content(content: bytes) -> None:
     """F67"""
-    assert recognised(Source(io.BytesIO(content))) is FORMAT
+    assert detect(RecordStream(io.BytesIO(content))) is FORMAT
 
 
 @pytest.mark.parametrize(
@@ -853,7 +853,7 @@ def test_a_transcript_is_recognised_by_its_content(content: bytes) -> None:
     ],
 )
 def test_other_formats_are_not_taken_for_it(content: bytes) -> None:
-    assert not FORMAT.sniff(Source(io.BytesIO(content)).sample)
+    assert not FORMAT.sniff(RecordStream(io.BytesIO(content)).sample)
 
 
 def test_headless_output_is_read_alike() -> None:
@@ -871,7 +871,7 @@ def test_headless_output_is_read_alike() -> None:
         {"type": "result", "subtype": "success", "result": "Looking.", "session_id": "s-9"},
     ]
     for content in (raw(*lines), json.dumps(lines).encode()):
-        source = Source(io.BytesIO(content))
+        source = RecordStream(io.BytesIO(content))
         assert FORMAT.sniff(source.sample)
         found = list(FORMAT.read(source))
         assert found[0] == Facts(session="s-9", cwd="/plot/garden", model="claude-small")
@@ -910,10 +910,10 @@ def conversation() -> list[Line]:
 def test_a_transcript_cut_anywhere_gives_the_beginning_of_what_the_whole_gives() -> None:
     """F59: nothing that a later reading of the grown file would not give again."""
     content = raw(*conversation())
-    whole = [item for item in FORMAT.read(Source(io.BytesIO(content))) if isinstance(item, Message)]
+    whole = [item for item in FORMAT.read(RecordStream(io.BytesIO(content))) if isinstance(item, Message)]
     assert len(whole) == 11
     for end in range(len(content)):
-        cut = [item for item in FORMAT.read(Source(io.BytesIO(content[:end]))) if isinstance(item, Message)]
+        cut = [item for item in FORMAT.read(RecordStream(io.BytesIO(content[:end]))) if isinstance(item, Message)]
         assert cut == whole[: len(cut)], content[:end][-80:]
 
 
@@ -970,7 +970,7 @@ def test_arguments_at_the_limit_of_nesting_do_not_raise() -> None:
     """F61"""
     for deep in (*range(900, 1000, 7), 5000, 100_000):
         nested = json.dumps(said(call("toolu_1", "Bash", {"x": 1}))).replace("1}", "[" * deep + "]" * deep + "}", 1)
-        found = list(FORMAT.read(Source(io.BytesIO(nested.encode() + b"\n" + raw(typed("after"))))))
+        found = list(FORMAT.read(RecordStream(io.BytesIO(nested.encode() + b"\n" + raw(typed("after"))))))
         assert isinstance(found[-1], Message)
 
 
@@ -999,7 +999,7 @@ def test_of_a_record_that_went_by_only_a_few_numbers_are_remembered() -> None:
         stream: BinaryIO = io.BufferedReader(Turns(turns))
         tracemalloc.start()
         try:
-            read = sum(isinstance(item, Message) for item in FORMAT.read(Source(stream)))
+            read = sum(isinstance(item, Message) for item in FORMAT.read(RecordStream(stream)))
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
@@ -1019,8 +1019,8 @@ SIDE_CARS = [path for path, entry in FILES.items() if entry["role"] == "side-car
 
 def read_file(path: str) -> list[Item]:
     with (TRANSCRIPTS / path).open("rb") as stream:
-        source = Source(stream)
-        assert FORMAT.sniff(source.sample), f"{path} is not recognised"
+        source = RecordStream(stream)
+        assert FORMAT.sniff(source.sample), f"{path} is not detected"
         return list(FORMAT.read(source))
 
 
@@ -1079,7 +1079,7 @@ def test_a_probe_is_read_without_a_failure(path: str) -> None:
 @pytest.mark.parametrize("path", SIDE_CARS)
 def test_a_side_car_is_not_taken_for_a_transcript(path: str) -> None:
     with (TRANSCRIPTS / path).open("rb") as stream:
-        assert not FORMAT.sniff(Source(stream).sample)
+        assert not FORMAT.sniff(RecordStream(stream).sample)
 
 
 @needs_shared
@@ -1118,7 +1118,7 @@ def test_real_lines_that_are_damaged_cost_only_themselves() -> None:
             broken[chance.randrange(len(broken) - 1)] = chance.choice(b'{}[]":,\\ax\xff\x00')
         lines[at] = bytes(broken)
     spared = [entry for at, entry in enumerate(lines) if at % 5]
-    whole = {item for item in FORMAT.read(Source(io.BytesIO(b"".join(spared)))) if isinstance(item, Message)}
-    found = {item for item in FORMAT.read(Source(io.BytesIO(b"".join(lines)))) if isinstance(item, Message)}
+    whole = {item for item in FORMAT.read(RecordStream(io.BytesIO(b"".join(spared)))) if isinstance(item, Message)}
+    found = {item for item in FORMAT.read(RecordStream(io.BytesIO(b"".join(lines)))) if isinstance(item, Message)}
     missing = {(one.id, one.text) for one in whole} - {(one.id, one.text) for one in found}
     assert not missing

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.codex import FORMAT
-from omcli.formats.source import Source
+from omcli.formats.source import RecordStream
 from omcli.memory.identity import Identities
 from omcli.memory.message import Aside, Message, Role
 from omcli.memory.transcript import Facts, Reason, Skipped
@@ -150,7 +150,7 @@ def test_an_item_whose_event_is_not_yet_written_is_left_for_the_next_run() -> No
 
 def test_items_without_end_are_not_collected_in_memory() -> None:
     many = [user(f"prompt {number}") for number in range(100)]
-    stream = Source(io.BytesIO(json_lines(meta(), *many)))
+    stream = RecordStream(io.BytesIO(json_lines(meta(), *many)))
     first = next(read for read in FORMAT.read(stream) if isinstance(read, Message))
     assert first.text == "prompt 0"
     assert len(messages_of(FORMAT, meta(), *many, agent("ok"))) == 101
@@ -689,7 +689,7 @@ def test_files_of_other_programs_are_not_taken_for_codex() -> None:
     """F67: by content, whatever the name."""
     for path, entry in expected().items():
         with (TRANSCRIPTS / path).open("rb") as stream:
-            recognised = FORMAT.sniff(Source(stream).sample)
+            recognised = FORMAT.sniff(RecordStream(stream).sample)
         assert recognised == (entry["format"] == "codex"), path
 
 
@@ -697,7 +697,7 @@ def test_one_record_of_codex_in_another_transcript_makes_it_no_rollout() -> None
     """formats.md, sniffing: records vote."""
     other = [{"role": "user", "content": f"message {number}"} for number in range(5)]
     stray = {"timestamp": at(1), "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}}
-    source = Source(io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in (stray, *other))))
+    source = RecordStream(io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in (stray, *other))))
     assert not FORMAT.sniff(source.sample)
 
 

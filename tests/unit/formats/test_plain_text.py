@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.plain_text import FORMAT
-from omcli.formats.source import Source
+from omcli.formats.source import RecordStream
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
@@ -367,7 +367,7 @@ def test_only_the_current_turn_is_held() -> None:
     """The reader is never further ahead than it has to look for the end of a code block."""
     dialogue = Written(turns=20_000)
     furthest = 0
-    for count, _ in enumerate(FORMAT.read(Source(cast(BinaryIO, dialogue)))):
+    for count, _ in enumerate(FORMAT.read(RecordStream(cast(BinaryIO, dialogue)))):
         furthest = max(furthest, dialogue.written - count)
     assert count + 1 == dialogue.turns
     assert 1000 < furthest < 3000

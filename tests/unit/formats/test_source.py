@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.formats.source import Record, Shape, Source, parse_line
-from omcli.memory.transcript import Pause, Reason, Skipped
+from omcli.formats.source import InputShape, Record, RecordStream, parse_line
+from omcli.memory.transcript import Checkpoint, Reason, Skipped
 
 GOOD = b'{"type":"user","n":1}'
 PRETTY = (
@@ -26,16 +26,16 @@ PRETTY = (
 )
 
 
-def source(content: bytes) -> Source:
-    return Source(io.BytesIO(content))
+def source(content: bytes) -> RecordStream:
+    return RecordStream(io.BytesIO(content))
 
 
 def records(content: bytes) -> list[Record | Skipped]:
     return without_pauses(source(content))
 
 
-def without_pauses(read: Source) -> list[Record | Skipped]:
-    return [entry for entry in read.records() if not isinstance(entry, Pause)]
+def without_pauses(read: RecordStream) -> list[Record | Skipped]:
+    return [entry for entry in read.records() if not isinstance(entry, Checkpoint)]
 
 
 def reasons(content: bytes) -> list[Reason]:
@@ -84,7 +84,7 @@ def test_a_byte_order_mark_does_not_cost_the_first_line() -> None:
 
 def test_a_byte_order_mark_before_a_document_is_not_part_of_it() -> None:
     """F62"""
-    assert source(b"\xef\xbb\xbf" + PRETTY).shape is Shape.DOCUMENT
+    assert source(b"\xef\xbb\xbf" + PRETTY).shape is InputShape.DOCUMENT
 
 
 def test_windows_line_ends_are_line_ends() -> None:
@@ -180,7 +180,7 @@ def test_a_last_line_that_was_never_an_object_is_no_truncation() -> None:
 def test_a_file_of_one_truncated_line_is_no_prose() -> None:
     """F59"""
     cut = source(b'{"type":"user","message":{"content":"Us')
-    assert cut.shape is Shape.LINES
+    assert cut.shape is InputShape.LINES
     assert list(cut.records()) == [Skipped(Reason.TRUNCATED)]
 
 
@@ -202,7 +202,7 @@ def test_what_is_no_object_among_good_lines_is_counted_and_skipped() -> None:
 @pytest.mark.parametrize("first", [b"[1,2]", b'"str"', b"null", b"oops", b'{"n":'])
 def test_a_wrong_first_line_does_not_hide_the_others(first: bytes) -> None:
     """F57"""
-    assert source(first + b"\n" + b"\n".join(numbered(3))).shape is Shape.LINES
+    assert source(first + b"\n" + b"\n".join(numbered(3))).shape is InputShape.LINES
     assert len(found(first + b"\n" + b"\n".join(numbered(3)))) == 3
 
 
@@ -220,7 +220,7 @@ def test_a_hundred_thousand_brackets_cost_one_line() -> None:
 def test_a_hundred_thousand_brackets_alone_are_no_prose() -> None:
     """F61"""
     assert records(b"[" * 100_000) == [Skipped(Reason.TOO_DEEP)]
-    assert source(b"[" * 100_000).shape is Shape.LINES
+    assert source(b"[" * 100_000).shape is InputShape.LINES
 
 
 def test_a_record_beside_a_nest_of_brackets_is_kept() -> None:
@@ -238,11 +238,11 @@ def test_nesting_is_survived_on_later_pythons_too(version: str) -> None:
         pytest.skip(f"no Python {version} on this machine")
     script = (
         "import io, json\n"
-        "from omcli.formats.source import Source\n"
+        "from omcli.formats.source import RecordStream\n"
         "from omcli.formats.values import compact_json\n"
         "nest = lambda deep: b'[' * deep + b']' * deep\n"
         "for deep in (100, 900, 990, 1000, 3000, 10_000, 100_000):\n"
-        "    entries = list(Source(io.BytesIO(b'{\"a\":' + nest(deep) + b'}\\n{\"n\":1}\\n')).records())\n"
+        "    entries = list(RecordStream(io.BytesIO(b'{\"a\":' + nest(deep) + b'}\\n{\"n\":1}\\n')).records())\n"
         "    compact_json(entries[0].get('a') if isinstance(entries[0], dict) else None)\n"
         "    assert entries[-1] == {'n': 1}\n"
         "print(entries[0].reason)\n"
@@ -268,7 +268,7 @@ def test_a_number_too_long_to_be_read_costs_its_line() -> None:
 @pytest.mark.parametrize("content", [b"", b"\n", b" \n\r\n\t\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\n" * 3_000_000])
 def test_nothing_is_found_in_nothing(content: bytes) -> None:
     """F56"""
-    assert source(content).shape is Shape.EMPTY
+    assert source(content).shape is InputShape.EMPTY
     assert source(content).sample.records == ()
     assert records(content) == []
 
@@ -282,7 +282,7 @@ def test_blank_lines_before_and_between_records_are_passed_over() -> None:
 
 def test_a_pretty_printed_document_is_one_document_whatever_its_name() -> None:
     """F67: some programs write one under `.jsonl`."""
-    assert source(PRETTY).shape is Shape.DOCUMENT
+    assert source(PRETTY).shape is InputShape.DOCUMENT
     [document] = found(PRETTY)
     assert source(PRETTY).sample.records == (document,)
     assert not source(PRETTY).sample.is_list
@@ -299,7 +299,7 @@ def test_a_pretty_printed_document_is_one_document_whatever_its_name() -> None:
     ],
 )
 def test_a_list_is_a_document_of_its_elements(written: bytes) -> None:
-    assert source(written).shape is Shape.DOCUMENT
+    assert source(written).shape is InputShape.DOCUMENT
     assert source(written).sample.is_list
     assert source(written).sample.records == ({"n": 1}, {"n": 2})
     assert records(written) == [{"n": 1}, {"n": 2}]
@@ -312,8 +312,8 @@ def test_elements_that_are_no_objects_are_counted() -> None:
 
 def test_json_lines_are_json_lines_whatever_their_name() -> None:
     """F67: and some programs write them under `.json`."""
-    assert source(b"\n".join(numbered(3))).shape is Shape.LINES
-    assert source(GOOD).shape is Shape.LINES
+    assert source(b"\n".join(numbered(3))).shape is InputShape.LINES
+    assert source(GOOD).shape is InputShape.LINES
 
 
 def test_the_records_of_a_list_that_is_still_being_written_are_rescued() -> None:
@@ -322,13 +322,13 @@ def test_the_records_of_a_list_that_is_still_being_written_are_rescued() -> None
 
 def test_prose_with_json_lines_in_it_is_prose() -> None:
     export = b"# A session\n\nUser: what is this?\n\n" + b"\n".join(numbered(3)) + b"\n\nAssistant: JSON {}\n" * 3
-    assert source(export).shape is Shape.TEXT
+    assert source(export).shape is InputShape.TEXT
     assert source(export).sample.text.startswith("# A session")
 
 
 @pytest.mark.parametrize("prose", [b"[12:03] Ana: hi\n", b"{note} see below\n", b"[[link]] and more\n", b"42\n"])
 def test_prose_that_begins_like_json_is_prose(prose: bytes) -> None:
-    assert source(prose * 3).shape is Shape.TEXT
+    assert source(prose * 3).shape is InputShape.TEXT
 
 
 def test_sixty_records_vote_and_no_more() -> None:
@@ -350,7 +350,7 @@ def test_looking_at_the_shape_takes_nothing_from_what_is_read(content: bytes) ->
 @pytest.mark.parametrize("size", [1, 7, 65536])
 def test_a_stream_that_cannot_seek_is_read_alike(content: bytes, size: int) -> None:
     pieces = (content[at : at + size] for at in range(0, len(content), size))
-    piped = Source(io.BufferedReader(Pipe(pieces)))
+    piped = RecordStream(io.BufferedReader(Pipe(pieces)))
     assert piped.sample == source(content).sample
     assert without_pauses(piped) == records(content)
 
@@ -358,16 +358,16 @@ def test_a_stream_that_cannot_seek_is_read_alike(content: bytes, size: int) -> N
 def test_an_unbuffered_stream_that_gives_little_at_a_time_is_read_alike() -> None:
     content = b"\n".join(numbered(50))
     pipe: Any = Pipe(content[at : at + 10] for at in range(0, len(content), 10))
-    piped = Source(pipe)
+    piped = RecordStream(pipe)
     assert without_pauses(piped) == records(content)
 
 
 def test_a_first_line_longer_than_what_is_looked_at_is_read_whole() -> None:
     """F64"""
     long = json.dumps({"data": "A" * 3_000_000}).encode()
-    piped = Source(io.BufferedReader(Pipe([long, b"\n", GOOD, b"\n"])))
+    piped = RecordStream(io.BufferedReader(Pipe([long, b"\n", GOOD, b"\n"])))
     assert [len(str(entry.get("data", ""))) for entry in piped.sample.records] == [3_000_000]
-    assert [type(entry) for entry in piped.records()] == [dict, dict, Pause]
+    assert [type(entry) for entry in piped.records()] == [dict, dict, Checkpoint]
 
 
 def test_no_line_is_lost_where_what_is_looked_at_ends() -> None:
@@ -380,7 +380,7 @@ def test_no_line_is_lost_where_what_is_looked_at_ends() -> None:
         assert reasons(content) == []
 
 
-def read_through(source: Source) -> tuple[int, int]:
+def read_through(source: RecordStream) -> tuple[int, int]:
     """How many records a source has, and the most bytes that were held while they were read."""
     tracemalloc.start()
     try:
@@ -394,7 +394,7 @@ def read_through(source: Source) -> tuple[int, int]:
 def test_memory_is_bounded_by_the_longest_line_not_by_the_input() -> None:
     """50 MB in lines of 100 kB."""
     line = json.dumps({"data": "A" * 100_000}).encode() + b"\n"
-    piped = Source(io.BufferedReader(Pipe(line for _ in range(500))))
+    piped = RecordStream(io.BufferedReader(Pipe(line for _ in range(500))))
     read, peak = read_through(piped)
     assert read == 500
     assert peak < 8 << 20, f"{peak:,} bytes were held while 50 MB went by"
@@ -403,7 +403,7 @@ def test_memory_is_bounded_by_the_longest_line_not_by_the_input() -> None:
 def test_memory_is_bounded_where_the_first_lines_are_broken() -> None:
     """What begins like a document is not collected when it is plainly made of lines."""
     line = json.dumps({"data": "A" * 100_000}).encode() + b"\n"
-    piped = Source(io.BufferedReader(Pipe([b'{"cut\n' * 3, *[line] * 200])))
+    piped = RecordStream(io.BufferedReader(Pipe([b'{"cut\n' * 3, *[line] * 200])))
     read, peak = read_through(piped)
     assert read == 200
     assert peak < 8 << 20, f"{peak:,} bytes were held while 20 MB went by"
@@ -417,7 +417,7 @@ def test_random_bytes_never_raise(content: bytes) -> None:
     """F60"""
     entries = records(content)
     assert all(isinstance(entry, dict | Skipped) for entry in entries)
-    assert source(content).sample.shape in Shape
+    assert source(content).sample.shape in InputShape
     list(source(content).text_lines())
 
 

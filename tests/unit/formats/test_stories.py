@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omcli.formats.source import Source
-from omcli.formats.table import recognised
+from omcli.formats.source import RecordStream
+from omcli.formats.table import detect
 from omcli.memory.message import Aside, Message
 from omcli.memory.transcript import Facts, Item
 from omcli.operations.ingest.counts import TranscriptCounts
@@ -31,10 +31,10 @@ SESSIONS = {
 
 
 def read(name: str) -> tuple[str, list[Item]]:
-    """The format a story is recognised as, and what it holds."""
+    """The format a story is detected as, and what it holds."""
     with (STORIES / name).open("rb") as stream:
-        source = Source(stream)
-        reader = recognised(source)
+        source = RecordStream(stream)
+        reader = detect(source)
         return reader.name, list(reader.read(source))
 
 

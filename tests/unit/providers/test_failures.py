@@ -17,7 +17,7 @@ import pytest
 from omcli.base.errors import NotAllowed, NotAModel, OmError, PromptTooLong, ProviderFailed, UnknownModel, Unreachable
 from omcli.providers import anthropic_messages, openai_chat
 from omcli.providers.failures import of_status, said_in
-from omcli.providers.wire import AttemptFailed
+from omcli.providers.wire import RequestFailed
 
 _REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
 _NEVER_RAISED_HERE = {
@@ -59,7 +59,7 @@ def made(kind: type[Exception]) -> Exception:
     return error
 
 
-_WIRES: list[tuple[Callable[[Exception], AttemptFailed], list[type[Exception]]]] = [
+_WIRES: list[tuple[Callable[[Exception], RequestFailed], list[type[Exception]]]] = [
     (anthropic_messages.translated, list(errors_of(anthropic, anthropic.AnthropicError))),
     (openai_chat.translated, list(errors_of(openai, openai.OpenAIError))),
 ]
@@ -80,7 +80,7 @@ _CASES = [
 
 @pytest.mark.parametrize(("translated", "kind"), _CASES)
 def test_every_error_there_is_has_a_place(
-    translated: Callable[[Exception], AttemptFailed], kind: type[Exception]
+    translated: Callable[[Exception], RequestFailed], kind: type[Exception]
 ) -> None:
     """F73, F75: no foreign error comes through, whatever the libraries add."""
     failed = translated(made(kind))

@@ -10,12 +10,12 @@ import pytest
 
 from omcli.base.errors import BadConfiguration, NotAllowed
 from omcli.llm.model import Prompt, Provider
-from omcli.providers.endpoints import ENDPOINTS, from_environment, split
-from omcli.providers.resolve import Spec, provider
+from omcli.providers.endpoints import ENDPOINTS, endpoint_with_key, split
+from omcli.providers.resolve import ModelSpec, provider
 from tests.fake_provider import FakeModel, KnownRungs
 
 
-def chosen(spec: Spec, environment: Mapping[str, str] | None = None) -> Provider:
+def chosen(spec: ModelSpec, environment: Mapping[str, str] | None = None) -> Provider:
     return provider(spec, environment=environment or {}, rungs=KnownRungs())
 
 
@@ -47,14 +47,14 @@ def test_a_model_may_begin_with_its_endpoint(model: str, parts: tuple[str | None
     ],
 )
 def test_keys_point_at_an_endpoint(environment: dict[str, str], endpoint: str | None) -> None:
-    assert from_environment(environment) == endpoint
+    assert endpoint_with_key(environment) == endpoint
 
 
 @pytest.mark.parametrize("name", [name for name, place in ENDPOINTS.items() if not place.is_local])
 def test_a_missing_key_is_told_in_one_line_before_any_request(name: str) -> None:
     """F75, S3.17: one SDK fails at the request, with a TypeError, the other as soon as it is made."""
     with pytest.raises(NotAllowed) as failed:
-        chosen(Spec(endpoint=name, model="m"), {"HOME": "/nowhere"})
+        chosen(ModelSpec(endpoint=name, model="m"), {"HOME": "/nowhere"})
     variable = ENDPOINTS[name].key_variables[0]
     assert variable in failed.value.message
     assert variable in failed.value.hint
@@ -65,20 +65,20 @@ def test_a_missing_key_is_told_in_one_line_before_any_request(name: str) -> None
 @pytest.mark.parametrize("name", [name for name, place in ENDPOINTS.items() if place.is_local and place.base_url])
 def test_a_local_endpoint_needs_no_key(name: str) -> None:
     """F75."""
-    model = chosen(Spec(endpoint=name, model="qwen2.5:7b"))
+    model = chosen(ModelSpec(endpoint=name, model="qwen2.5:7b"))
     assert (model.name, model.model) == (name, "qwen2.5:7b")
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000/v1", "http://127.0.0.1:1/v1", "http://[::1]:8000/v1"])
 def test_nothing_on_this_machine_needs_a_key(url: str) -> None:
     """F75."""
-    chosen(Spec(endpoint="openai", model="m", base_url=url))
+    chosen(ModelSpec(endpoint="openai", model="m", base_url=url))
 
 
 def test_a_remote_address_needs_one_whatever_it_is_called() -> None:
     """F75."""
     with pytest.raises(NotAllowed):
-        chosen(Spec(endpoint="openai", model="m", base_url="https://models.example/v1"))
+        chosen(ModelSpec(endpoint="openai", model="m", base_url="https://models.example/v1"))
 
 
 @pytest.mark.parametrize(
@@ -88,56 +88,60 @@ def test_a_remote_address_needs_one_whatever_it_is_called() -> None:
 )  # fmt: skip
 def test_a_base_url_that_cannot_be_is_told(url: str) -> None:
     with pytest.raises(BadConfiguration, match="base URL"):
-        chosen(Spec(endpoint="ollama", model="m", base_url=url or "x:"))
+        chosen(ModelSpec(endpoint="ollama", model="m", base_url=url or "x:"))
 
 
 def test_what_there_is_not_is_told() -> None:
     with pytest.raises(BadConfiguration, match="no model endpoint 'olama'") as failed:
-        chosen(Spec(endpoint="olama", model="m"))
+        chosen(ModelSpec(endpoint="olama", model="m"))
     assert "ollama" in failed.value.hint
 
 
 def test_a_model_that_has_to_be_named_is_asked_for() -> None:
     with pytest.raises(BadConfiguration, match="ollama needs a model"):
-        chosen(Spec(endpoint="ollama"))
+        chosen(ModelSpec(endpoint="ollama"))
 
 
 def test_a_cheap_model_does_the_work_where_none_is_named() -> None:
     """S1.6."""
-    assert chosen(Spec(endpoint="anthropic", key="k")).model == "claude-haiku-4-5"
-    assert chosen(Spec(endpoint="openai"), {"OPENAI_API_KEY": "k"}).model == "gpt-5-mini"
+    assert chosen(ModelSpec(endpoint="anthropic", key="k")).model == "claude-haiku-4-5"
+    assert chosen(ModelSpec(endpoint="openai"), {"OPENAI_API_KEY": "k"}).model == "gpt-5-mini"
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
 def test_a_key_that_cannot_be_sent_is_told_without_being_shown(key: str) -> None:
     """F75."""
     with pytest.raises(NotAllowed) as failed:
-        chosen(Spec(endpoint="openai"), {"OPENAI_API_KEY": key})
+        chosen(ModelSpec(endpoint="openai"), {"OPENAI_API_KEY": key})
     assert "OPENAI_API_KEY" in failed.value.message
     assert key not in failed.value.message
 
 
 def test_no_time_is_no_setting() -> None:
     with pytest.raises(BadConfiguration, match=r"provider.timeout|within 0 s"):
-        chosen(Spec(endpoint="openai", key="k", timeout=0))
+        chosen(ModelSpec(endpoint="openai", key="k", timeout=0))
 
 
 def test_a_model_takes_pictures_or_not_as_it_is_told() -> None:
     """S2.20."""
-    assert chosen(Spec(endpoint="anthropic", key="k")).takes_images
-    assert not chosen(Spec(endpoint="anthropic", key="k", images=False)).takes_images
-    assert not chosen(Spec(endpoint="ollama", model="llava")).takes_images
-    assert chosen(Spec(endpoint="ollama", model="llava", images=True)).takes_images
+    assert chosen(ModelSpec(endpoint="anthropic", key="k")).takes_images
+    assert not chosen(ModelSpec(endpoint="anthropic", key="k", images=False)).takes_images
+    assert not chosen(ModelSpec(endpoint="ollama", model="llava")).takes_images
+    assert chosen(ModelSpec(endpoint="ollama", model="llava", images=True)).takes_images
 
 
 PROMPT = Prompt(system="s", content=("m1 hello",), schema={"type": "object"}, name="n")
 
 
 def test_keys_and_addresses_of_the_environment_are_used(fake_model: FakeModel) -> None:
-    chosen(Spec(endpoint="openai"), {"OPENAI_API_KEY": " k1\n", "OPENAI_BASE_URL": f"{fake_model.url}/"}).ask(PROMPT)
-    chosen(Spec(endpoint="anthropic"), {"ANTHROPIC_API_KEY": "k2", "ANTHROPIC_BASE_URL": fake_model.url}).ask(PROMPT)
-    chosen(Spec(endpoint="anthropic", base_url=fake_model.root), {"ANTHROPIC_AUTH_TOKEN": "k3"}).ask(PROMPT)
-    chosen(Spec(endpoint="openai", base_url=fake_model.url, key="k4"), {"OPENAI_API_KEY": "k1"}).ask(PROMPT)
+    chosen(ModelSpec(endpoint="openai"), {"OPENAI_API_KEY": " k1\n", "OPENAI_BASE_URL": f"{fake_model.url}/"}).ask(
+        PROMPT
+    )
+    chosen(ModelSpec(endpoint="anthropic"), {"ANTHROPIC_API_KEY": "k2", "ANTHROPIC_BASE_URL": fake_model.url}).ask(
+        PROMPT
+    )
+    chosen(ModelSpec(endpoint="anthropic", base_url=fake_model.root), {"ANTHROPIC_AUTH_TOKEN": "k3"}).ask(PROMPT)
+    chosen(ModelSpec(endpoint="openai", base_url=fake_model.url, key="k4"), {"OPENAI_API_KEY": "k1"}).ask(PROMPT)
     assert [asked.key for asked in fake_model.asked] == ["k1", "k2", "k3", "k4"]
     assert fake_model.asked[2].headers["authorization"] == "Bearer k3"
 
@@ -146,7 +150,9 @@ def test_a_key_goes_nowhere_but_to_its_own_endpoint(fake_model: FakeModel, monke
     """The SDK reads the environment as well; a local server is sent no key, and no account."""
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
     monkeypatch.setenv("OPENAI_ORG_ID", "secret-account")
-    chosen(Spec(endpoint="ollama", model="m", base_url=fake_model.url), {"OPENAI_API_KEY": "secret-key"}).ask(PROMPT)
+    chosen(ModelSpec(endpoint="ollama", model="m", base_url=fake_model.url), {"OPENAI_API_KEY": "secret-key"}).ask(
+        PROMPT
+    )
     assert "secret" not in json.dumps(dict(fake_model.asked[0].headers))
 
 
@@ -162,7 +168,7 @@ def test_a_profile_of_the_sdk_is_as_good_as_a_key(
     credentials.write_text(json.dumps({"version": "1.0", "type": "oauth_token", "access_token": "of-the-profile"}))
     credentials.chmod(0o600)
     monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
-    model = chosen(Spec(endpoint="anthropic"), {"ANTHROPIC_CONFIG_DIR": str(tmp_path)})
+    model = chosen(ModelSpec(endpoint="anthropic"), {"ANTHROPIC_CONFIG_DIR": str(tmp_path)})
     model.ask(PROMPT)
     assert fake_model.asked[0].key == "of-the-profile"
 
@@ -176,7 +182,7 @@ def test_a_profile_that_gives_nothing_is_told(
     (folder / "configs").mkdir(parents=True)
     (folder / "configs" / "default.json").write_text("{")
     monkeypatch.setenv(variable, str(tmp_path))
-    model = chosen(Spec(endpoint="anthropic", base_url=fake_model.root), {variable: str(tmp_path)})
+    model = chosen(ModelSpec(endpoint="anthropic", base_url=fake_model.root), {variable: str(tmp_path)})
     with pytest.raises(NotAllowed):
         model.ask(PROMPT)
     assert not fake_model.asked

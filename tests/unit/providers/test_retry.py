@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from omcli.base.errors import Unreachable
-from omcli.providers.retry import NoSign, Patience, TimeUp, wait_for
-from omcli.providers.wire import AttemptFailed
+from omcli.providers.retry import DeadlinePassed, NotConnected, RetryBudget, run_with_deadline
+from omcli.providers.wire import RequestFailed
 
 
 class Clock:
@@ -25,12 +25,12 @@ class Clock:
         self.now += seconds
 
 
-def patience(clock: Clock, seconds: float = 60) -> Patience:
-    return Patience(seconds=seconds, clock=lambda: clock.now, sleep=clock.sleep)
+def patience(clock: Clock, seconds: float = 60) -> RetryBudget:
+    return RetryBudget(seconds=seconds, clock=lambda: clock.now, sleep=clock.sleep)
 
 
-def passing(**fields: float) -> AttemptFailed:
-    return AttemptFailed(Unreachable, "busy", **{"tries": 3, **fields})  # type: ignore[arg-type]
+def passing(**fields: float) -> RequestFailed:
+    return RequestFailed(Unreachable, "busy", **{"tries": 3, **fields})  # type: ignore[arg-type]
 
 
 def test_waits_double_and_end_at_eight_seconds() -> None:
@@ -50,7 +50,7 @@ def test_the_third_failure_is_the_last() -> None:
 def test_a_lasting_failure_is_not_waited_for() -> None:
     """F76."""
     clock = Clock()
-    assert not patience(clock).wait_after(AttemptFailed(Unreachable, "no"))
+    assert not patience(clock).wait_after(RequestFailed(Unreachable, "no"))
     assert not clock.waits
 
 
@@ -86,7 +86,7 @@ def test_work_gives_what_it_gives() -> None:
         alive()
         return 7
 
-    assert wait_for(work, seconds=5, first_sign=5) == 7
+    assert run_with_deadline(work, seconds=5, first_sign=5) == 7
 
 
 def test_work_raises_what_it_raises() -> None:
@@ -94,10 +94,10 @@ def test_work_raises_what_it_raises() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        wait_for(fails, seconds=5, first_sign=5)
+        run_with_deadline(fails, seconds=5, first_sign=5)
 
 
-@pytest.mark.parametrize(("gives_sign", "outcome"), [(True, TimeUp), (False, NoSign)])
+@pytest.mark.parametrize(("gives_sign", "outcome"), [(True, DeadlinePassed), (False, NotConnected)])
 def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exception]) -> None:
     """F74."""
     over = threading.Event()
@@ -109,13 +109,13 @@ def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exceptio
 
     began = time.monotonic()
     with pytest.raises(outcome):
-        wait_for(work, seconds=2, first_sign=1.5)
+        run_with_deadline(work, seconds=2, first_sign=1.5)
     assert time.monotonic() - began < 60
     over.set()
 
 
 def test_a_deadline_before_the_first_sign_is_a_deadline() -> None:
     over = threading.Event()
-    with pytest.raises(TimeUp):
-        wait_for(lambda _alive: over.wait(20), seconds=0.1, first_sign=4)
+    with pytest.raises(DeadlinePassed):
+        run_with_deadline(lambda _alive: over.wait(20), seconds=0.1, first_sign=4)
     over.set()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
 from omcli.memory.reflection import Reflected
 from omcli.memory.tokens import TokenCounter
-from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, planned, within
+from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, fit_to_target, plan_global
 from omcli.tokenizers.table import counter
 from tests import strategies
 from tests.fakes import WordCounter
@@ -29,7 +29,7 @@ def aged(number: int, days: int, text: str = "", **columns: object) -> Observati
 
 def plan(*rows: Observation, batch: int = 1000, min_age: float = 3.0) -> GlobalPlan:
     """What would be done with rows."""
-    return planned(rows, now=NOW, min_age=min_age, batch_tokens=batch, counter=DUET)
+    return plan_global(rows, now=NOW, min_age=min_age, batch_tokens=batch, counter=DUET)
 
 
 def batches(found: GlobalPlan) -> list[list[str]]:
@@ -121,7 +121,7 @@ def drafts(*lengths: int) -> Reflected:
 
 def capped(reflected: Reflected, target: int, by: TokenCounter | None = None) -> Reflected:
     """What is left of reflections."""
-    return within(reflected, target=target, counter=by or WordCounter())
+    return fit_to_target(reflected, target=target, counter=by or WordCounter())
 
 
 def test_reflections_that_fit_are_tagged_and_left_as_they_are() -> None:

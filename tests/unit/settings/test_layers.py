@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from omcli.base.errors import BadConfiguration, BadUsage
 from omcli.llm.model import Price
 from omcli.settings import settings as records
-from omcli.settings.layers import PRESETS, Layers, preset_file, variable
+from omcli.settings.layers import PRESETS, Layers, preset_file, variable_name
 from omcli.settings.resolve import default_store, resolve, user_file
 from omcli.settings.settings import Files, Settings
-from omcli.settings.values import DEFAULTS, KEYS, Wrong, is_private, meaning, shown, toml
+from omcli.settings.values import DEFAULTS, KEYS, InvalidValue, as_json, is_private, parse_value, toml
 
 OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
 FOLLOWING = {"reflect.batch_tokens", *(f"reflector.{name}" for name in ("provider", *OF_A_PROVIDER))}
@@ -85,7 +85,7 @@ def as_file(said: Mapping[str, Any]) -> str:
 
 def as_variables(said: Mapping[str, Any]) -> dict[str, str]:
     return {
-        variable(key): ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        variable_name(key): ",".join(map(str, value)) if isinstance(value, list) else str(value)
         for key, value in said.items()
         if key != "prices"
     }
@@ -101,7 +101,7 @@ def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[st
         variables=as_variables(said["variables"]),
         flags={"preset": preset, **said["flags"]},
     )
-    alone, now = shown(settled(flags={"preset": preset})), shown(made)
+    alone, now = as_json(settled(flags={"preset": preset})), as_json(made)
     shares = {"reflect.target", "context.cross", "context.tail", "context.evict", "reflect.tokens"}
     # What is said of one provider's models may mean nothing for the one that is named; see below.
     provided = {
@@ -112,7 +112,7 @@ def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[st
         speaking = [layer for layer in LAYERS if key in said[layer] and not (layer == "project" and is_private(key))]
         if speaking:
             assert now[key] == said[speaking[-1]][key], (key, speaking)
-            origin = {"flags": "flag", "variables": variable(key)}.get(speaking[-1], f"/{speaking[-1]}")
+            origin = {"flags": "flag", "variables": variable_name(key)}.get(speaking[-1], f"/{speaking[-1]}")
             assert made.origin(key).endswith(origin)
         elif key not in FOLLOWING and not (key in shares and preset == "duet"):
             assert now[key] == alone[key], key
@@ -123,9 +123,9 @@ def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[st
 @given(said=st.fixed_dictionaries({key: values_of(key) for key in SAYABLE}))
 def test_what_is_shown_can_be_read_again(said: dict[str, Any]) -> None:
     once = settled(user=as_file(said))
-    again = settled(user=as_file(shown(once)))
+    again = settled(user=as_file(as_json(once)))
     assert not again.warnings
-    assert shown(again) == shown(once)
+    assert as_json(again) == as_json(once)
 
 
 def test_the_preset_file_of_the_defaults_lists_every_key_with_its_default() -> None:
@@ -133,7 +133,7 @@ def test_the_preset_file_of_the_defaults_lists_every_key_with_its_default() -> N
     text = preset_file("default").read_text(encoding="utf-8")
     made = settled(user=text)
     assert not made.warnings
-    assert shown(made) | {"db": None} == shown(DEFAULTS) | {"db": None}
+    assert as_json(made) | {"db": None} == as_json(DEFAULTS) | {"db": None}
     said = tomllib.loads(text)
     flat = {f"{name}.{key}" for name in said if isinstance(said[name], dict) for key in said[name]}
     assert flat | {name for name in said if not isinstance(said[name], dict)} | {"db", "prices"} == set(KEYS)
@@ -161,7 +161,7 @@ def test_presets_are_the_files_there_are() -> None:
     ],
 )  # fmt: skip
 def test_values_are_read_as_people_write_them(key: str, said: object, value: object) -> None:
-    assert meaning(key, said, whole=200_000) == value
+    assert parse_value(key, said, whole=200_000) == value
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_values_are_read_as_people_write_them(key: str, said: object, value: obj
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_wrong(key: str, said: object) -> None:
-    with pytest.raises(Wrong):
-        meaning(key, said, whole=200_000)
+    with pytest.raises(InvalidValue):
+        parse_value(key, said, whole=200_000)
 
 
 @given(
@@ -190,8 +190,8 @@ def test_what_makes_no_sense_is_wrong(key: str, said: object) -> None:
 )
 def test_nothing_that_a_file_says_ends_a_run(key: str, said: object) -> None:
     """F92: right or wrong, and nothing else."""
-    with suppress(Wrong):
-        meaning(key, said, whole=200_000)
+    with suppress(InvalidValue):
+        parse_value(key, said, whole=200_000)
 
 
 def test_where_a_value_makes_no_sense_the_presets_holds() -> None:
@@ -261,7 +261,7 @@ def test_a_provider_that_is_named_takes_nothing_over_that_was_said_of_another() 
 def test_a_project_may_not_say_where_anything_goes_nor_what_it_may_cost(line: str) -> None:
     """F94: everybody who can write into a repository would."""
     made = settled(project=line)
-    assert shown(made) == shown(settled())
+    assert as_json(made) == as_json(settled())
     (warning,) = made.warnings
     key = line.partition(" =")[0]
     assert "/project: " in warning
