@@ -1,4 +1,4 @@
-"""The reply of an agent to `om pending`: its token, its schema, and how it is read and checked."""
+"""The reply of an agent to `om pending`: its token, its schema, its reading and its validation."""
 
 from __future__ import annotations
 
@@ -40,40 +40,40 @@ _COPY_HINT = "copy the `token` that `om pending` printed, as it is"
 
 @record
 class PendingToken:
-    """What an agent was shown."""
+    """A record of what an agent was shown."""
 
     session: str
     after: int
-    """The observe cursor; with `through`, 0 where no message was waiting."""
+    """The observe cursor; like `through`, 0 if no message was pending."""
     through: int
     """`seq` of the last message."""
     counter: str
-    """The token counter by which rows were chosen to be shown."""
+    """Token counter used to choose the rows."""
     shown: str
-    """`digest_of` the messages and rows."""
+    """`shown_digest` of messages and rows."""
 
     def encode(self) -> str:
-        """The ticket as a token: letters, digits, `-`, `_` and a dot."""
+        """Return the token as text: letters, digits, `-`, `_` and a dot."""
         content = json.dumps([self.session, self.after, self.through, self.counter, self.shown], separators=(",", ":"))
         return f"{_MARK}{base64.urlsafe_b64encode(content.encode()).decode().rstrip('=')}"
 
 
 def parse_token(token: str) -> PendingToken:
-    """The ticket that a token is. Raises BadInput."""
+    """Decode a token. Raises BadInput."""
     mark, _, code = token.strip().partition(".")
     try:
         content = json.loads(base64.b64decode(code + "=" * (-len(code) % 4), altchars=b"-_", validate=True))
         session, after, through, counter, shown = content
     except (ValueError, TypeError, RecursionError):
-        raise BadInput("token: it is none that `om pending` gave", hint=_COPY_HINT) from None
+        raise BadInput("token: not a valid token (expected the one from `om pending`)", hint=_COPY_HINT) from None
     are_numbers = all(type(number) is int and 0 <= number < 1 << 63 for number in (after, through))
     if f"{mark}." != _MARK or not are_numbers or not all(isinstance(text, str) for text in (session, counter, shown)):
-        raise BadInput("token: it is none that `om pending` gave", hint=_COPY_HINT)
+        raise BadInput("token: not a valid token (expected the one from `om pending`)", hint=_COPY_HINT)
     return PendingToken(session=session, after=after, through=through, counter=counter, shown=shown)
 
 
 def shown_digest(session: str, messages: Iterable[int], rows: Iterable[str]) -> str:
-    """A digest of what is shown: messages by `seq`, and rows by id, in the order of their labels."""
+    """Return a digest of messages by `seq` and rows by id, in the order of their labels."""
     return digest(session, " ".join(map(str, messages)), *rows)
 
 
@@ -90,14 +90,14 @@ _CERTAINTIES = ("exact", "estimated")
 
 @record
 class ReplyReflection:
-    """A row that takes the place of others."""
+    """A row that replaces others."""
 
     text: str
     priority: str
     kind: str
     status: str
     made_of: tuple[str, ...]
-    """References to rows: labels, ids or handles. At least one."""
+    """Labels, ids or handles of rows, at least one."""
 
 
 @record
@@ -112,40 +112,40 @@ class ReplyItem:
 
 @record
 class RetiredRow:
-    """A row that is to go out of sight."""
+    """A row to be hidden."""
 
     row: str
     reason: str
     by: str
-    """Empty where no row makes it superfluous."""
+    """The row that makes it superfluous, or empty."""
 
 
 @record
 class AgentReply:
-    """All of it, as it was given: nothing has been looked up yet."""
+    """A reply as given; its labels are not resolved yet."""
 
     token: str
     answer: ObserverReply
-    """Observations, and what goes with them."""
+    """Observations, used rows, task and title."""
     lacks_observations: bool
-    """Whether there are no `observations` in it, not even none."""
+    """True if the `observations` key is missing; an empty list counts as present."""
     reflections: tuple[ReplyReflection, ...]
     items: tuple[ReplyItem, ...]
     retired: tuple[RetiredRow, ...]
 
     @property
     def is_about_messages(self) -> bool:
-        """Whether any of it is about messages, and not about rows alone."""
+        """True if any of it is about messages rather than rows."""
         said = self.answer
         return bool(said.rows or said.used or said.current_task or said.next_step or said.title)
 
     def messages(self) -> Iterator[tuple[str, str]]:
-        """Labels of messages, each with the place where it is cited."""
+        """Yield labels of messages, each with the place of its citation."""
         for number, row in enumerate(self.answer.rows):
             yield from ((f"observations[{number}].sources", label) for label in row.sources)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """References to rows that have to exist, each with the place where it is made."""
+        """Yield labels, ids or handles of rows, each with the place of its citation."""
         for number, row in enumerate(self.answer.rows):
             yield from ((f"observations[{number}].replaces", reference) for reference in row.replaces)
         for number, reflection in enumerate(self.reflections):
@@ -159,7 +159,7 @@ class AgentReply:
 
 
 def parse_agent_reply(document: object) -> AgentReply:
-    """The document that a JSON value is. Raises BadInput, which names the place that is not as it should be."""
+    """Parse a JSON value. Raises BadInput, which names the place of the fault."""
     all_ = _JsonObject.of(document, "")
     all_.check(
         "schema",
@@ -176,7 +176,9 @@ def parse_agent_reply(document: object) -> AgentReply:
     rows = tuple(_row(entry) for entry in all_.entries("observations"))
     for number, row in enumerate(rows):
         if row.under is not None and not 0 <= row.under < number:
-            raise _fault(f"observations[{number}].under", "has to be the position of an earlier row, from 0")
+            raise _fault(
+                f"observations[{number}].under", "not a valid position (expected that of an earlier row, from 0)"
+            )
     return AgentReply(
         token=all_.text("token", required=True),
         answer=ObserverReply(
@@ -212,7 +214,7 @@ def _row(entry: _JsonObject) -> ReplyRow:
 
 
 def _reflection(entry: _JsonObject) -> ReplyReflection:
-    # Days are those of the rows; replies of models have them, and are let through.
+    # The days of the rows count; models give days as well, which are ignored.
     entry.check("text", "priority", "kind", "status", "from", "first", "last")
     return ReplyReflection(
         text=entry.text("text", required=True),
@@ -247,7 +249,7 @@ def _retired_row(entry: _JsonObject) -> RetiredRow:
 
 @positional_record
 class _JsonObject:
-    """An object of the document, and where it stands."""
+    """A JSON object, and its place in the document."""
 
     content: Mapping[str, object]
     place: str
@@ -255,57 +257,57 @@ class _JsonObject:
     @classmethod
     def of(cls, value: object, place: str) -> _JsonObject:
         if not isinstance(value, Mapping):
-            raise _fault(place or "the document", "has to be an object")
+            raise _fault(place or "the document", "not a valid object")
         return cls(value, place)
 
     def check(self, *known: str) -> None:
-        """Raises BadInput for a key that is not known; one without a value is as good as none."""
+        """Raise BadInput for an unknown key with a value."""
         unknown = [key for key, value in self.content.items() if key not in known and value is not None]
         if unknown:
-            raise _fault(self._at(unknown[0]), "is no key that is known here", hint=f"known: {', '.join(known)}")
+            raise _fault(self._at(unknown[0]), f"not a valid key (expected one of {', '.join(known)})")
 
     def text(self, key: str, *, required: bool = False) -> str:
         value = self.content.get(key)
         if value is not None and not isinstance(value, str):
-            raise _fault(self._at(key), "has to be a text")
+            raise _fault(self._at(key), "not a valid string")
         text = (value or "").strip()
         if required and not text:
-            raise _fault(self._at(key), "is missing")
+            raise _fault(self._at(key), "missing")
         return text
 
     def word(self, key: str, known: Collection[str] = ()) -> str:
         word = self.text(key).lower()
         if word and known and word not in known:
-            raise _fault(self._at(key), f"`{word[:40]}` is none of {', '.join(known)}")
+            raise _fault(self._at(key), f"`{word[:40]}` is not valid (expected one of {', '.join(known)})")
         return word
 
     def position(self, key: str) -> int | None:
         value = self.content.get(key)
         if value is not None and type(value) is not int:
-            raise _fault(self._at(key), "has to be a whole number")
+            raise _fault(self._at(key), "not a valid integer")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
         texts: list[str] = []
         for text in self._list(key):
             if not isinstance(text, str):
-                raise _fault(self._at(key), "has to be a list of texts")
+                raise _fault(self._at(key), "not a valid list of strings")
             texts.append(text)
         return tuple(texts)
 
     def label_list(self, key: str, *, required: bool = False, most: int | None = None) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(label_in(text) for text in self.texts(key)))
         if required and not found:
-            raise _fault(self._at(key), "has to name at least one")
+            raise _fault(self._at(key), "empty (expected at least one)")
         if most is not None and len(found) > most:
-            raise _fault(self._at(key), f"{len(found)} are given, at most {most} are allowed")
+            raise _fault(self._at(key), f"{len(found)} given (at most {most} allowed)")
         return found
 
     def entries(self, key: str) -> tuple[_JsonObject, ...]:
         found = self._list(key)
         if len(found) > MOST_ROWS:
             hint = "`om pending --limit` shows less at once"
-            raise _fault(self._at(key), f"{len(found)} are given, at most {MOST_ROWS} are allowed", hint=hint)
+            raise _fault(self._at(key), f"{len(found)} given (at most {MOST_ROWS} allowed)", hint=hint)
         return tuple(_JsonObject.of(value, f"{self._at(key)}[{number}]") for number, value in enumerate(found))
 
     def _list(self, key: str) -> list[object]:
@@ -313,7 +315,7 @@ class _JsonObject:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise _fault(self._at(key), "has to be a list")
+            raise _fault(self._at(key), "not a valid list")
         return value
 
     def _at(self, key: str) -> str:
@@ -325,19 +327,19 @@ def _fault(place: str, what: str, *, hint: str = "") -> BadInput:
 
 
 def check_messages(handed: AgentReply, evidence: Evidence) -> None:
-    """Raises BadInput for a message that was not shown, and for a row that is about none of the waiting ones."""
+    """Raise BadInput for an unknown message, and for a row without a pending one."""
     for place, label in handed.messages():
         if label not in evidence.shown.labels:
-            raise BadInput(f"{place}: there is no message `{label}`", hint="labels are those that `om pending` printed")
+            raise BadInput(f"{place}: `{label}` is not a valid message (expected a label from `om pending`)")
     for number, row in enumerate(handed.answer.rows):
         if not evidence.shown.new.intersection(row.sources):
-            raise BadInput(f"observations[{number}].sources: all of them were observed before")
+            raise BadInput(f"observations[{number}].sources: all of them are observed already")
 
 
 def observe_reply(answer: ObserverReply, evidence: Evidence, batch: Batch, *, rules: Observer) -> Observed:
-    """What a batch gives: of what was said the agent's rows, of what tools did those of the rules.
+    """Return the observations of a batch: words as the agent has them, tool events as the rules do.
 
-    Raises BadInput where most of the rows have no text once secrets are out.
+    Raises BadInput if most rows have no text after redaction.
     """
     try:
         told = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)

@@ -281,7 +281,7 @@ def used_at(db: Path) -> list[tuple[str, str]]:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown message": (
         {"observations": [row("x", "m1", "m99")]},
-        "observations[0].sources: there is no message `m99`",
+        "observations[0].sources: `m99` is not a valid message",
     ),
     "unknown row": (
         {"observations": [row("x", "m1", replaces=["o7"])]},
@@ -290,21 +290,21 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a message as a row": ({"items": [{"text": "x", "from": ["m1"]}]}, "items[0].from: there is no row `m1`"),
     "no observations": ({"observations": None}, "observations: is missing"),
     "unknown id": ({"retire": [{"row": "deadbeef", "reason": "over"}]}, "retire[0].row: no row has the id `deadbeef`"),
-    "no text": ({"observations": [row("ok", "m1"), row(" ", "m1")]}, "observations[1].text: is missing"),
-    "no sources": ({"observations": [row("x")]}, "observations[0].sources: has to name at least one"),
-    "wrong type": ({"observations": [row("x", "m1", priority=3)]}, "observations[0].priority: has to be a text"),
+    "no text": ({"observations": [row("ok", "m1"), row(" ", "m1")]}, "observations[1].text: missing"),
+    "no sources": ({"observations": [row("x")]}, "observations[0].sources: empty (expected at least one)"),
+    "wrong type": ({"observations": [row("x", "m1", priority=3)]}, "observations[0].priority: not a valid string"),
     "wrong word": (
         {"observations": [row("x", "m1", priority="urgent")]},
-        "observations[0].priority: `urgent` is none of high, medium, low",
+        "observations[0].priority: `urgent` is not valid (expected one of high, medium, low)",
     ),
-    "typo": ({"observation": []}, "observation: is no key that is known here"),
-    "too many": ({"observations": [row("x", "m1")] * 61}, "observations: 61 are given, at most 60 are allowed"),
+    "typo": ({"observation": []}, "observation: not a valid key (expected one of "),
+    "too many": ({"observations": [row("x", "m1")] * 61}, "observations: 61 given (at most 60 allowed)"),
     "under": ({"observations": [row("x", "m1", under=0)]}, "observations[0].under: "),
-    "no list": ({"observations": {"text": "x"}}, "observations: has to be a list"),
-    "no object": ({"reflections": ["x"]}, "reflections[0]: has to be an object"),
+    "no list": ({"observations": {"text": "x"}}, "observations: not a valid list"),
+    "no object": ({"reflections": ["x"]}, "reflections[0]: not a valid object"),
     "reflection of nothing": (
         {"reflections": [{"text": "x", "from": []}]},
-        "reflections[0].from: has to name at least one",
+        "reflections[0].from: empty (expected at least one)",
     ),
     "tags": ({"items": [{"text": "x", "tags": [*"abcdefghi"], "from": ["o1"]}]}, "items[0].tags: at most 8 tags "),
 }  # fmt: skip

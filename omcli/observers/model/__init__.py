@@ -1,4 +1,4 @@
-"""The observer that asks a language model, and has rules check its reply."""
+"""The observer that asks a language model and has rules check its reply."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from omcli.pack.budget import largest
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LEAST_PREVIOUS, _PREVIOUS_SHARE = 700, 8
-"""Tokens of rows that stand which are shown beside a small transcript, and their share beside a larger one."""
+"""Tokens of context rows shown beside a small transcript, and the divisor of a larger one's size."""
 _WARMER_BY = 0.1
 
 
 @positional_record
 class ModelObserver:
-    """Observations by a model. Rules write down what tools did, and add back what matters and the model left out."""
+    """Observations by a model. Rules record what tools did, and add what the model left out."""
 
     provider: Provider
     rules: Observer
     counter: TokenCounter
     new_token: Callable[[], str]
-    """Makes what nobody can guess, for the fence around a transcript."""
+    """Make an unguessable token for the fence around a transcript."""
     now: Callable[[], str]
-    """The present instant."""
+    """Return the present instant."""
     limits: ObserverLimits = ObserverLimits()
     guidance: str | None = None
-    """What the user's own configuration adds to the rules."""
+    """Rules added by the user's configuration."""
     temperature: float | None = None
     images: Callable[[str], bytes | None] | None = None
-    """The bytes of an image by its SHA-256, where they are at hand."""
+    """Return the bytes of an image by its SHA-256, if available."""
     verify: bool = False
-    """Whether rows that name what their sources don't are rejected, and not kept as unverified."""
+    """Reject rows with names missing in their sources, rather than mark them as unverified."""
 
     def for_retry(self) -> ModelObserver:
-        """The same observer, a little less sure of itself: for another try after a reply that ran into a loop."""
+        """Return the same observer at a slightly higher temperature, to retry after a loop."""
         return replace(self, temperature=None if self.temperature is None else self.temperature + _WARMER_BY)
 
     def begin(self, batch: Batch) -> SliceReader:
-        """Begins to read a batch, slice by slice. Rules read it at once."""
+        """Begin to read a batch slice by slice. Rules read all of it at once."""
         return SliceReader(
             batch=batch,
             rules=self.rules,
@@ -62,13 +62,13 @@ class ModelObserver:
         )
 
     def observe(self, batch: Batch) -> Observed:
-        """What is worth keeping of a batch that is shown at once. Raises as `Reading.read` does."""
+        """Return the observations of a batch shown as a whole. Raises like `SliceReader.read`."""
         reading = self.begin(batch)
         reading.read(batch)
         return reading.observed()
 
     def ask_slice(self, part: Batch) -> ValidatedReply | None:
-        """What is believed of the model's reply about a slice; None where nothing in it is for a model to read.
+        """Return the validated reply about a slice; None if it holds nothing for a model to read.
 
         Raises ProviderFailed, NotAllowed, BadConfiguration.
         """
@@ -79,8 +79,7 @@ class ModelObserver:
         return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
 
     def _validated_reply(self, batch: Batch, evidence: Evidence) -> ValidatedReply:
-        """What is believed of a reply. The model may correct one that cannot be used, and shorten one that is too long,
-        once each; what it doesn't shorten is trimmed."""
+        """Ask, and ask once more if the reply is unusable or too long; trim one that stays too long."""
         token = self.new_token()
 
         def ask(correction: str = "") -> str:
@@ -119,7 +118,7 @@ class ModelObserver:
         return trim(reply, most, self.counter)
 
     def _context_room(self, transcript: int) -> int | None:
-        """Tokens for rows that stand. In proportion to the transcript, so that all prompts together are as well."""
+        """Tokens for context rows, in proportion to the transcript."""
         if self.limits.previous is None:
             return None
         return min(self.limits.previous, max(_LEAST_PREVIOUS, transcript // _PREVIOUS_SHARE))
@@ -130,12 +129,12 @@ class ModelObserver:
 
 
 def text_tokens(drafts: Sequence[Draft], counter: TokenCounter) -> int:
-    """Tokens of the texts of rows, as one text."""
+    """Count the tokens of all row texts together."""
     return counter.text("\n".join(draft.text for draft in drafts))
 
 
 def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedReply:
-    """A reply without its last rows, as many as `most` tokens demand; at least one is left, cut where it must be."""
+    """Drop the last rows of a reply beyond `most` tokens; at least one is kept, cut if necessary."""
     kept = len(reply.drafts)
     while kept > 1 and text_tokens(reply.drafts[:kept], counter) > most:
         kept -= 1
@@ -148,7 +147,7 @@ def trim(reply: ValidatedReply, most: int, counter: TokenCounter) -> ValidatedRe
 
 
 def _beginning(text: str, most: int, counter: TokenCounter) -> str:
-    """The longest beginning of a text that fits, at least a character."""
+    """Return the longest beginning of a text that fits, at least one character."""
     fitting = largest(lambda chars: counter.text(_cut(text, chars)) <= most, 1, len(text))
     return _cut(text, max(1, fitting))
 

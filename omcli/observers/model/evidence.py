@@ -1,4 +1,4 @@
-"""Messages and recorded rows that a model was shown, by label: what its reply is checked against."""
+"""Messages and context rows shown to a model, by label: the evidence its reply is checked against."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from omcli.text.dates.instants import minute
 from omcli.text.terms import terms_of
 
 CURRENT = "current"
-"""The tag of the row that says what is being done now."""
+"""Tag of the row with the current task."""
 UNVERIFIED = "unverified"
-"""The tag, and the key in `metadata`, of a row that names things its sources don't."""
+"""Tag, and metadata key, of a row with names missing in its sources."""
 _RECENT = 12
-"""Rows that are shown before those which are open or matter most."""
+"""Rows shown before open and important ones."""
 _ROW_CHARS = 400
 
 
 @record
 class ContextRows:
-    """Rows by their labels, oldest first, and how they are printed, a line each."""
+    """Context rows by label, oldest first, and their printed lines."""
 
     labels: Mapping[str, Observation]
     lines: tuple[str, ...]
 
 
 def select_context_rows(rows: Sequence[Observation], *, room: int | None, counter: TokenCounter) -> ContextRows:
-    """The rows that tell most about what goes on, as far as they fit into `room` tokens; all where that is None.
+    """Choose the most useful rows within `room` tokens; None: all of them.
 
-    What tools did is recorded by rules, and shown only while it is an open problem.
+    Rows of tool events are recorded by rules and shown only while open.
     """
     told = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
     left = room
@@ -52,7 +52,7 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
 
 
 def _by_use(rows: Sequence[Observation]) -> Iterator[int]:
-    """Places of rows, the most useful first: recent ones, then open ones, high ones, and the rest, newest first."""
+    """Yield places of rows, the most useful first: recent, open, high, then the rest, newest first."""
     newest = range(len(rows) - 1, -1, -1)
     tests: tuple[Callable[[int], bool], ...] = (
         lambda place: CURRENT in rows[place].tags,
@@ -70,14 +70,13 @@ def _line(row: Observation) -> str:
 
 
 _NEAR = 3
-"""Messages around those a row cites in which what it names may stand as well: a call and its result, a question and its
-answer."""
+"""Messages around a cited one searched for missing names: a call and its result, a question and its answer."""
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 
 
 @mutable_record
 class Evidence:
-    """What was shown, searched once."""
+    """Messages and rows shown to a model, searchable."""
 
     shown: TranscriptView
     recorded: ContextRows
@@ -85,19 +84,18 @@ class Evidence:
     searched: dict[str, str] = field(default_factory=dict)
 
     def messages(self, labels: Iterable[str]) -> tuple[KeptMessage, ...]:
-        """The messages of these labels, in the order of arrival."""
+        """Return the messages of these labels, in the order of arrival."""
         return tuple(sorted((self.shown.labels[label] for label in set(labels)), key=lambda kept: kept.seq))
 
     def in_order(self, labels: Iterable[str]) -> tuple[str, ...]:
-        """Labels of messages, each once, in the order of arrival."""
+        """Return labels, each once, in the order of arrival."""
         wanted = set(labels)
         return tuple(label for label in self.shown.labels if label in wanted)
 
     def support(self, text: str, labels: Sequence[str], also: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The messages that bear what a row names, and the names that stand in none of them.
+        """Return the labels of messages that hold a row's names, and the names that none of them holds.
 
-        To the messages it cites those near them are added where they have what is missing there. `also` are texts that
-        the row may name things of as well.
+        Near messages are added to the cited ones if they hold a missing name. Names in the texts `also` count as found.
         """
         missing = self._missing(text, labels, also)
         bearing = list(labels)
@@ -109,7 +107,7 @@ class Evidence:
         return self.in_order(bearing), missing
 
     def _near(self, labels: Sequence[str]) -> list[str]:
-        """Labels around some, without those."""
+        """Return the labels around some, without those."""
         order = list(self.shown.labels)
         places = {label: place for place, label in enumerate(order)}
         cited = [places[label] for label in labels]
@@ -117,9 +115,9 @@ class Evidence:
         return [order[at] for at in sorted(near.difference(cited))]
 
     def nearest_message(self, text: str, at: str) -> tuple[str, ...]:
-        """The message of the batch that a row without sources is about: the one said then, or with most of its words.
+        """Return the message a row without sources is about: by time, then by shared words.
 
-        None where no message has any of them. `at` is a time as it was shown, or a part of one.
+        Empty if no message shares a word. `at` is a time as shown, or a part of one.
         """
         labels = [label for label in self.shown.labels if label in self.shown.new]
         told = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels
@@ -131,17 +129,17 @@ class Evidence:
         return (told[best],) if best is not None and shared[best] else ()
 
     def rows(self, labels: Iterable[str]) -> tuple[Observation, ...]:
-        """The recorded rows of these labels."""
+        """Return the context rows of these labels."""
         return tuple(self.recorded.labels[label] for label in labels)
 
     def _missing(self, text: str, labels: Iterable[str], also: Sequence[str]) -> tuple[str, ...]:
-        """The names in a text that stand neither in these messages nor in `also`."""
+        """Return the names in a text found neither in these messages nor in `also`."""
         labels = tuple(labels)
         names = unsupported(text, [*(self._searchable(label) for label in labels), *map(searchable, also)])
         return tuple(name for name in names if not any(self._has_name(label, name) for label in labels))
 
     def _has_name(self, label: str, name: str) -> bool:
-        """Whether a message has a name, or a path without the working directory."""
+        """Return True if a message holds a name, or a path relative to the working directory."""
         return " ".join(below(self.cwd, name).split()) in self._searchable(label)
 
     def _searchable(self, label: str) -> str:

@@ -1,4 +1,4 @@
-"""Rows of a model and rows of the rules, made one list."""
+"""Rows of a model and rows of the rules merged into one list."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from omcli.memory.observation import HIGH_FROM, IN_FORCE, TOOL_EVENTS, Draft, Pr
 from omcli.observers.model.evidence import UNVERIFIED
 
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
-"""Types of rows that are settled later, as long as they are known to be open."""
+"""Types of rows that are closed later."""
 _CERTAIN = IN_FORCE | _ASKED | {Type.BLOCKER}
-"""Types that a row has because of what it says."""
+"""Types determined by the words of a row."""
 _VAGUE = frozenset({Type.EVENT, Type.FACT})
-"""Types that a row has where no more is known of it."""
+"""Types of rows without a more specific one."""
 _HIGH_SHARE = 3
-"""One row in so many may be high."""
+"""Divisor: at most a third of the rows may be high."""
 _FEW_HIGH = 3
-"""As many may be in any batch, however short."""
+"""Number of high rows allowed in any batch."""
 
 
 @record
@@ -28,33 +28,33 @@ class MergedRows:
     """All rows of a batch."""
 
     drafts: tuple[Draft, ...]
-    """In the order in which they came true."""
+    """Rows, oldest first."""
     added_back: int
-    """Rows of the rules that the model should have had."""
+    """Number of rows of the rules that the model left out."""
     recorded_by_rules: int
-    """Rows of the model that say no more than those of the rules."""
+    """Number of model rows that repeat rows of the rules."""
 
 
 def limit_priorities(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[Draft]:
-    """Rows of a model with its priorities as far as they are believed; what rules know of what they say comes on top.
+    """Limit the priorities given by a model; rules raise them later.
 
-    What is high to a model alone is so by a hair. Where more than a third of its rows are, and more than three, that
-    says nothing of any, and they are medium. What it read off tools alone can be read again: one priority less.
+    High means barely high. If more than a third of the rows, and more than three, are high, all become medium. Rows
+    taken from tools alone lose one priority: their output can be read again.
     """
     sure = [row for row in rows if UNVERIFIED not in row.tags]
     is_flood = sum(row.importance >= HIGH_FROM for row in sure) > max(_FEW_HIGH, len(sure) / _HIGH_SHARE)
     most = Priority.MEDIUM.importance if is_flood else HIGH_FROM
-    believed = [replace(row, importance=min(row.importance, most)) for row in rows]
+    limited = [replace(row, importance=min(row.importance, most)) for row in rows]
     return [
         replace(row, importance=min(row.importance, _importance_below(row.importance)))
         if _comes_from_tools(row, roles)
         else row
-        for row in believed
+        for row in limited
     ]
 
 
 def _importance_below(importance: int) -> int:
-    """The importance of the priority below that of another one."""
+    """Return the importance of the next lower priority."""
     return (Priority.MEDIUM if importance >= HIGH_FROM else Priority.LOW).importance
 
 
@@ -65,11 +65,11 @@ def merge_rows(
     *,
     unread: Collection[int] = (),
 ) -> MergedRows:
-    """What tools did and people said as the rules have it, what agents said in the fewer words, and what a model adds.
+    """Merge both lists: tool events and people's words as the rules have them, plus what the model adds.
 
-    `roles` tells what the messages are; no model was shown those that are `unread`. With a model nothing is lost that
-    rules alone would keep: a row of theirs goes only where it tells what an agent said, and the model's rows of the
-    same messages say most of it (`covers`) in no more words. What the model says of a row that stays is told that row.
+    A row of the rules is dropped only if an agent said it and model rows of the same messages cover it in no more
+    words. A row that is kept takes type, priority and status from the model rows that cover it. `unread` messages
+    were not shown to a model.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
     ruled = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
@@ -94,7 +94,7 @@ def merge_rows(
 
 
 def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Whether rows of the model take the place of a row of the rules: it is an agent's, and they are no longer."""
+    """Return True if model rows replace a row of the rules: an agent's words, covered in no more characters."""
     if draft.type is Type.REQUEST or any(roles.get(seq, Role.ASSISTANT) is not Role.ASSISTANT for seq in draft.sources):
         return False
     if draft.replaces:
@@ -106,25 +106,25 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
 
 
 def _is_new(draft: Draft, staying: Sequence[Draft], gone: Sequence[Draft]) -> bool:
-    """Whether a row of the model stands for one that went, or says more than those that stay."""
+    """Return True if a model row replaces a dropped row or says more than the kept ones."""
     if draft.replaces and not any(covers([draft], rule) for rule in staying):
-        return True  # none of them can settle in its place what it settles
+        return True  # no kept row could make the replacements instead
     return _shares_message(draft, gone) or not repeats(draft, staying)
 
 
 def _shares_message(draft: Draft, others: Sequence[Draft]) -> bool:
-    """Whether a row and one of others are of one message."""
+    """Return True if a row shares a message with one of others."""
     return any(set(draft.sources) & set(other.sources) for other in others)
 
 
 def _without_settled(draft: Draft, settled: Collection[str]) -> Draft:
-    """A row of the model, in the place of what no row of the rules takes the place of."""
+    """Return a model row without the replacements already made by rows of the rules."""
     replaces = tuple(row for row in draft.replaces if row not in settled)
     return replace(draft, replaces=replaces, reason=draft.reason if replaces else None)
 
 
 def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> list[Draft]:
-    """Rows of the rules in the place of what those rows of the model that repeat them take the place of, each once."""
+    """Give the replacements of repeating model rows to the rows of the rules that they repeat, each once."""
     settled = {row for draft in rows for row in draft.replaces}
     settling = list(rows)
     for draft in repeating:
@@ -137,7 +137,7 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 
 
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
-    """A row of the rules with what the model knows of what it says: what it is, that it matters, what became of it."""
+    """Add type, importance, status and date from the model rows that cover a row of the rules."""
     same = [draft for draft in by_model if covers([draft], rule)]
     sure = [draft for draft in same if draft.type in _CERTAIN]
     kind = max(sure, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
@@ -154,8 +154,7 @@ def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
 
 
 def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], gone: Sequence[Draft]) -> Draft:
-    """A row of the model with what rules know of what it says: what it is, whether that is open or done, and, of what
-    it stands for, that it matters."""
+    """Add type, importance and status from the rows of the rules that a model row covers."""
     told = [rule for rule in by_rules if covers([draft], rule)]
     matters = [rule.importance for rule in told if rule in gone and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])
@@ -169,17 +168,17 @@ def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], gone: Sequence[Dra
 
 
 def _only_repeats(draft: Draft, tools: Sequence[Draft], roles: Mapping[int, Role]) -> bool:
-    """Whether a row of a model comes from tools alone, and rules have recorded it."""
+    """Return True if a model row comes from tools alone and rules recorded it."""
     return _comes_from_tools(draft, roles) and not draft.replaces and covers(tools, draft)
 
 
 def _comes_from_tools(draft: Draft, roles: Mapping[int, Role]) -> bool:
-    """Whether a row comes from what tools were asked and answered, and nothing that anybody said."""
+    """Return True if all sources of a row are tool calls and results."""
     return all(roles.get(seq) in (Role.CALL, Role.RESULT) for seq in draft.sources)
 
 
 def _in_order(by_rules: Sequence[Draft], by_model: Sequence[Draft]) -> Iterator[Draft]:
-    """All rows, oldest first. Those of the rules are in order already: what was asked stands before what came of it."""
+    """Yield all rows, oldest first, keeping the order of the rules' rows: a question stays before its answer."""
     left = sorted(by_model, key=lambda draft: draft.sources[-1])[::-1]
     places = list(accumulate((draft.sources[-1] for draft in reversed(by_rules)), min))[::-1]
     for draft, place in zip(by_rules, places, strict=True):

@@ -1,4 +1,4 @@
-"""The prompt of an observer."""
+"""The prompt of a model observer: rules, context rows, time and place, and the transcript in a fence."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _CLOSING = "Answer with the JSON object that your rules describe, about the tran
 
 @record
 class PromptContext:
-    """What a model is told besides the transcript."""
+    """Everything in the prompt besides the transcript."""
 
     now: str
-    """An instant."""
+    """The present instant."""
     cwd: str | None
     guidance: str | None
-    """What the user's own configuration adds to the rules."""
+    """Rules added by the user's configuration."""
     correction: str = ""
-    """What was wrong with an earlier reply."""
+    """Fault of an earlier reply."""
     session: str | None = None
-    """Whose messages they are: for the ledger, the model is not told."""
+    """Session charged in the spend ledger; not shown to the model."""
 
 
 def observer_prompt(
@@ -38,7 +38,7 @@ def observer_prompt(
     max_output: int | None,
     temperature: float | None,
 ) -> Prompt:
-    """The prompt. `token` makes the fence unguessable."""
+    """Build the prompt; `token` makes the fence unguessable."""
     shown = evidence.shown
     parts = (
         *_preamble(evidence.recorded, situation, shown.utc_offset),
@@ -59,7 +59,7 @@ def observer_prompt(
 
 
 def strip_token(token: str, text: str) -> str:
-    """The text without a fence's token."""
+    """Remove a fence's token from a text."""
     while token and token in text:
         text = text.replace(token, "")
     return text
@@ -91,7 +91,7 @@ def _offset_name(utc_offset: int | None) -> str:
 
 
 def _joined_texts(parts: tuple[str | Picture, ...]) -> Iterator[str | Picture]:
-    """The parts with texts that follow one another as one."""
+    """Yield the parts, consecutive texts joined."""
     text = ""
     for part in parts:
         if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""Replies of a model: their schema, and how JSON or text is read."""
+"""Replies of a model: their schema, and the reading of JSON or text."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SCHEMA = object_of(FIELDS)
 
 @record
 class ReplyRow:
-    """A row of a reply, as it was given."""
+    """A row of a reply, not validated yet."""
 
     text: str
     priority: str = ""
     kind: str = ""
     status: str = ""
     at: str = ""
-    """`YYYY-MM-DD HH:MM`, or the part of it that a text gave."""
+    """`YYYY-MM-DD HH:MM`, or a part of it in a text reply."""
     refers_to: str = ""
     is_estimate: bool = False
     sources: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ReplyRow:
 
 @record
 class ObserverReply:
-    """A reply."""
+    """A parsed reply, not validated yet."""
 
     rows: tuple[ReplyRow, ...]
     used: tuple[str, ...] = ()
@@ -63,14 +63,14 @@ class ObserverReply:
     next_step: str = ""
     title: str = ""
     cites: bool = True
-    """False for a reply in text, whose rows need not say which messages they come from."""
+    """False for a text reply, whose rows may lack sources."""
 
 
 _IS_JSON = lazily(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[\s*(?:[{\"\]]|\Z))")
 
 
 def parse_reply(text: str) -> ObserverReply:
-    """The reply in a text. Raises CutOff for JSON that ends early, and Unusable for what is no reply."""
+    """Parse a reply. Raises CutOff for JSON that ends early, and Unusable for anything else."""
     is_json = '"observations"' in text or _IS_JSON.match(text) is not None
     if is_json and ends_early(text):
         raise CutOff("the model's reply ended before it was complete")
@@ -80,7 +80,7 @@ def parse_reply(text: str) -> ObserverReply:
     if isinstance(found, Mapping) and isinstance(found.get("observations"), list):
         return _from_json(found)
     if is_json:
-        raise Unusable("the reply is no JSON object with a list of `observations`")
+        raise Unusable("the reply is not a JSON object with a list of `observations`")
     answer = parse_text(text)
     if answer is None:
         raise Unusable("the reply holds neither a JSON object nor a list of observations")
@@ -98,7 +98,7 @@ def _from_json(found: Mapping[str, Any]) -> ObserverReply:
 
 
 def _row(found: object) -> ReplyRow:
-    """A row; of what is none an empty one, which nobody believes."""
+    """Parse a row; anything but an object gives an empty row, which is rejected later."""
     if not isinstance(found, Mapping):
         return ReplyRow(text="")
     under = found.get("under")
@@ -125,7 +125,7 @@ def _labels(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 _SECTIONS = ("observations", "current-task", "suggested-response")
-# Tags count at the beginning of a line only: prose may mention one. A section that is not closed goes on to the next.
+# Tags count only at the start of a line: prose may mention one. An unclosed section ends at the next.
 _TAG = lazily(rf"^[ \t]*<(?P<close>/)?(?P<name>{'|'.join(_SECTIONS)})>[ \t]*", re.MULTILINE | re.IGNORECASE)
 _CLOSED = lazily(rf"</(?:{'|'.join(_SECTIONS)})>[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _DATE = lazily(r"^[#* \t]{0,8}Date:[ *]{0,4}(?P<date>[^\n*]{1,40})[* ]{0,4}$", re.IGNORECASE)
@@ -137,7 +137,7 @@ _MARKS = {
     "low": "low", "[high]": "high", "[med]": "medium", "[medium]": "medium", "[low]": "low",
     "(high)": "high", "(medium)": "medium", "(low)": "low",
 }  # fmt: skip
-# Words in capitals, or what could not begin a sentence.
+# Words in capitals, or marks that cannot start a sentence.
 _MARK = lazily(
     r"(?:\*\*)?(?:(?P<mark>[🔴🟡🟢✅]\ufe0f?|\[[!?i]\]|(?:CRITICAL|IMPORTANT|NOTE|HIGH|MEDIUM|MED|LOW)\b|"
     r"(?:high|medium|low)(?=:)|[\[(](?i:high|medium|med|low)[\])]):?"
@@ -150,7 +150,7 @@ _LABEL = lazily("m[0-9]+")
 
 
 def parse_text(text: str) -> ObserverReply | None:
-    """The reply in a text; None where it has no row."""
+    """Parse a text reply; None if it has no rows."""
     sections = dict.fromkeys(_SECTIONS, "")
     for name, body in _sections(text):
         sections[name] += f"\n{body}"
@@ -167,7 +167,7 @@ def parse_text(text: str) -> ObserverReply | None:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Names of sections with what stands in them; several of a name are given one by one."""
+    """Yield the names and texts of sections in order; a name may occur several times."""
     name, start = "", 0
     for tag in _TAG.finditer(text):
         if name:
@@ -178,7 +178,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _text_rows(text: str) -> Iterator[ReplyRow]:
-    """The list items of a text. One that is indented details the last that is not."""
+    """Yield the list items of a text; an indented one details the last that is not."""
     day, number = "", -1
     top: tuple[int, int] | None = None
     for line in text.splitlines():
@@ -195,7 +195,7 @@ def _text_rows(text: str) -> Iterator[ReplyRow]:
 
 
 def _list_item(line: str, day: str) -> ReplyRow | None:
-    """A list item, or a line that begins with a priority or a date; None for prose."""
+    """Parse a list item, or a line that starts with a priority or a date; None for prose."""
     bullet = _BULLET.match(line)
     text = (line[bullet.end() :] if bullet else line).strip()
     priority, status, time = "", "", ""

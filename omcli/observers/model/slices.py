@@ -1,4 +1,4 @@
-"""A batch that a model reads slice by slice."""
+"""A batch read by a model slice by slice, and its rows merged with those of the rules."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from omcli.observers.model.merge import limit_priorities, merge_rows
 from omcli.observers.model.validation import ValidatedReply
 
 Ask = Callable[[Batch], ValidatedReply | None]
-"""Asks a model about a slice; nothing comes back where nothing in it is for a model to read."""
+"""Ask a model about a slice; None if it holds nothing for a model to read."""
 
 
 @mutable_record
 class SliceReader:
-    """A batch on its way through a model. Rules read all of it at once: what becomes of a thing is often said later."""
+    """A batch being read by a model. Rules read all of it at once: outcomes are often stated later."""
 
     batch: Batch
     rules: Observer
     ask: Ask
     ask_warmer: Ask
-    """The same, a little less sure of itself: for another try after a reply that ran into a loop."""
+    """The same at a higher temperature, to retry after a loop."""
     by_rules: tuple[Draft, ...]
-    """What rules make of the batch."""
+    """Rows of the rules for the batch."""
     through: int
-    """The last message that was read."""
+    """`seq` of the last message read."""
     said: list[Draft] = field(default_factory=list)
-    """What the model makes of it so far."""
+    """Rows of the model so far."""
     tasks: tuple[Draft, ...] = ()
-    """What is being done now, where the model has said that."""
+    """The current task, if the model named one."""
     gone: list[Draft] = field(default_factory=list)
-    """Rows of earlier slices in whose place it put others."""
+    """Rows of earlier slices that later ones replaced."""
     unread: set[int] = field(default_factory=set)
-    """Messages that no model was shown."""
+    """Messages not shown to a model."""
     used: list[str] = field(default_factory=list)
     title: str | None = None
     findings: Counter[str] = field(default_factory=Counter)
     waits_after: int | None = None
-    """Where the last slice begins, if the model found nothing in it."""
+    """Start of the last slice, if the model found nothing in it."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Asks about the next slice, as if what the slices before it gave was written down already.
+        """Ask about the next slice, with the rows of earlier slices as context.
 
-        Raises ProviderFailed, NotAllowed, BadConfiguration: the slice counts as not read then.
+        Raises ProviderFailed, NotAllowed, BadConfiguration: the slice then counts as unread.
         """
         shown = dict(self._rows_before())
         replaced = {row for draft in shown.values() for row in draft.replaces}
@@ -59,13 +59,13 @@ class SliceReader:
             self._add_reply(part, reply, shown)
 
     def skip(self, part: Batch) -> None:
-        """Leaves the next slice to the rules."""
+        """Leave the next slice to the rules."""
         self.unread.update(kept.seq for kept in part.messages)
         self.waits_after = None
         self.through = part.through
 
     def observed(self) -> Observed:
-        """What is worth keeping of the batch, as far as it was read."""
+        """Return the observations of the batch as far as it was read."""
         if self.through != self.batch.through:
             part = between(self.batch, self.batch.after, self.through)
             self.by_rules = self.rules.observe(part).drafts
@@ -82,7 +82,7 @@ class SliceReader:
         )
 
     def _rows_before(self) -> Iterator[tuple[str, Draft]]:
-        """The rows that the slices read so far would give, by names of their own."""
+        """Yield the rows of the slices read so far, with temporary ids."""
         if self.through > self.batch.after:
             drafts, _ = self._merged([draft for draft in self.by_rules if draft.sources[-1] <= self.through])
             yield from ((f"draft {number}", draft) for number, draft in enumerate((*drafts, *self.tasks)))
@@ -107,7 +107,7 @@ class SliceReader:
         self.through = part.through
 
     def _replace(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
-        """A draft in the place of rows of earlier slices, which are not written any more."""
+        """Merge a draft with the rows of earlier slices that it replaces."""
         own = [shown[row] for row in draft.replaces if row in shown]
         if not own:
             return draft
@@ -120,12 +120,12 @@ class SliceReader:
 
 
 def _is_same_row(draft: Draft, earlier: Draft) -> bool:
-    """Whether a draft is an earlier one, or what became of it."""
+    """Return True if a draft is an earlier one or its later form."""
     return draft.text == earlier.text and set(earlier.sources) <= set(draft.sources)
 
 
 def _as_context_row(label: str, draft: Draft, session: str) -> Observation:
-    """A draft as a row that stands, for who looks at those."""
+    """Turn a draft into a context row for the next slice."""
     return Observation(
         id=label,
         session=session,

@@ -1,4 +1,4 @@
-"""The part of a transcript that a model is shown: a line per message, with a label that it can cite."""
+"""The part of a transcript shown to a model: a line per message, with a label to cite."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ from omcli.text.dates.instants import minute, spell
 
 @record
 class ObserverLimits:
-    """Sizes in tokens of the observer's counter, unless it says otherwise."""
+    """Sizes in tokens of the observer's counter, unless stated otherwise."""
 
     transcript: int = 35_000
-    """What is shown of a batch. Messages of a larger one are shown by their beginnings and ends."""
+    """Tokens shown of a batch. Messages of a larger one are shown by their beginnings and ends."""
     newest_only: bool = False
-    """Of a larger one the newest messages are shown instead, and the others not at all: those only rules observe."""
+    """Of a larger batch show only the newest messages and leave the others to the rules."""
     previous: int | None = 4_000
-    """Rows that stand, at most; and not more than an eighth of the transcript, or 700. None: all of them."""
+    """Context rows, at most; also at most an eighth of the transcript, or 700. None: all of them."""
     output: int = 8_000
-    """The texts of all rows of a reply together."""
+    """All row texts of a reply."""
     reply: int | None = None
-    """The whole reply, as the endpoint counts; None leaves it to the provider."""
+    """The whole reply, as counted by the endpoint; None leaves it to the provider."""
     args_chars: int = 1_500
-    """Characters of the arguments of a tool call."""
+    """Characters of a tool call's arguments."""
     result_chars: int = 1_500
-    """Characters of what a tool answered."""
+    """Characters of a tool result."""
     rows: int = MOST_ROWS
     """Rows of one reply."""
 
 
 Pictures = Callable[[Image], bytes | None]
-"""The bytes of an image, where there are any and the model takes them."""
+"""Return the bytes of an image, if available and accepted by the model."""
 
 _TOOLS = frozenset({Role.CALL, Role.RESULT})
 _UNSHOWN = frozenset({Aside.COMPACTION, Aside.SUMMARY})
-"""Summaries of what was said before: it was observed when it was said."""
+"""Summaries of earlier messages, which were observed themselves."""
 _LEAST_CHARS = 24
-"""A message of which less is shown says nothing."""
+"""Least characters shown of a message."""
 _CHARS_PER_TOKEN = 8
 _LAST_SAID_CHARS = 600
-"""Characters of what was said before the batch."""
+"""Characters shown of the last text before the batch."""
 
 
 @record
 class TranscriptView:
-    """What a model is shown of a batch."""
+    """A batch as shown to a model."""
 
     content: tuple[str | Picture, ...]
     labels: Mapping[str, KeptMessage]
-    """The messages by label, in the order of arrival; those before the batch, for reading along, as well."""
+    """Messages by label, in the order of arrival, including earlier ones shown for context."""
     new: frozenset[str]
-    """Labels of messages of the batch itself."""
+    """Labels of the batch's own messages."""
     utc_offset: int | None
-    """The zone that times are shown in, in minutes east of UTC; None where they are shown as they are written."""
+    """Zone of the times shown, in minutes east of UTC; None if they are shown as written."""
     tokens: int
-    """Of the texts, without pictures."""
+    """Tokens of the texts, without pictures."""
     minutes: Mapping[str, str]
-    """When the messages were said, as it is shown: `YYYY-MM-DD HH:MM`. Nothing of a message without a time."""
+    """Time of each message as shown, `YYYY-MM-DD HH:MM`; messages without a time are missing."""
 
 
 def view_transcript(
     batch: Batch, *, limits: ObserverLimits, counter: TokenCounter, pictures: Pictures
 ) -> TranscriptView:
-    """A batch as a model is shown it. Without labels where nothing in it is for a model to read.
+    """Return the view of a batch; without labels if it holds nothing for a model to read.
 
-    Raises PromptTooLong where not even excerpts fit into `limits.transcript`.
+    Raises PromptTooLong if not even excerpts fit into `limits.transcript`.
     """
     before = [*batch.earlier_calls, *([batch.last_said] if batch.last_said else [])]
     earlier = sorted((kept for kept in before if _has_content(kept.message)), key=lambda kept: kept.seq)
@@ -107,7 +107,7 @@ def view_transcript(
 
 
 def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
-    """The most characters per message with which a transcript fits."""
+    """Return the most characters per message with which a transcript fits. Raises PromptTooLong."""
     best = largest(fits, _LEAST_CHARS, room * _CHARS_PER_TOKEN)
     if best < _LEAST_CHARS:
         raise PromptTooLong(
@@ -117,7 +117,7 @@ def _fitting_length(fits: Callable[[int], bool], room: int) -> int:
 
 
 class _Lines:
-    """Lines of messages, of any length asked for."""
+    """Lines of messages, shortened to any length."""
 
     def __init__(
         self,
@@ -135,15 +135,15 @@ class _Lines:
         self._pictures = pictures
 
     def text(self, longest: int | None) -> str:
-        """All lines, messages up to so many characters."""
+        """Return all lines, with at most `longest` characters per message."""
         return "".join(part for part in self.content(longest) if isinstance(part, str))
 
     def line_of(self, message: Message) -> str:
-        """A message on lines of its own, with a label and a time of the usual length."""
+        """Return the lines of one message, with a label and time of the usual length."""
         return f"m100 2026-01-01 00:00 {self._body(message, None, is_before=False)}\n"
 
     def content(self, longest: int | None) -> Iterator[str | Picture]:
-        """All lines, with pictures in between; the date where it changes."""
+        """Yield all lines, with pictures in between; a date is shown when it changes."""
         day = ""
         for place in self._order:
             label, kept = self._lines[place]
@@ -167,7 +167,7 @@ class _Lines:
 
 
 def _with_speaker(message: Message, text: str) -> str:
-    """A message with who says it; lines after the first are indented, so that none passes for a message."""
+    """Prefix a message with its speaker or tool."""
     name = f" {message.name}" if message.name else ""
     if message.role is Role.CALL:
         return f"[toolCall {message.tool or '?'}({text})]"
@@ -184,7 +184,7 @@ def _with_speaker(message: Message, text: str) -> str:
 
 
 def _has_content(message: Message) -> bool:
-    """Whether there is anything in a message for a model to read."""
+    """Return True if a message holds something for a model to read."""
     return message.aside not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
 
 
@@ -193,8 +193,7 @@ def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
 
 
 def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
-    """Places of messages in the order in which they are shown: results behind their calls, unless words stand between
-    the two."""
+    """Yield places of messages in display order: results follow their calls, unless words come between."""
     answered = answers(messages)
     stretch = list(accumulate(message.role not in _TOOLS for message in messages))
     shown: set[int] = set()
@@ -206,7 +205,7 @@ def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
 
 
 def shown_minute(at: str, utc_offset: int | None) -> str:
-    """An instant as it is shown: `YYYY-MM-DD HH:MM` by the clocks of a zone."""
+    """Return an instant as `YYYY-MM-DD HH:MM` in a zone."""
     if utc_offset and at.endswith("Z"):
         with suppress(OverflowError):
             at = spell(datetime.fromisoformat(at[:-1]) + timedelta(minutes=utc_offset)) or at
@@ -214,17 +213,17 @@ def shown_minute(at: str, utc_offset: int | None) -> str:
 
 
 _LEAST_END_CHARS = 200
-"""Characters of a message of which less is left out altogether."""
+"""Least characters shown of the end of a message."""
 _MARKER = "[… {} characters before]\n"
 
 
 def newest_fitting(
     messages: Sequence[KeptMessage], *, room: int, cost: Callable[[KeptMessage], int]
 ) -> tuple[KeptMessage, ...]:
-    """The last messages that come to at most `room` tokens together, oldest first.
+    """Return the last messages that fit into `room` tokens, oldest first.
 
-    What is left of the room holds the end of the message before them, behind a marker, if that is 200 characters or
-    more. `cost` counts a message. Source: duet, which shows the newest 35 000 tokens.
+    The rest of the room holds the end of the message before them, behind a marker, if that is at least 200 characters.
+    `cost` counts a message. Source: duet, which shows the newest 35,000 tokens.
     """
     chosen: list[KeptMessage] = []
     left = room
@@ -238,7 +237,7 @@ def newest_fitting(
 
 
 def _end_of(kept: KeptMessage, room: int, cost: Callable[[KeptMessage], int]) -> KeptMessage | None:
-    """The end of a message that fits; None where that is too little."""
+    """Return a message cut to the end that fits; None if that is too short."""
     text = kept.message.text
 
     def last(chars: int) -> KeptMessage:

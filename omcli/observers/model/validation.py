@@ -1,4 +1,4 @@
-"""Validation of a reply: rows with unknown labels are rejected, names and dates are checked against the messages."""
+"""Validation of a model's reply: labels must exist, names must occur in the sources, dates must be real."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ _MINUTE = lazily(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
 
 @record
 class ValidatedReply:
-    """What is left of a reply."""
+    """The valid part of a reply."""
 
     drafts: tuple[Draft, ...]
-    """In the order of the reply."""
+    """Rows in the order of the reply."""
     used: tuple[str, ...]
-    """Ids of rows that mattered."""
+    """Ids of context rows that helped."""
     task: Draft | None
-    """What is being done now, where that is new."""
+    """The current task, if it changed."""
     title: str | None
     is_empty: bool
-    """Whether it had no rows at all."""
+    """True if the reply had no rows at all."""
     findings: Counter[str]
-    """What had to be put right."""
+    """Number of corrections by kind."""
 
 
 def validate(
     answer: ObserverReply, evidence: Evidence, batch: Batch, *, token: str, most_rows: int, verify: bool
 ) -> ValidatedReply:
-    """The rows of a reply as drafts. `verify` rejects what would be kept as unverified.
+    """Return the rows of a reply as drafts. `verify` rejects rows that would be marked as unverified.
 
-    Raises Unusable where more than half of the rows cite what was not shown, or have no text.
+    Raises Unusable if more than half of the rows cite unknown labels or have no text.
     """
     trial = _Validator(evidence=evidence, batch=batch, token=token, verify=verify, cites=answer.cites)
     drafts = [trial.draft(row) for row in answer.rows[:_MOST_READ]]
@@ -89,7 +89,7 @@ def validate(
 
 @mutable_record
 class _Validator:
-    """A reply being checked, and what was found wrong with it."""
+    """A reply being validated, and the faults found."""
 
     evidence: Evidence
     batch: Batch
@@ -100,7 +100,7 @@ class _Validator:
     findings: Counter[str] = field(default_factory=Counter)
 
     def draft(self, row: ReplyRow) -> Draft | None:
-        """The row as a draft; None where it is rejected."""
+        """Return a row as a draft; None if it is rejected."""
         text = self.text(row.text)
         sources = row.sources or (() if self.cites else self.evidence.nearest_message(text, row.at))
         fault = self._fault(row, text, sources)
@@ -111,7 +111,7 @@ class _Validator:
         return self._checked_draft(row, text, self.evidence.in_order(sources)[:MOST_SOURCES])
 
     def _checked_draft(self, row: ReplyRow, text: str, sources: Sequence[str]) -> Draft | None:
-        """The draft of a row whose labels exist."""
+        """Return the draft of a row whose labels exist; None if it is unverified and `verify` is set."""
         kind = self._type(row, sources)
         status = self._status(row, kind)
         refers_to, is_estimate = self._row_date(row, text, sources)
@@ -137,7 +137,7 @@ class _Validator:
         return self._unverified(draft, missing) if missing else draft
 
     def text(self, given: str) -> str:
-        """A text as a row may have it: one line, without secrets."""
+        """Clean and redact a text and put it on one line."""
         line = one_line(clean(strip_token(self.token, given)))
         redacted = redact(line)
         once = unrepeated(redacted.text)
@@ -148,19 +148,19 @@ class _Validator:
         return row_text(once)
 
     def without_known(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
-        """The drafts that no row in sight says already, and the ids of the rows that do."""
+        """Return the drafts that no context row repeats, and the ids of the rows that others repeat."""
         standing = {row.text: row.id for row in self.batch.standing}
         known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
         self.findings["duplicates"] += len(known)
         return tuple(draft for draft in drafts if draft not in known), tuple(standing[draft.text] for draft in known)
 
     def used(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """Ids of the rows that a reply says it used; what does not exist is dropped."""
+        """Return the ids of the rows cited as used; unknown labels are dropped."""
         known = [label for label in labels if label in self.evidence.recorded.labels]
         return tuple(row.id for row in self.evidence.rows(known[:_MOST_USED]))
 
     def task(self, answer: ObserverReply) -> Draft | None:
-        """What is being done now, in place of what was; None where it is the same, or names what nobody did."""
+        """Return a row for the current task; None if it is unchanged or has unknown names."""
         said = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in said)
         before = [row for row in self.batch.standing if CURRENT in row.tags]
@@ -188,12 +188,12 @@ class _Validator:
         )
 
     def title(self, given: str) -> str | None:
-        """A title of sensible length, or None."""
+        """Return a title of sensible length, or None."""
         text = self.text(given)
         return text if _TITLE[0] <= len(text) <= _TITLE[1] else None
 
     def _fault(self, row: ReplyRow, text: str, sources: Sequence[str]) -> str | None:
-        """What makes a row impossible to believe."""
+        """Return the fault that rejects a row, or None."""
         if not text:
             return "without_text"
         if not sources:
@@ -222,7 +222,7 @@ class _Validator:
         return Status.OPEN if status is None and kind is Type.BLOCKER else status
 
     def _event_at(self, given: str, sources: Sequence[str]) -> str | None:
-        """When it happened: when one of its messages was said, or another of the batch at that minute, or before it."""
+        """Return the time of the message with the given minute, or the last one before it, else of a source."""
         shown = self.evidence.shown
         minutes = {label: shown.minutes[label] for label in (*sources, *shown.new) if label in shown.minutes}
         same = [label for label, minute in minutes.items() if minute == given]
@@ -234,14 +234,14 @@ class _Validator:
         return shown.labels[labels[0]].message.at if labels else None
 
     def _row_date(self, row: ReplyRow, text: str, sources: Sequence[str]) -> tuple[str | None, bool]:
-        """The date that a row speaks of, and whether it is an estimate."""
+        """Return the date a row refers to, and True if it is an estimate."""
         messages = [kept.message for kept in self.evidence.messages(sources)]
         spoken = row_date(text, row.refers_to, messages)
         self.findings["dates"] += spoken.is_unreal or (spoken.is_other and not row.is_estimate)
         return spoken.date, bool(spoken.date) and (spoken.is_other or row.is_estimate)
 
     def _unverified(self, draft: Draft, missing: Sequence[str]) -> Draft | None:
-        """What is left of a row that names what its sources don't: it passes for no fact, and settles nothing."""
+        """Mark a row as unverified: low priority, no status, no replacements; None if `verify` is set."""
         self.findings[UNVERIFIED] += 1
         if self.verify:
             return None
@@ -255,12 +255,12 @@ class _Validator:
 
 
 def _texts_of(rows: Iterable[Observation]) -> list[str]:
-    """What rows say that others may say as well: not what is unverified."""
+    """Return the texts of verified rows, whose names others may repeat."""
     return [row.text for row in rows if UNVERIFIED not in row.tags]
 
 
 def _under(place: int, under: int | None, drafts: Sequence[Draft | None]) -> Draft:
-    """A draft with the beginning of the row that it details, where that is one before it."""
+    """Return a draft with the beginning of the earlier row that it details, if any."""
     draft = drafts[place]
     assert draft is not None
     parent = drafts[under] if under is not None and 0 <= under < place else None
@@ -271,10 +271,9 @@ _Drafts = list[Draft]
 
 
 def merge_repeated(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """Rows that say the same as one, with the sources of all.
+    """Merge rows of the same text, with the sources of all.
 
-    In a reply that repeats itself, rows of the same sources that differ in nothing but numbers are one as well, and the
-    row tells how many there were: what was said forty times is not forty facts.
+    In a reply that loops, rows of the same sources that differ only in numbers are merged as well, with their count.
     """
     loops = is_repetitive([draft.text for draft in drafts])
     groups = _group_by([[draft] for draft in drafts], lambda group: (group[0].text, group[0].type))
@@ -315,17 +314,17 @@ _EARLIER_CHARS = 400
 
 
 def rows_to_replace(rows: Sequence[Observation], text: str, status: Status | None) -> list[Observation]:
-    """Those of some rows that a new one of this text and status may take the place of.
+    """Return the rows that a new row of this text and status may replace.
 
-    A row has to be open, or to hold until somebody says otherwise, and to share a word with the new one; a problem goes
-    only where it is settled. What a person wrote down or pinned stays.
+    A row must be mutable and share a word with the new one; a problem is replaced only when settled. Notes and
+    pinned rows are kept.
     """
     new, *old = terms_of([text, *(row.text for row in rows)])
     return [row for row, terms in zip(rows, old, strict=True) if terms & new and _may_replace(row, status)]
 
 
 def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
-    """A text with what it overrules, where it doesn't say that itself: what goes out of sight is not forgotten."""
+    """Append the superseded texts to a text that does not say them, so that nothing is lost."""
     held = [row.text for row in replaced if row.type in OVERRULED and not says(text, row.text)]
     return f"{text} (earlier: {excerpt('; '.join(held), _EARLIER_CHARS)})" if held else text
 
@@ -340,25 +339,25 @@ _DAY = lazily(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = lazily(r"([0-9]{4})-(0[1-9]|1[0-2])")
 _SAID_ROLES = frozenset({Role.USER, Role.ASSISTANT})
 _REMEMBERED_DATES = 512
-"""Messages whose dates are remembered: the rows of a reply cite the same ones."""
+"""Messages whose dates are cached: the rows of a reply cite the same ones."""
 
 
 @record
 class RowDate:
-    """What a row speaks of."""
+    """The date a row refers to."""
 
     date: str | None
     """As `calendar` spells it."""
     is_unreal: bool = False
-    """Whether the model gave something that is no date."""
+    """True if the model gave an invalid date."""
     is_other: bool = False
-    """Whether the grammar reads another one in the row or in what was said."""
+    """True if the row or its messages name another date."""
 
 
 def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
-    """The date a row speaks of. The model's counts where it gave one, else what the grammar reads in the row itself."""
+    """Return the date a row refers to: the model's if it gave one, else the one parsed from the row."""
     date = _checked_date(given)
-    # Of one day the reading is one.
+    # Messages of one day give one reading.
     days = {(message.at and calendar.day_of(message.at, message.utc_offset)): message for message in messages}
     of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
     if date is None:
@@ -384,7 +383,7 @@ def _checked_date(given: str) -> str | None:
 
 
 def _overlap(date: str, reading: str) -> bool:
-    """Whether two dates may be the same: one lies within the other."""
+    """Return True if one date lies within the other."""
     first, _, last = reading.partition("/")
     last = last or first
     return first[: len(date)] <= date[: len(first)] and date[: len(last)] <= last[: len(date)]

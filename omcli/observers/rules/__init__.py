@@ -1,4 +1,4 @@
-"""The observer that needs no model: rules read a batch turn by turn and note what was said and done."""
+"""The observer that needs no model: rules read a batch turn by turn and write rows of speech and of tool calls."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from omcli.observers.rules.tools.files import IdentifierCounts
 from omcli.text.anchors import searchable, unsupported
 
 Calls = Mapping[str | None, KeptMessage]
-"""Calls by their ids."""
+"""Tool calls by their id."""
 _MAX_EVENTS = 40
-"""Tool events folded together at most: a turn of an agent left alone may run for hours."""
+"""Tool events summarised together, at most: a turn of an agent left alone may run for hours."""
 
 
 class RuleObserver:
     """Observations by rules: pure, deterministic, without a model."""
 
     def observe(self, batch: Batch) -> Observed:
-        """What is worth keeping of a batch, in the order in which it came true."""
+        """Return the rows of a batch, oldest first."""
         return Observed(drafts=drafts_of_batch(batch))
 
 
 def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
-    """What is worth keeping of a batch, in the order in which it came true.
+    """Return the rows of a batch, oldest first.
 
-    Every anchor (`memory.anchors`) of a row stands in one of its sources: a row that would name anything else is
-    left out.
+    A row that names an anchor (`text.anchors`) found in none of its sources is left out.
     """
     calls = {
         kept.message.call_id: kept for kept in (*batch.earlier_calls, *batch.messages) if kept.message.role is Role.CALL
@@ -46,25 +45,25 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
     interest = IdentifierCounts.of(batch.messages)
     running = dict(filter(None, map(running_call, batch.standing)))
     drafts: list[Draft] = []
-    moments: list[StatusEvent] = []
+    status_events: list[StatusEvent] = []
     for thread in _by_thread(batch.messages):
         last_said = batch.last_said if thread[0].message.agent is None else None
         turns = list(_turns(thread))
         if thread[0].message.agent is None and with_agent:
-            moments += turn_events(turns, last_said)
+            status_events += turn_events(turns, last_said)
         done = _tool_events(turns, calls, running)
         for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
-            moments += succeeded(events)
+            status_events += succeeded(events)
             drafts += tool_drafts(events, cwd=batch.cwd, interest=interest)
             drafts += _text_drafts(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
             speaks = Role.ASSISTANT if with_agent else Role.USER
             last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
-    ground = _source_text(batch, calls)
-    return update_rows(batch.standing, filter(ground.supports, drafts), moments)
+    source_text = _source_text(batch, calls)
+    return update_rows(batch.standing, filter(source_text.supports, drafts), status_events)
 
 
 def _by_thread(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
-    """The main thread and each subagent's, each in order: they interleave in a transcript."""
+    """Split messages into the main thread and one per subagent, each in order: they interleave in a transcript."""
     threads: dict[str | None, list[KeptMessage]] = {}
     for kept in messages:
         threads.setdefault(kept.message.agent, []).append(kept)
@@ -72,7 +71,7 @@ def _by_thread(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
 
 
 def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
-    """Stretches that begin with a prompt; long ones are parted, for what is folded is folded within one."""
+    """Split a thread at prompts, and again after `_MAX_EVENTS` tool results."""
     turn: list[KeptMessage] = []
     events = 0
     for kept in thread:
@@ -95,7 +94,10 @@ def _text_drafts(
     with_agent: bool,
     with_tools: bool,
 ) -> Iterator[Draft]:
-    """Rows of what is said in a turn. `after` is the next one, if any; `with_agent` tells a chat of people apart."""
+    """Yield the rows of what was said in a turn.
+
+    `after` is the next turn, if any; `with_agent` is False if only people talk to each other.
+    """
     texts = [kept for kept in turn if kept.message.role is Role.ASSISTANT]
     for kept in turn:
         if kept.message.role is Role.USER and kept.message.aside is None:
@@ -112,16 +114,16 @@ def _text_drafts(
         yield from progress_drafts(texts[:-1])
         yield from report_drafts(texts[-1], worked=with_tools, in_chat=not calls)
     else:
-        yield from progress_drafts(texts)  # the turn goes on
+        yield from progress_drafts(texts)  # the turn continues
 
 
 def _tool_events(
     turns: Sequence[Sequence[KeptMessage]], calls: Calls, running: Mapping[str, KeptMessage]
 ) -> list[list[ToolEvent]]:
-    """For each turn the calls that were answered in it, with their answers, in the order of the answers.
+    """Return the answered calls of each turn, in the order of their results.
 
-    What was refused with words is left to those words. A command that went on in the background counts where its end is
-    reported, as the command it was; those in `running`, by their processes, were started before.
+    A call refused in words is left out: the words become a row. A background command is reported once, when it ends;
+    `running` holds those started in earlier batches, by process.
     """
     started = dict(running)
     finished: set[int] = set()
@@ -145,7 +147,7 @@ def _tool_events(
 
 
 def _source_text(batch: Batch, calls: Calls) -> _SourceText:
-    """What the messages of a batch say, and, of earlier ones, what rows that stand say of them."""
+    """Collect the text of the batch's messages and, for earlier ones, of the context rows made from them."""
     told = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
     before: dict[int, str] = {}
     for row in batch.standing:
@@ -156,14 +158,14 @@ def _source_text(batch: Batch, calls: Calls) -> _SourceText:
 
 @mutable_record
 class _SourceText:
-    """What rows may name: everything that their messages say. Each message is made searchable once."""
+    """Text of messages by `seq`, for checking the names in a row; made searchable once per message."""
 
     messages: Mapping[int, KeptMessage]
     earlier: Mapping[int, str]
     searchable: dict[int, str] = field(default_factory=dict)
 
     def supports(self, draft: Draft) -> bool:
-        """Whether every anchor of a row stands in one of its sources."""
+        """Return True if every anchor of a row occurs in one of its sources."""
         sources = [self._text(seq) for seq in draft.sources]
         return _is_quoted(draft.text, sources) or not unsupported(draft.text, sources)
 
@@ -176,6 +178,6 @@ class _SourceText:
 
 
 def _is_quoted(text: str, sources: Iterable[str]) -> bool:
-    """Whether a row is word for word what a message says: what it names is then named there, and need not be found."""
+    """Return True if a row quotes a message word for word, so that its names need no search."""
     who, _, said = text.partition(": ")
     return who in ("User", "Agent") and any(said in source for source in sources)

@@ -1,4 +1,4 @@
-"""Text as sentences, list items and table rows, without code and markup; and text cut between words."""
+"""Text split into sentences, list items and table rows, without code and markup; and text cut between words."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _HEADING_CHARACTERS = 60
 _STRONG = lazily(r"(?<![\w*])\*\*(?=[^\s*])([^`]+?)(?<=[^\s*])\*\*(?![\w*])")
 _STRONG_CODE = lazily(r"(?<![\w*`])\*\*([^`*\n]{0,100}`[^`*\n]{1,200}`[^`*\n]{0,100})\*\*(?![\w*])")
 _INLINE_CODE = lazily(r"(`[^`]*`)")
-# A sentence ends at . ! ? (or their wide forms) before a space and something that can begin one; not after "e.g.",
-# an initial, or a number ("v1. 2"): names and versions are never cut.
+# A sentence ends at . ! ? (or their wide forms) before a space and a capital, digit or the like; not after "e.g.",
+# an initial or a number ("v1. 2"), so that names and versions are never split.
 _STARTS = r"A-Z0-9À-ÞЀ-Я/@#"
 _END_BY_SPACE = r"(?:(?<=[.!?…])|(?<=[.!?…][\"')\]”’»]))\s+(?=[\"'(\[“‘`*¿¡«]*[{begins}])|(?<=\w[!?])\s+(?=[a-zß-ÿа-я])"
 _END = lazily(_END_BY_SPACE.format(begins=_STARTS))
@@ -31,19 +31,19 @@ _END_UNSPACED = lazily(
     _END_BY_SPACE.format(begins=_STARTS + r"\u3040-\u9fff\uac00-\ud7af") + r"|(?<=[。！？])(?![”’」』）)])"
 )
 _MAX_SENTENCE = 320
-"""Characters beyond which a sentence is taken apart: a row shows a few hundred."""
+"""Characters beyond which a sentence is split into clauses: a row shows a few hundred."""
 _CLAUSE_END = lazily(r"(?<=[,;:] )|(?= (?:and|but|so|or|because|und|aber|et|mais|y|pero) )|(?<=[，；：、])")
 _CJK = lazily(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ABBREVIATION = lazily(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|ms|dr|st|prof|inc|jr|sr)|\b[A-Z]|\b\d{1,2})\.$", re.IGNORECASE
 )
 _CACHE_SIZE = 64
-"""Texts whose segments are remembered: a last one is read for what it says, and for whether it ends the turn."""
+"""Texts whose segments are cached: the last one of a turn is read twice."""
 
 
 @positional_record
 class Segment:
-    """One sentence, list item, heading or table row, on one line."""
+    """A sentence, list item, heading or table row, on one line."""
 
     text: str
     is_item: bool = False
@@ -52,7 +52,7 @@ class Segment:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def segments(text: str) -> tuple[Segment, ...]:
-    """The segments of a text in order. Fenced code is left out; inline code stays as it is written."""
+    """Return the segments of a text in order, without fenced code; inline code is kept."""
     return tuple(_segments(text))
 
 
@@ -76,7 +76,7 @@ def _segments(text: str) -> Iterator[Segment]:
 
 
 def _is_heading(line: str, body: str, following: str) -> bool:
-    """Whether a short line only opens what follows: it ends with a colon, or a list that it is no item of begins."""
+    """Return True if a short line introduces what follows: it ends with a colon, or a list starts below it."""
     if body.endswith((":", "：")):
         return len(body) < _HEADING_CHARACTERS
     if len(body) > _HEADING_CHARACTERS or body[-1] in ".!?…。！？,;" or not (below := _BULLET.match(following)):
@@ -89,7 +89,7 @@ def _indent(line: str) -> int:
 
 
 def _joined_lines(lines: Iterable[str]) -> list[str]:
-    """Lines without empty ones; where one goes on in lower case on the next, the two are one."""
+    """Return the lines that are not empty; a line continued in lower case is joined with the next."""
     whole: list[str] = []
     open_line = False
     for line in lines:
@@ -102,7 +102,7 @@ def _joined_lines(lines: Iterable[str]) -> list[str]:
 
 
 def sentences(line: str) -> list[str]:
-    """The sentences of one line of prose, long ones in clauses; abbreviations and versions don't end one."""
+    """Split one line of prose into sentences, and long ones into clauses; not after abbreviations or in versions."""
     found: list[str] = []
     for piece in (_END if is_spaced(line) else _END_UNSPACED).split(line):
         if found and len(found[-1]) < _MAX_SENTENCE and _ABBREVIATION.search(found[-1][-12:]):
@@ -113,7 +113,7 @@ def sentences(line: str) -> list[str]:
 
 
 def _clauses(sentence: str) -> Iterator[str]:
-    """A sentence as it is, or, where it goes on and on, in stretches that end with a comma or its like."""
+    """Split a sentence over `_MAX_SENTENCE` at commas and the like."""
     if len(sentence) <= _MAX_SENTENCE:
         yield sentence
         return
@@ -128,22 +128,22 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 
 def word_count(text: str) -> int:
-    """How many words a text has; in scripts that don't part them, every second character counts as one."""
+    """Number of words; in scripts without spaces every second character counts as a word."""
     return len(text.split()) + _cjk_count(text) // 2
 
 
 def text_length(text: str) -> int:
-    """How long a text is in characters of an alphabet; one that is a syllable or a word counts as three."""
+    """Length in characters, CJK characters counted three times."""
     return len(text) + 2 * _cjk_count(text)
 
 
 def _cjk_count(text: str) -> int:
-    """How many characters of a text are of scripts that don't part words."""
+    """Number of characters of scripts written without spaces between words."""
     return 0 if text.isascii() else len(_CJK.findall(text))
 
 
 def _clean(text: str) -> str:
-    """One line without Markdown's strong marks; inline code, `**kwargs` and `__main__` stay."""
+    """Return a text on one line without Markdown's strong marks; inline code, `**kwargs` and `__main__` are kept."""
     if "**" not in text:
         return one_line(text)
     pieces = _INLINE_CODE.split(_STRONG_CODE.sub(r"\1", one_line(text)))
@@ -151,15 +151,15 @@ def _clean(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """A text as it is written, with its fenced code replaced by a short note of its size, on one line."""
+    """Return a text on one line, each block of fenced code replaced by a short note of its size."""
     return one_line("\n".join(_lines_without_code(text, as_written=True)))
 
 
 def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
-    """Lines outside code fences. `as_written` notes the size of code, and leaves tables alone; else their rows name
-    their columns, and code goes without a word.
+    """Yield the lines outside code fences. An unclosed fence hides nothing.
 
-    A fence that is never closed hides nothing: what follows it may be the point.
+    With `as_written` code leaves a note of its size and tables stay as they are; without, code leaves nothing and table
+    rows name their columns.
     """
     lines = text.splitlines()
     columns: list[str] = []
@@ -187,7 +187,7 @@ def _lines_without_code(text: str, *, as_written: bool) -> Iterator[str]:
 
 
 def _code_note(code: list[str]) -> Iterator[str]:
-    """What stands for a block of code: a line or two as they are, more as their number."""
+    """Yield one or two lines of code as they are, or the number of lines."""
     inside = [line.strip() for line in code if line.strip()]
     if inside:
         yield (
@@ -200,7 +200,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _labelled_cells(line: str, columns: list[str]) -> str:
-    """`| speed | before: 3 ms | after: 1 ms |`: a row says nothing without the names of its columns."""
+    """Return a table row with its column names: `| speed | before: 3 ms | after: 1 ms |`."""
     first, *cells = _cells(line)
     named = columns[1:] if len(columns) == len(cells) + 1 else [""] * len(cells)
     told = [f"{name}: {cell}" if name else cell for name, cell in zip(named, cells, strict=True) if cell]
@@ -218,16 +218,16 @@ _WIDE = lazily("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 def cut(text: str, limit: int) -> str:
-    """A text of at most `limit` characters, cut between words and marked with an ellipsis; never inside a name."""
+    """Cut a text to at most `limit` characters between words, never inside a name, and mark it with an ellipsis."""
     if len(text) <= limit:
         return text
     end = text.rfind(" ", 0, limit - 1)
-    if end <= 0:  # a script without spaces, or one long run of characters, which is no name
+    if end <= 0:  # a script without spaces, or one long run of characters
         wide = [] if text.isascii() else list(_WIDE.finditer(text, 0, max(0, limit - 1)))
         end = wide[-1].end() if wide else 0
     return f"{text[:end].rstrip()} …" if end > 0 else "…"
 
 
 def first_lines(text: str, count: int | None) -> list[str]:
-    """The first lines of a text that hold anything, each on one line; all of them where `count` is None."""
+    """Return the first `count` lines that are not empty, or all of them, each with its spaces collapsed."""
     return [one_line(line) for line in text.splitlines() if line.strip()][:count]

@@ -1,4 +1,4 @@
-"""Shell commands and their output: read-only commands, summary lines and error lines."""
+"""Shell commands and their output: read-only commands, lost exit statuses, summary lines and error lines."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _READ_ONLY_GIT = frozenset(
     ).split()
 )
 _SEPARATOR = lazily(r"\s*(?:&&|\|\|?|;|\n)\s*")
-# A quote behind a backslash opens nothing; that it is passed over also keeps the search linear.
+# An escaped quote opens nothing; skipping it also keeps the search linear.
 _QUOTED = lazily(r"(\\.)|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _ASSIGNMENT = lazily(r"^(?:\w+=\S*\s+)+")
 _CHANGES_DIRECTORY = lazily(r"^\s*cd\s+('[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;|\n)\s*")
 _DIRECTORY_ARGUMENTS = ("workdir", "cwd", "directory", "dir_path")
-"""What tools call the directory a command runs in."""
+"""Names of the argument with a command's working directory."""
 _WRAPPED = lazily(r"""^(?:/\S*/)?(?:ba|z)?sh -l?c (['"])(.*)\1$""", re.DOTALL)
 _TRIMS_OUTPUT = lazily(r"(?:\s+(?:2>&1|[12]?>\s*/dev/null|\|\s*(?:tail|head)(?:\s+-(?:n\s*)?\d+)?))+\s*$")
 _MASKS_STATUS = lazily(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|echo|:)|;\s*\S")
 _NAME = lazily(r"[\w.@+~-]+(?:/[\w.@+~-]+)*")
 _WRITES = lazily(r"(?<![0-9&>-])>>?\s*(?!&|/dev/null)\S|(?:^|\s)(?:-i\b|--in-place|-delete\b|-exec\b)")
 
-# Lines that sum up: 12 passed, 1 failed in 3.2s - Tests: 2 failed, 10 total - Build succeeded - Found 3 errors.
+# Summary lines: 12 passed, 1 failed in 3.2s - Tests: 2 failed, 10 total - Build succeeded - Found 3 errors.
 _SUMMARY = lazily(
     r"\b\d+ (?:tests? )?(?:passed|failed|passing|failing|failures?|errors?|warnings?|skipped|pass|fail)\b"
     r"|^(?:Tests?|Test Suites|Ran \d+ tests?|test result|Build|BUILD|Finished|Compiled|Found \d+ (?:errors?|issues?))\b"
@@ -51,23 +51,23 @@ _ERROR = lazily(
     r"ERROR\b.*|.*\berror (?:TS|CS|C)\d+.*|.*: (?:command not found|No such file or directory|Permission denied).*|"
     r"\S+:\d+(?::\d+)?:.*|--- FAIL.*|✗.*|×.*|.*\bcannot find\b.*|.*\bundefined: .*|usage:.*)",
 )
-# A line that says where, and not what: a frame of a stack, the heading of a report.
+# A line with only a location: a stack frame, the heading of a report.
 _LOCATION = lazily(r"\S+:\d+(?::\d+)?:\s*(?:in \S+|\w+)?\s*$|FAIL(?:ED)?\b[^:]*$|-{3} FAIL|usage:")
 _COMMIT = lazily(r"^\[(?P<branch>[^\]\s]+)(?: \([^)]*\))? (?P<sha>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
 _PUBLISHED = lazily(r"https://[\w.\-]+/[\w.\-]+/[\w.\-]+/(?:pull|merge_requests|releases/tag)/[\w.\-]+")
 
 _COMMAND_WIDTH = 160
-"""How much of a command a row shows; the whole stands in the message."""
+"""Characters of a command shown in a row; the message has all of it."""
 
 
 def command_of(arguments: Mapping[str, object], raw: str) -> str:
-    """The command line that a run tool was given, without a leading change of directory. Empty where there is none."""
+    """Return the command line given to a run tool, without a leading `cd`; empty if there is none."""
     line = _command_line(arguments)
     return _CHANGES_DIRECTORY.sub("", line).strip() if line else "" if arguments else raw.strip()
 
 
 def directory_of(arguments: Mapping[str, object]) -> str | None:
-    """Where a run tool was told to run its command, as it was written; None where it runs where the agent is."""
+    """Return the directory a command was told to run in, as written; None if it runs in the agent's."""
     named = next(
         (place for name in _DIRECTORY_ARGUMENTS if isinstance(place := arguments.get(name), str) and place), None
     )
@@ -78,7 +78,7 @@ def directory_of(arguments: Mapping[str, object]) -> str | None:
 
 
 def same_directory(one: str | None, other: str | None) -> bool:
-    """Whether two directories may be the same; what is relative may be anywhere, and so is what was not named."""
+    """Return True if two directories may be the same; a relative or missing one may be any."""
     if one is None or other is None:
         return True
     shorter, longer = sorted((_path_parts(one), _path_parts(other)), key=len)
@@ -90,13 +90,15 @@ def _path_parts(directory: str) -> list[str]:
 
 
 def _command_line(arguments: Mapping[str, object]) -> str:
-    """The command line as it was given, without the shell that it was handed to."""
+    """Return the command line as given, without the shell that runs it."""
     for name in ("command", "cmd", "script", "code", "input", "action"):
         value = arguments.get(name)
         if isinstance(value, dict):
             value = value.get("command")
         if isinstance(value, list):
-            words = [word for word in value if isinstance(word, str)]  # bash, -lc and the command, or the words of one
+            words = [
+                word for word in value if isinstance(word, str)
+            ]  # bash, -lc and the command, or the words of a command
             value = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
         if isinstance(value, str) and value.strip():
             return _WRAPPED.sub(r"\2", value.strip())
@@ -104,9 +106,9 @@ def _command_line(arguments: Mapping[str, object]) -> str:
 
 
 def short(command: str, width: int = _COMMAND_WIDTH) -> str:
-    """A command as a row shows it: its first line without what only trims its output, cut between words.
+    """Shorten a command to its first line, without redirections and pipes that only trim its output.
 
-    The last word, the file as a rule, is kept where the middle has to go.
+    If the line is too long, its middle goes and its last word, usually a file, is kept.
     """
     lines = [line for line in command.splitlines() if line.strip()]
     first = one_line(lines[0]) if lines else ""
@@ -121,12 +123,12 @@ def short(command: str, width: int = _COMMAND_WIDTH) -> str:
 
 
 def is_status_lost(command: str) -> bool:
-    """Whether the exit status is not the command's own: behind a pipe, or where `|| true` or `; echo` follows."""
+    """Return True if the exit status is not the command's own: behind a pipe, `|| true` or `; echo`."""
     return bool(_MASKS_STATUS.search(_without_quotes(command)))
 
 
 def is_read_only(command: str) -> bool:
-    """Whether a command changes nothing that lasts: every part of it lists, prints, searches or compares."""
+    """Return True if every part of a command lists, prints, searches or compares."""
     bare = _without_quotes(command)
     if "<<" in bare or _WRITES.search(bare):
         return False
@@ -134,7 +136,7 @@ def is_read_only(command: str) -> bool:
 
 
 def _without_quotes(command: str) -> str:
-    """A command with nothing in its quotes."""
+    """Return a command with its quoted strings emptied."""
     return _QUOTED.sub(lambda found: found[1] or "''", command)
 
 
@@ -155,7 +157,7 @@ def _is_read_only_part(part: str) -> bool:
 
 
 def summary_line(output: str) -> str:
-    """The last line of an output that sums up: "12 passed, 1 failed in 3.2s". Empty where there is none."""
+    """Return the last line that sums up an output ("12 passed, 1 failed in 3.2s"), or an empty string."""
     for line in reversed(output.splitlines()[-60:]):
         if len(line) <= 300 and _SUMMARY.search(line):
             return cut(one_line(line).strip("= -"), 160)
@@ -163,17 +165,17 @@ def summary_line(output: str) -> str:
 
 
 def has_failures(output: str) -> bool:
-    """Whether the line of an output that sums up counts something that failed."""
+    """Return True if the summary line counts a failure."""
     return bool(_COUNTS_FAILURES.search(summary_line(output)))
 
 
 def has_error(output: str) -> bool:
-    """Whether a line of an output reports an error."""
+    """Return True if a line of an output reports an error."""
     return any(_ERROR.match(line[:2000]) for line in _lines(output.splitlines()))
 
 
 def error_lines(output: str, limit: int) -> str:
-    """What an output says went wrong: its first error lines, else its last line, within `limit` characters."""
+    """Return the first error lines of an output, or else its last line, within `limit` characters."""
     kept: dict[str, str] = {}
     room = limit
     for line in _errors_or_last(output.splitlines()):
@@ -190,7 +192,7 @@ def error_lines(output: str, limit: int) -> str:
 
 
 def _errors_or_last(lines: Sequence[str]) -> Iterator[str]:
-    """The lines that report an error, else the last one. Most outputs are looked at no further than a row is long."""
+    """Yield the lines that report an error, or else the last one; lazily, since few of them are shown."""
     errors = (line for line in _lines(lines) if _ERROR.match(line[:2000]))
     first = next(errors, None)
     if first is None:
@@ -198,7 +200,7 @@ def _errors_or_last(lines: Sequence[str]) -> Iterator[str]:
         return
     places: list[str] = []
     for line in chain((first,), errors):
-        # What went wrong before where it did: frames of a stack name places only.
+        # The error before its location: stack frames only name places.
         if _LOCATION.match(line[:2000]):
             places.append(line)
         else:
@@ -211,12 +213,12 @@ def _lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def commit_in(output: str) -> tuple[str, str, str] | None:
-    """Branch, id and subject of the commit that `git commit` reports, or None."""
+    """Return branch, id and subject of the commit reported by `git commit`, or None."""
     match = _COMMIT.search(output)
     return (match["branch"], match["sha"], one_line(match["subject"])) if match else None
 
 
 def request_url(output: str) -> str:
-    """The address of a pull request or release in an output, or the empty text."""
+    """Return the address of a pull request or release in an output, or an empty string."""
     match = _PUBLISHED.search(output)
     return match.group() if match else ""

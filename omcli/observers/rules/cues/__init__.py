@@ -1,4 +1,4 @@
-"""Cues of sentences, whoever says them: questions, statements, courtesies, and sentences that need their neighbour."""
+"""Cues shared by all speakers: questions, statements, courtesies, and sentences that depend on the next or last one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from omcli.base.patterns import lazily
 from omcli.observers.rules.cues import languages
 
 CACHE_SIZE = 512
-"""Sentences of which is remembered what they are: each is looked at a few times while its text is."""
+"""Sentences whose type is cached: each is classified a few times while its text is read."""
 LEAD_IN = (
     r"(?:(?:so+|and|but|or|now|ok(?:ay)?|well|also|alright|right|then|next|first|finally|lastly|please|just|hmm+|yes|"
     r"if so|oh|wait)[,.!]* )*"
 )
-"""What a sentence may begin with before it says anything: "ok so now"."""
+"""Words before the point of a sentence: "ok so now"."""
 
 
 def whole_words(*alternatives: str, at_start: bool = False) -> re.Pattern[str]:
-    """Any of the alternatives as whole words; `at_start` of the sentence only."""
+    """Match any of the alternatives as whole words, or only at the start of the sentence."""
     begin = "^" if at_start else r"\b"
     return lazily(rf"{begin}(?:{'|'.join(alternatives)})\b")
 
 
 def plain_quotes(sentence: str) -> str:
-    """With straight apostrophes: the cues are written with them."""
+    """Return a sentence with straight apostrophes, as cues are written."""
     return sentence.replace("\u2019", "'")
 
 
 def plain(sentence: str) -> str:
-    """In small letters, with straight apostrophes: so nearly all cues are written."""
+    """Return a sentence in lower case with straight apostrophes, as nearly all cues are written."""
     return plain_quotes(sentence).lower()
 
 
@@ -39,7 +39,7 @@ _QUESTION_START = whole_words(
     "(?:is|are|was|were|does|did|has|had|should) (?:i|we|you|it|there|this|that|the|my|our|these|those|he|she|they)",
     at_start=True,
 )  # fmt: skip
-# A question without its mark; "do the same" is none.
+# A question without its mark; not "do the same".
 _QUESTION = whole_words(
     f"{LEAD_IN}(?:like,? )?(?:"
     "(?:what|why|how|which|who|where|when)(?:'s| is| are| was| were| do| does| did| can| could| should| would|"
@@ -53,7 +53,7 @@ _REQUESTS_WORK = lazily(
     r"^[^,?]{1,40},(?: [^,?]{1,40},)? (?:can|could|would|will) (?:you|we)\b|"
     r"^i (?:need|want|would like|'?d like) you to\b",
 )
-# Asks for words, not for work: the answer is a text.
+# Asks for an answer in text, not for work.
 _REQUESTS_ANSWER = lazily(
     r"\b(?:can|could|would|will) you (?:please |also |maybe |just |possibly )*"
     r"(?:help|assist|explain|tell|show|suggest|recommend|describe|compare|advise|clarify|elaborate|guide|walk|share|"
@@ -65,7 +65,7 @@ _REQUESTS_ANSWER = lazily(
     r" (?:i|we|you)\b|"
     r"\bi(?:'d| would) (?:like|love|appreciate) (?:to (?:know|hear|see|get|understand)|some|your|any|an?)\b",
 )
-# Nothing is named: "can you help me with that?", "does that make sense?".
+# Names nothing: "can you help me with that?", "does that make sense?".
 _VAGUE_QUESTION = lazily(
     r"^(?:and |so |but |also )*(?:(?:can|could|would|will) you (?:please |also |maybe )*"
     r"(?:help|assist|explain|show|tell|guide|review|check|suggest|provide|give)(?: me| us)?(?: out)?"
@@ -80,37 +80,37 @@ _VAGUE_QUESTION = lazily(
 
 
 def has_question_mark(sentence: str) -> bool:
-    """Whether a sentence is a question."""
+    """Return True if a sentence ends with a question mark."""
     return bool(_QUESTION_MARK.search(sentence))
 
 
 def is_question(sentence: str) -> bool:
-    """Whether a sentence is a question, with or without its mark."""
+    """Return True for a question, with or without a question mark."""
     return has_question_mark(sentence) or bool(_QUESTION.match(plain(sentence)))
 
 
 def is_work_request(sentence: str) -> bool:
-    """Whether a sentence asks for something to be done: "Can you split the module?"."""
+    """Return True if a sentence asks for work: "Can you split the module?"."""
     return bool(_REQUESTS_WORK.search(plain(sentence)))
 
 
 def is_text_request(sentence: str) -> bool:
-    """Whether a sentence asks for an answer that is a text: "Can you explain the cache?"."""
+    """Return True if a sentence asks for an answer in text: "Can you explain the cache?"."""
     return bool(_REQUESTS_ANSWER.search(plain(sentence)))
 
 
 def is_empty_question(sentence: str) -> bool:
-    """Whether a question names nothing that it asks for: "can you help me with that?"."""
+    """Return True if a question names nothing: "can you help me with that?"."""
     return bool(_VAGUE_QUESTION.match(plain(sentence)))
 
 
 def starts_question(clause: str) -> bool:
-    """Whether a clause after a comma begins a question of its own: "…, can you", "…, how do I"."""
+    """Return True if a clause after a comma starts a question: "…, can you", "…, how do I"."""
     said = clause.lower()
     return bool(_REQUESTS_WORK.match(said) or _REQUESTS_ANSWER.match(said) or _QUESTION_START.match(said))
 
 
-# Who somebody is, and what they work with.
+# Who the speaker is, and what they work with.
 _ABOUT_SELF = lazily(
     r"\b(?i:my name is|i(?:'m| am) (?:a|an|the|from|based|called|working (?:at|for|as)|married|\d+)|"
     r"i (?:work|live|moved|was born|study|teach|own|run)|my (?:wife|husband|partner|son|daughter|mother|father|mom|"
@@ -126,7 +126,7 @@ _EVENT = lazily(
     r"reviewed|attended|learned|read|wrote|submitted|earned|saved|hired|joined|left)\b|"
     r"\bmy \w+ (?:is|are|was|were|has|works?)\b",
 )
-# A state that is another one now. Only what came about: "want to reduce it to 5" changes nothing yet.
+# A change that has happened: "want to reduce it to 5" is not one yet.
 _CHANGE = lazily(
     r"\b(?:no longer|not any ?more|used to be|as of (?:now|today|this)|has since|"
     r"instead of the (?:old|original|previous)|(?:is|are|am|'s|'re|'m|has|have|had|was|were) now|"
@@ -136,7 +136,7 @@ _CHANGE = lazily(
     r"downgraded|renamed|cut|shortened|expanded|doubled|adjusted|bumped|revised) (?:\w+ ){0,4}?(?:to|from|by|until)|"
     r"(?:moving|rescheduling|postponing|extending|pushing|changing) (?:\w+ ){1,8}?(?:to|until) \w*\d?)\b",
 )
-# Begins as a statement does; what begins otherwise tells an agent what to do: "Put it in the handler".
+# Starts like a statement; other sentences tell an agent what to do: "Put it in the handler".
 _STATEMENT = lazily(
     r"^(?:(?:so|and|but|or|now|ok(?:ay)?|well|also|hi|hey|hmm+|alright|yes|yeah|yep|no|oh|ah|then|sure|right|thanks)"
     r"[,.!]* )*(?:(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|the|there|it|it's|this|that|that's|he|she|they|these|"
@@ -144,7 +144,7 @@ _STATEMENT = lazily(
     r"in|on|for|with|from|to|at|by|during|just let|let me|looking|would|here|[a-z]\w+ (?:is|are|was|were|has|have))\b|"
     r"[^:.?!]{1,40}: ?\W*\w+)",
 )
-# A thing that has a name or an article, and a verb that says how it is: "The port of the API is 8080".
+# A subject with a name or an article, and a verb of state: "The port of the API is 8080".
 _ASSERTION = lazily(
     r"^(?:(?i:the|our|my|its|their|this|these)|[A-Z][\w-]+)(?: [\w/.'`-]+){0,6}?"
     r" (?:is|are|was|were|has|have|had|owns|lives|happens?|belongs)\b",
@@ -159,7 +159,7 @@ _WISH = lazily(
     rf"^{LEAD_IN}(?:i (?:think|guess|feel(?: like)?) )?(?:i|we)(?: (?:also|really|still|just|actually|do|will))*"
     r"(?:'d like| would like| want| need| wish)\b",
 )
-# Tells somebody what to do, whatever its clauses tell: "Summarize what we changed". With "and" a sentence goes on.
+# An order, whatever its clauses say: "Summarize what we changed". With "and" it continues the last sentence.
 _IMPERATIVE = lazily(
     rf"^(?!and |but |or ){LEAD_IN}(?:add|apply|build|change|check|clean|close|commit|compare|convert|create|"
     r"delete|deploy|describe|do (?:the|this|that|it)|document|drop|ensure|explain|extract|find|finish|fix|implement|"
@@ -171,49 +171,49 @@ _NAMES_SOMETHING = lazily(r"\d|[`/_@#]|[\"“]\w")
 
 
 def is_about_speaker(sentence: str) -> bool:
-    """Whether a sentence says who somebody is, or what they work with: "Our server runs on port 8443"."""
+    """Return True if a sentence says who the speaker is or works with: "Our server runs on port 8443"."""
     return bool(_ABOUT_SELF.search(plain_quotes(sentence)))
 
 
 def is_about_event(sentence: str) -> bool:
-    """Whether a sentence says what somebody did or has: "I finished 12 of the chapters"."""
+    """Return True if a sentence says what the speaker did or has: "I finished 12 of the chapters"."""
     return bool(_EVENT.search(plain(sentence)))
 
 
 def is_about_change(sentence: str) -> bool:
-    """Whether a sentence says that something is another way now: "The deadline moved to 4 May"."""
+    """Return True if a sentence reports a change: "The deadline moved to 4 May"."""
     return bool(_CHANGE.search(plain(sentence)))
 
 
 def starts_statement(sentence: str) -> bool:
-    """Whether a sentence begins as a statement does; what begins otherwise tells an agent what to do."""
+    """Return True if a sentence starts like a statement; others tell an agent what to do."""
     return bool(_STATEMENT.match(plain(sentence)))
 
 
 def is_statement(sentence: str) -> bool:
-    """Whether a sentence that no cue tells apart states something, rather than asking or wishing for it."""
+    """Return True if a sentence without other cues is a statement, neither question nor wish."""
     return starts_statement(sentence) and not _WANTS.search(plain(sentence))
 
 
 def is_fact(sentence: str) -> bool:
-    """Whether a sentence that no cue tells apart says how something is, and orders or wishes for nothing."""
+    """Return True if a sentence without other cues says how something is, without order or wish."""
     return bool(_ASSERTION.match(plain_quotes(sentence))) and not (
         is_imperative(sentence) or _WANTS.search(plain(sentence))
     )
 
 
 def is_wanted(sentence: str) -> bool:
-    """Whether a sentence says what somebody wants or needs: said to an agent at work, it asks for that."""
+    """Return True if a sentence says what the speaker wants or needs: to an agent at work that is a request."""
     return bool(_WISH.match(plain(sentence)))
 
 
 def is_imperative(sentence: str) -> bool:
-    """Whether a sentence tells somebody what to do: "Summarize what we changed"."""
+    """Return True for an order: "Summarize what we changed"."""
     return bool(_IMPERATIVE.match(plain(sentence)))
 
 
 def names_something(sentence: str) -> bool:
-    """Whether a sentence has a number, a name as code has them, or something quoted in it."""
+    """Return True if a sentence has a number, a code name or a quotation."""
     return bool(_NAMES_SOMETHING.search(sentence))
 
 
@@ -233,13 +233,13 @@ _POINTS_AHEAD = lazily(
 
 
 def follows_on(sentence: str) -> bool:
-    """Whether a sentence needs the one before it to make sense: it gives its reason, or begins with a pronoun."""
+    """Return True if a sentence needs the one before it: it gives a reason or starts with a pronoun."""
     said = plain(sentence)
     return bool(_NEEDS_PREVIOUS.match(said) or _NEEDS_PREVIOUS_CJK.match(said))
 
 
 def leads_to_next(sentence: str) -> bool:
-    """Whether a sentence only points to what comes next, as code that is left out: "Here's what I have so far:"."""
+    """Return True if a sentence only announces something that is left out: "Here's what I have so far:"."""
     return bool(_POINTS_AHEAD.match(plain(sentence)))
 
 
@@ -276,17 +276,17 @@ _BARE_COURTESY = lazily(
 
 
 def is_yes(text: str) -> bool:
-    """Whether a reply is a bare yes."""
+    """Return True if the whole reply is a yes."""
     return bool(_YES.match(text.lower()))
 
 
 def is_no(text: str) -> bool:
-    """Whether a reply is a bare no."""
+    """Return True if the whole reply is a no."""
     return bool(_NO.match(text.lower()))
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Whether a sentence says nothing: a greeting, thanks, applause - short, and naming no number or thing."""
+    """Return True for a greeting, thanks or applause: short, with no number or name."""
     if _BARE_COURTESY.match(sentence.lower()):
         return True
     said = plain(sentence)

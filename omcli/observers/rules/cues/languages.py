@@ -1,4 +1,8 @@
-"""Cues in languages other than English."""
+"""Cues in nine languages other than English, for rules, preferences, decisions, corrections, requests, yes and no.
+
+Only the most valuable kinds have cues; other sentences are kept as requests or statements in any language. Cues match
+whole words, except in Chinese, Japanese and Korean, which have no spaces between words.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +15,27 @@ from omcli.base.record import record
 
 @record
 class Language:
-    """What gives a sentence away, as alternatives of regular expressions, in lower case."""
+    """Cues of one language, as alternatives of regular expressions, in lower case."""
 
     name: str
     rule: tuple[str, ...]
-    """Holds for everything that follows: always, never, from now on."""
+    """A rule for everything that follows: always, never, from now on."""
     narrative: str = r"(?!)"
-    """At the beginning of a sentence: it only tells what always happens."""
+    """At the start of a sentence that only tells what always happens."""
     preference: tuple[str, ...]
     decision: tuple[str, ...]
     correction: tuple[str, ...]
-    """At the beginning of a sentence."""
+    """At the start of a sentence."""
     request: tuple[str, ...]
-    """Asks for something to be done, with or without a question mark."""
+    """A request, with or without a question mark."""
     yes: tuple[str, ...]
     """A whole reply."""
     no: tuple[str, ...]
     """A whole reply."""
     courtesy: tuple[str, ...]
-    """A whole sentence that says nothing."""
+    """A whole sentence."""
     spaced: bool = True
-    """Whether words stand between spaces."""
+    """False if words have no spaces between them."""
 
 
 LANGUAGES = (
@@ -185,7 +189,7 @@ LANGUAGES = (
 
 
 def _any_of(parts: Iterable[tuple[bool, tuple[str, ...]]], *, at_start: bool = False) -> re.Pattern[str]:
-    """Any alternative: whole words where words stand between spaces, anywhere where not."""
+    """Match any alternative, as whole words in languages with spaces."""
     spaced: list[str] = []
     joined: list[str] = []
     for is_spaced, alternatives in parts:
@@ -202,7 +206,7 @@ RULE = _any_of((one.spaced, one.rule) for one in LANGUAGES)
 NARRATIVE = lazily("|".join(rf"(?:{one.narrative})" for one in LANGUAGES))
 PREFERENCE = _any_of((one.spaced, one.preference) for one in LANGUAGES)
 DECISION = _any_of((one.spaced, one.decision) for one in LANGUAGES)
-# A no that goes on ("nein, nicht so") corrects: what follows it may be the middle of a word.
+# A "no" with more after it ("nein, nicht so") is a correction; such cues may end within a word.
 CORRECTION = lazily(
     "^(?:" + "|".join(cue if cue.endswith(r"\w") or not one.spaced else rf"{cue}(?!\w)"
                       for one in LANGUAGES for cue in one.correction) + ")"

@@ -1,4 +1,8 @@
-"""Cues of what people say, to an agent or to each other: rules, preferences, decisions, corrections, facts."""
+"""Cues of what people say, to an agent or to each other: rules, preferences, decisions, corrections, facts.
+
+A rule holds for all that follows: "Never push to main". "It never ends", "Fix it so that it never ends" and "Write a
+hook that runs every time you save" have the same words and are not rules.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +42,14 @@ _MADE_AT_WORK = (
     rf"(?:{_SAID_OR_WRITTEN}|files?|functions?|methods?|class(?:es)?|modules?|tests?|scripts?|migrations?|changes?|"
     r"fix(?:es)?|docstrings?|comments?|branch(?:es)?|variables?|quer(?:y|ies))"
 )
-"""What all of is worked on by rules; "each page should have a title" is about one thing that is to be made."""
+"""Things rules are made for; "each page should have a title" is about a single piece of work."""
 _NARRATIVE_WORD = (
     r"(?:it|its|it's|the|this|that|there|they|these|we|i|i'm|i've|my|our|he|she|nothing|everything|something|a|an|all|"
     r"some|no)"
 )
 _THEN = rf", (?:please |then |also |always )*(?!{_NARRATIVE_WORD}\b)\w"
 
-# Say themselves that they hold.
+# Explicit rules.
 _EXPLICIT_RULE = whole_words(
     "from (?:now|here|this point) on", "don'?t ever", "do not ever", "under no circumstances",
     "(?:until|unless) (?:i|we) (?:say|tell|ask)", f"whenever {_OCCASION}",
@@ -64,13 +68,13 @@ _RULE_START = lazily(
     r"ha(?:s|ve) to)\b)",
 )
 _DONE = r"(?:had|has|have to|need to|been|was|were|did|mind|saw|seen|got|knew|thought|heard|really|quite|\w+[^e\W]ed)"
-# Where "always" tells somebody what to do; not what always fails, or is to be made so that it never does.
+# "Always" in an order; not of what always fails, or is to be made so that it never fails.
 _ALWAYS = lazily(
     r"(?:^|[,;:.(] ?|\b(?:and|but|so|or|then|please|should|must|(?:can|could|would|will) you|"
     r"(?:sure|ensure|remember)(?: that)? (?:you|to)|(?:want|need|like|expect|prefer|try)(?: you)? to) )"
     rf"(?:always|never) (?!{_DONE}\b|\w+[^su\W]s\b)\w",
 )
-# Hold where they don't belong to something that is told, or made.
+# Rules, unless part of a report or of something to be made.
 _ON_OCCASION = whole_words(
     "(?<!before )(?<!after )(?<!for )(?:going|moving) forward", r"in (?:the )?future(?=\W*$)", "(?<=, )as a rule",
     rf"(?<=\w ){_EVERY_TIME} (?:you|i (?:ask|mention|request))", "(?:before|after) (?:each|every|any)",
@@ -89,11 +93,11 @@ _POLITE_RULE = lazily(
     rf"^{LEAD_IN}(?:can|could|would|will) you (?:please |just )?(?:always|never|from now on|in (?:the )?future)\b",
 )
 _MAX_MATCHES = 5
-"""Places of a sentence that are looked at."""
+"""Matches examined in one sentence."""
 
 
 def is_lasting_rule(sentence: str) -> bool:
-    """Whether a sentence rules what follows, not only one request."""
+    """Return True if a sentence is a rule for all that follows, not a single request."""
     said = plain(sentence)
     if _EXPLICIT_RULE.search(said) or _RULE_START.match(said):
         return True
@@ -106,12 +110,12 @@ def is_lasting_rule(sentence: str) -> bool:
 
 
 def is_asked_rule(sentence: str) -> bool:
-    """Whether a rule is worded as a question: "Can you always run the tests?"."""
+    """Return True if a rule is worded as a question: "Can you always run the tests?"."""
     return bool(_POLITE_RULE.match(plain(sentence)))
 
 
 def _is_rule_at(said: str, found: re.Match[str]) -> bool:
-    """Whether "always" is said to somebody: not where it is wished for of what is to be made, or told of a thing."""
+    """Return True if "always" is an order, and neither a wish for what is to be made nor a report."""
     clause = _clause_before(said, found.end() - 1)[: -len("always ")]
     if _WANTED.search(clause):
         return not (is_imperative(clause) or _NO_SUBJECT.match(clause))
@@ -119,14 +123,14 @@ def _is_rule_at(said: str, found: re.Match[str]) -> bool:
 
 
 def _is_rule_clause(clause: str) -> bool:
-    """Whether what stands before an occasion neither tells nor plans what happens then."""
+    """Return True if the clause before an occasion neither reports nor plans something."""
     if _WANTED.search(clause):
         return not (is_imperative(clause) and _FUTURE_RESULT.search(clause))
     return not (_NARRATIVE.match(clause) or _FUTURE_RESULT.search(clause))
 
 
 def _clause_before(said: str, end: int) -> str:
-    """What of a sentence stands before a place, from where its last clause begins."""
+    """Return the part of a sentence between its last clause boundary and a position."""
     start = 0
     for joint in _CLAUSE.finditer(said, 0, end):
         start = joint.end()
@@ -169,7 +173,7 @@ _DECISION = lazily(
     r"(?:i|we)(?:'ve|'re|'m| have| are| am)? switch(?:ed|ing) to|we(?:'re| are) (?:using|dropping|keeping)|"
     r"(?:i|we)(?:'ve| have)? (?:chosen|chose|opted|settled|picked|ruled out|rejected|agreed|committed))\b",
 )
-# Weighed, not decided: "I'm thinking of using X", "maybe a cache".
+# Considered, not decided: "I'm thinking of using X", "maybe a cache".
 _TENTATIVE = lazily(
     r"^(?:so |and |but |or )*(?:maybe|perhaps|possibly|what if|i wonder)\b|"
     r"\b(?:(?:i'?m|we'?re|i am|we are|i was|been) (?:\w+ )?(?:thinking (?:of|about)|considering|debating|leaning|"
@@ -186,7 +190,7 @@ _IMPORTANCE = {
 
 @lru_cache(maxsize=CACHE_SIZE)
 def user_type(sentence: str) -> Type | None:
-    """What a sentence of a person is, or None where nothing tells: then it is part of a request."""
+    """Return the type of a person's sentence; None without a cue: then it is part of a request."""
     said = plain(sentence)
     is_question = cues.is_question(said)
     asks = (is_question and not cues.is_work_request(said)) or cues.is_text_request(said)
@@ -211,21 +215,21 @@ def user_type(sentence: str) -> Type | None:
 
 
 def user_importance(sentence: str, kind: Type | None) -> int:
-    """0 to 10: what rules later work, who somebody is and what has changed count more than what is asked."""
+    """Return 0 to 10: rules, identity and changes count more than requests."""
     said = plain(sentence)
     if kind is Type.INSTRUCTION:
         return 9 if is_lasting_rule(said) else 8
     if kind is Type.FACT and (is_about_speaker(sentence) or (is_about_change(said) and not is_wanted(said))):
         return 7
     if kind is None and not starts_statement(said):
-        return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler": what it is told, an agent does
+        return _IMPORTANCE[Type.REQUEST]  # "Put it in the handler" is an order
     if kind in (Type.FACT, None) and names_something(said):
         return 6
     return _IMPORTANCE.get(kind, 5) if kind else 5
 
 
 def is_lasting(sentence: str, kind: Type | None) -> bool:
-    """Whether what a person says holds beyond the request it stands in: a rule, a preference, a decision."""
+    """Return True for a rule, preference or decision that holds beyond its request."""
     return kind in LASTING and (kind is not Type.INSTRUCTION or is_lasting_rule(sentence))
 
 
@@ -237,7 +241,7 @@ _WHEN = whole_words(
     "(?:in|since|until|by|on|of) (?:january|february|march|april|may|june|july|august|september|october|november|"
     "december)",
 )  # fmt: skip
-# Goes on, or is to: "to always stay dry", "but never tried", not what a sentence begins with.
+# A habit: "to always stay dry", "but never tried"; not at the start of a sentence.
 _ALWAYS_INSIDE = lazily(r"(?:[,;:.(] |\b(?:and|but|so|or|to|you|then) )(?:always|never) \w")
 _FIRST_PERSON = whole_words("i", "i'(?:m|ve|d|ll)", "my", "we", "we'(?:re|ve|d|ll)", "our", "me", "us", "mine")
 _DID_SOMETHING = lazily(
@@ -272,14 +276,13 @@ _REACTION = whole_words(
     "don'?t (?:give up|worry|forget to)", "let'?s (?:keep|catch|chat|talk|do it)", "we got this", at_start=True,
 )  # fmt: skip
 _SHORT_REACTION = 50
-"""Characters beyond which "It was awesome" goes on to say what was."""
+"""Characters beyond which "It was awesome" continues with facts."""
 _LONG_REACTION = 100
 _OWN_FACT = lazily(r"\d|\b(?:i|my|we|our)\b")
 
 
 def chat_importance(sentence: str) -> int:
-    """0 to 10, between people: what somebody did or keeps to, and what has a name, a number or a day in it, is asked
-    for later."""
+    """Return 0 to 10 for a sentence between people: deeds, habits, names, numbers and dates count most."""
     said = plain(sentence)
     did = bool(_DID_SOMETHING.search(said)) or is_about_event(said)
     named = names_something(said) or bool(_NAME_INSIDE.search(plain_quotes(sentence)) or _WHEN.search(said))
@@ -291,7 +294,7 @@ def chat_importance(sentence: str) -> int:
 
 
 def is_reaction(sentence: str) -> bool:
-    """Whether a sentence only speaks of the one it is said to, or of what that one said: praise, wishes, sympathy."""
+    """Return True if a sentence only speaks about the other person or their words: praise, wishes, sympathy."""
     said = plain(sentence)
     reacts = _ABOUT_YOU.match(said) or (_REACTION.match(said) if len(said) <= _SHORT_REACTION else None)
     return bool(reacts and len(said) <= _LONG_REACTION and not _OWN_FACT.search(said, reacts.end()))

@@ -1,4 +1,4 @@
-"""Sentences grouped into rows, one fact each, and the draft of a row of what was said."""
+"""Sentences grouped into rows, one fact each, and the draft of a row of speech."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omcli.observers.rules.sentences import Segment, word_count
 from omcli.text.dates.parser import spoken_date
 
 MIN_CHARACTERS = 20
-"""Characters below which a sentence without a name in it says nothing."""
+"""Characters below which a sentence without a name says nothing."""
 
 
 def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, status: Status | None = None,
@@ -24,32 +24,32 @@ def text_draft(source: KeptMessage, text: str, kind: Type, importance: int, *, s
 
 
 _ROW_WORDS = 45
-"""Words beyond which nothing is added to a row."""
+"""Words beyond which no sentence is added to a row."""
 _QUESTION_BEGINS_WITHIN = 60
-"""Characters in which a question shows that it is one."""
+"""Characters after a comma in which a question is recognised."""
 _FRAGMENT_WORDS = 3
-"""Words up to which a sentence says nothing alone."""
+"""Words up to which a sentence says nothing on its own."""
 _SHORT_WORDS = 8
-"""Words up to which a sentence joins another of its kind: "Fixed. All tests pass."."""
+"""Words up to which a sentence joins another of its type: "Fixed. All tests pass."."""
 _OWN_ROW = frozenset({Type.INSTRUCTION, Type.PREFERENCE, Type.DECISION, Type.CORRECTION, Type.QUESTION, Type.BLOCKER})
-"""Kinds that are looked for as such: each has a row of its own."""
+"""Types that always start a row of their own."""
 _ONE_PER_ROW = frozenset({Type.FACT, Type.OUTCOME})
-"""Kinds of which a row holds one."""
+"""Types of which a row holds one."""
 
 _COMMA = lazily(r",\s+(?:and |but |so )?(?=\w)")
 
 
 @positional_record
 class SentenceGroup:
-    """What goes on one row."""
+    """The sentences of one row."""
 
     text: str
     kind: Type | None
-    """That of its first sentence that is of a kind."""
+    """Type of the first sentence that has one."""
 
 
 def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> Iterator[SentenceGroup]:
-    """The rows of a text. A sentence joins the one before where it leans on it or neither is of a kind."""
+    """Group sentences into rows: one joins the last if it depends on it or neither has a type."""
     row: list[Segment] = []
     kind: Type | None = None
     words = 0
@@ -72,7 +72,7 @@ def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> I
 def _belongs_to_group(
     last: Segment, kind: Type | None, part: Segment, its: Type | None, size: int, *, is_listing: bool
 ) -> bool:
-    """Whether a sentence goes on the row that `last` ends; `is_listing` says that the row opens a list."""
+    """Return True if a sentence joins the row that ends with `last`; `is_listing` if the row opens a list."""
     if last.is_heading:
         return True
     if its in _OWN_ROW or part.is_heading:
@@ -89,7 +89,7 @@ def _belongs_to_group(
 
 
 def joined_sentences(parts: Sequence[Segment]) -> str:
-    """Segments on one line: items have dots between, and a colon follows a heading."""
+    """Join segments on one line: headings are followed by a colon, items separated by dots."""
     text = ""
     for at, part in enumerate(parts):
         joint = "" if not text else ": " if parts[at - 1].is_heading else " · " if part.is_item else " "
@@ -98,7 +98,7 @@ def joined_sentences(parts: Sequence[Segment]) -> str:
 
 
 def split_question(part: Segment) -> Iterator[Segment]:
-    """A sentence, with the question that follows a comma as one of its own: "I use SQLite, how do I index it?"."""
+    """Split off a question after a comma: "I use SQLite, how do I index it?"."""
     start = 0
     for joint in _COMMA.finditer(part.text):
         told = part.text[start : joint.start() + 1]
@@ -110,8 +110,10 @@ def split_question(part: Segment) -> Iterator[Segment]:
 
 
 def date_of_row(text: str, kind: Type, *sources: KeptMessage | None) -> str | None:
-    """What a row speaks of (`spoken_date`), where all its messages agree: midnight may lie between a question and its
-    answer. None for events, whose texts are commands."""
+    """Return the date a row refers to if all its messages agree; midnight may lie between question and answer.
+
+    None for events, whose texts are commands.
+    """
     if kind is Type.EVENT:
         return None
     said = (source.message for source in sources if source is not None)

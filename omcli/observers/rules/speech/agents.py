@@ -1,4 +1,8 @@
-"""Rows of what an agent says: the report a turn ends with, and findings on the way."""
+"""Rows of what an agent says: the report at the end of a turn, and findings on the way.
+
+The last text of a turn is its report; of earlier ones only findings, decisions, blockers and names are kept. Where no
+tools are used, answers can be read again and little is kept of them.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +23,15 @@ from omcli.observers.rules.speech import (
 from omcli.text.anchors import anchors
 
 _OUTCOME_CHARACTERS = 1800
-"""What is kept of an agent's last text in a turn."""
+"""Characters kept of the last text of a turn."""
 _ANSWER_CHARACTERS = 320
-"""What is kept of an answer where no tools are used."""
+"""Characters kept of an answer in a chat without tools."""
 _ROW_CHARACTERS = 500
-"""Characters of a row of an agent; what is one word of code after the other may have many."""
+"""Characters of one row: text full of code may have many."""
 _NOTABLE = frozenset({Type.FACT, Type.DECISION, Type.BLOCKER})
 _MIN_PROGRESS = 30
 _UNNAMED_IMPORTANCE = 4
-"""The importance of what an agent says where it neither names a thing nor finds, decides or reports one."""
+"""Importance of a sentence without a name, finding, decision or result."""
 _STATUS: Mapping[Type, Status] = MappingProxyType({
     Type.OUTCOME: Status.DONE, Type.BLOCKER: Status.OPEN, Type.QUESTION: Status.OPEN,
 })  # fmt: skip
@@ -36,11 +40,8 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 })  # fmt: skip
 
 
-# ---- agents
-
-
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
-    """What an agent found, decided, ran into or named in texts in the middle of a turn; the rest of them narrates."""
+    """Yield rows of findings, decisions, blockers and names in the texts of a turn before the last."""
     for text in texts:
         telling = [part for part in segments(text.message.text) if _is_kept(part)]
         for row in group_sentences(telling, [_progress_type(part.text) for part in telling]):
@@ -51,7 +52,7 @@ def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
 
 
 def _is_kept(part: Segment) -> bool:
-    """Whether a sentence in the middle of a turn is worth a row."""
+    """Return True if a sentence in the middle of a turn is worth a row."""
     if part.is_heading or text_length(part.text) < _MIN_PROGRESS:
         return False
     if agents.is_offer(part.text) or agents.is_progress(part.text):
@@ -65,10 +66,9 @@ def _progress_type(sentence: str) -> Type | None:
 
 
 def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> Iterator[Draft]:
-    """What a turn came to: rows of the telling sentences, one for each thing reported, decided, lacking or asked.
+    """Yield rows of a turn's last text: one for each result, decision, blocker or question.
 
-    `worked` says that the agent used tools, so that the text reports; `in_chat` that no tools are used at all: then
-    answers are read, and can be read again, and little of them is kept.
+    `worked` is True if the agent used tools in the turn, `in_chat` if no tools are used at all.
     """
     who = text.message.name or "Agent"
     parts = [part for part in segments(text.message.text) if not agents.is_filler(part.text)]
@@ -88,7 +88,7 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
 
 
 def _report_kinds(parts: Sequence[Segment]) -> list[Type | None]:
-    """What each sentence of a report is; items under "Next steps" are plans, however they are worded."""
+    """Return the type of each sentence of a report; items under "Next steps" are plans."""
     kinds: list[Type | None] = []
     is_next = False
     for part in parts:
@@ -98,7 +98,7 @@ def _report_kinds(parts: Sequence[Segment]) -> list[Type | None]:
 
 
 def _agent_importance(text: str, kind: Type | None) -> int:
-    """0 to 10. What an agent says of its work counts by what it names; what it guesses without a name hardly does."""
+    """Return 0 to 10: sentences with names count more, guesses without a name least."""
     if kind is None or kind is Type.FACT:
         named = bool(anchors(text))
         return 3 if agents.is_guess(text) and not named else _UNNAMED_IMPORTANCE + (kind is Type.FACT or named)
@@ -106,19 +106,19 @@ def _agent_importance(text: str, kind: Type | None) -> int:
 
 
 _MAX_WEIGHT = 3
-"""What a sentence may weigh less than nothing: long ones that name little are told where there is room."""
+"""Negated weight below which a sentence is kept if there is room: even long ones that name little."""
 
 
 def report_summary(parts: Sequence[Segment], limit: int) -> str:
-    """The telling sentences of a report on one line, within `limit` characters."""
+    """Return the most informative sentences of a report on one line, within `limit` characters."""
     return joined_sentences([part for part in best_sentences(parts, limit) if not cues.has_question_mark(part.text)])
 
 
 def best_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
-    """The telling sentences of a report, whole and in their order, within `limit` characters.
+    """Return the most informative sentences of a report in order, within `limit` characters.
 
-    A sentence weighs by the names in it (three at most), by its kind (`agents.agent_type`) and by
-    coming first; long ones weigh less. Headings and talk don't report.
+    Weight comes from names (at most three), the type (`agents.agent_type`) and being first; length reduces it.
+    Headings and filler are left out.
     """
     weights: list[tuple[float, int]] = []
     under = ""
@@ -140,7 +140,7 @@ def best_sentences(parts: Sequence[Segment], limit: int) -> list[Segment]:
 
 
 def _with_headings(parts: Sequence[Segment], kept: Sequence[int]) -> list[int]:
-    """The kept sentences, each after the heading it stands under, once, where that says something itself."""
+    """Insert the headings that say something before the first kept sentence below each."""
     found: list[int] = []
     under = -1
     chosen = set(kept)
@@ -156,5 +156,5 @@ def _with_headings(parts: Sequence[Segment], kept: Sequence[int]) -> list[int]:
 
 
 def _has_content(heading: str) -> bool:
-    """Whether a heading names a thing, what is next, or what came of the work: "Fixed in the importer"."""
+    """Return True if a heading names a thing, a next step or a result: "Fixed in the importer"."""
     return bool(anchors(heading) or agents.opens_next_steps(heading) or agents.agent_type(heading))

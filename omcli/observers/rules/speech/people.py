@@ -1,4 +1,8 @@
-"""Rows of what people say: prompts, answers, refusals, and talk between people."""
+"""Rows of what people say: prompts, answers, refusals, notes, and talk between people.
+
+A short prompt is one row, word for word; rules, preferences and decisions in it are rows of their own. A long prompt is
+one row for each thing it says.
+"""
 
 from __future__ import annotations
 
@@ -18,46 +22,46 @@ from omcli.text.anchors import anchors
 from omcli.text.clean import one_line
 from omcli.text.phrases import counted
 
-# Data, markup and logs that somebody pasted: they begin with a bracket, a quoted key or a clock, or have no words.
+# Pasted data, markup and logs: they start with a bracket, a quoted key or a time, or have no words.
 _PASTED = lazily(r"""^(?:[{}\[\]<>|]|"[^"]*":|\d{4}-\d\d-\d\d[T ]\d\d:|at \S+[:(]|[\W\d_]*$)""")
 
-# Questions of which a person answered some, or none, before they said something else.
+# A list of questions, of which some or none were answered.
 _QUESTIONS_ASKED = "\n    Questions asked:\n"
 _QUESTION_AND_ANSWER = lazily(r'^- "([^"\n]{1,400})"\n +Answer: ([^\n]{1,400})', re.MULTILINE)
 
 _QUESTION_MARK = lazily("[?？؟]")
 
 _PROMPT_WORDS = 40
-"""Prompts up to this length are a row, word for word; longer ones a row for each thing they say."""
+"""Words up to which a prompt is one row, word for word."""
 _PROMPT_CHARACTERS = 1600
-"""What is kept of a long prompt: whole sentences, as many as fit."""
+"""Characters kept of a long prompt, in whole sentences."""
 _MAX_RUN = 1000
-"""Characters kept of a prompt in which nothing can be parted."""
+"""Characters kept of text without spaces."""
 _ANSWER_WORDS = 12
-"""An answer up to this length, between people, names the question."""
+"""Words up to which an answer between people quotes the question."""
 _QUESTION_WORDS = 3
 """Words below which a question between people names nothing: "You?"."""
 _SHORT_ANSWER = 60
-"""Characters up to which an answer to an agent names the question."""
+"""Characters up to which an answer to an agent quotes the question."""
 _STATEMENTS = frozenset({Type.DECISION, Type.FACT, Type.PREFERENCE})
 _CHAT_TYPES = frozenset({Type.PREFERENCE, Type.DECISION})
 _MIN_CHAT_IMPORTANCE = 4
-"""An importance below which a few words between people are no row."""
+"""Importance a few words between people need for a row."""
 _WORK_IMPORTANCE = 7
 _PASTED_IMPORTANCE = 5
 
 
-# ---- people
+# ---- prompts
 
 
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Draft]:
-    """Rows of one prompt. `asked` is what the agent said last before it: a bare yes or no is about that."""
+    """Yield the rows of one prompt. `asked` is the agent's last text: a bare yes or no answers it."""
     who = prompt.message.name or "User"
     text = without_code(prompt.message.text)
     question = _last_question(asked)
     if asked and question and (cues.is_yes(text) or cues.is_no(text)):
         verb = "agreed" if cues.is_yes(text) else "declined"
-        # Yes to "want me to fix this?" sets work going; only a yes that names something binds what comes later.
+        # A yes to "want me to fix this?" starts work; only a yes that names something is a lasting decision.
         is_offer = agents.is_offer(question) and not anchors(question)
         kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
         importance = 7 if is_offer else 8
@@ -86,7 +90,7 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
 
 
 def _long_prompt(prompt: KeptMessage, who: str) -> Iterator[Draft]:
-    """What a long prompt says, then what it pastes, in one row: logs and tables ask for nothing."""
+    """Yield rows of the words of a long prompt, then one row of pasted logs and tables."""
     said, pasted = split_pasted(prompt.message.text)
     parts = list(segments(said))
     telling = _with_content(parts)
@@ -101,12 +105,12 @@ def _long_prompt(prompt: KeptMessage, who: str) -> Iterator[Draft]:
 
 
 def _with_content(parts: Sequence[Segment]) -> list[Segment]:
-    """The sentences of a prompt that say something, questions after a comma apart."""
+    """Return the sentences of a prompt that say something, with questions after a comma apart."""
     return [piece for part in parts for piece in split_question(part) if not _is_empty(piece.text)]
 
 
 def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[SentenceGroup, int]]:
-    """A prompt as one row, word for word, and its importance; a rule in it is a row of its own, literally."""
+    """Yield a prompt as one row with its importance, and each lasting rule in it as another."""
     rows = list(group_sentences(telling, [people.user_type(part.text) for part in telling]))
     rules = [row for row in rows if _is_lasting_row(row)]
     rest = [row for row in rows if row not in rules]
@@ -120,9 +124,9 @@ def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[Sente
 
 
 def with_work_importance(draft: Draft) -> Draft:
-    """What a person says to an agent at work: the words are few, and all of the work follows from them."""
+    """Raise the importance of words to an agent at work: all of its work follows from them."""
     if draft.type is Type.EXCERPT:
-        return draft  # a table or data that was pasted
+        return draft  # pasted data
     wished = draft.type is Type.FACT and cues.is_wanted(draft.text.partition(": ")[2])
     kind = Type.REQUEST if wished else draft.type
     return replace(draft, type=kind, importance=max(draft.importance, _WORK_IMPORTANCE))
@@ -133,33 +137,33 @@ def _is_empty(sentence: str) -> bool:
 
 
 def _is_lasting_row(row: SentenceGroup) -> bool:
-    """Whether a row holds beyond the request it stands in: a rule, a preference, a decision."""
+    """Return True if a row is a rule, preference or decision that holds beyond its request."""
     return text_length(row.text) >= MIN_CHARACTERS and people.is_lasting(row.text, row.kind)
 
 
 def _prompt_parts(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> Iterator[Draft]:
-    """A row for each thing that a long prompt says; what is left out of a very long one is counted."""
+    """Yield a row for each thing a long prompt says; the last one counts the lines left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(group_sentences(kept, [people.user_type(part.text) for part in kept]))
     left = len(parts) - len(kept)
     for at, row in enumerate(rows):
         note = f" … [{counted(left)} more lines]" if left and at == len(rows) - 1 else ""
         importance = people.user_importance(row.text, row.kind)
-        if row.kind is None and at and row.text[0].islower():  # a sentence that goes on
+        if row.kind is None and at and row.text[0].islower():  # the continuation of a sentence
             importance = min(importance, 6)
         kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
         yield text_draft(prompt, f"{who}: {_fitted(row.text)}{note}", kind, importance)
 
 
 def _fitted(text: str) -> str:
-    """A row's words; of a run without spaces that is longer than any row as much as one holds."""
+    """Shorten text without spaces that is longer than any row."""
     if len(text) <= _MAX_RUN:
         return text
     return cut(text, _MAX_RUN).replace("…", "[a long text without spaces]", 1)
 
 
 def _prompt_type(kinds: Sequence[Type | None]) -> Type:
-    """The type of a prompt: that of its only sentence; what it tells where it else only asks; else it is a request."""
+    """Return the type of a prompt: the only one, else a statement among questions, else a request."""
     if kinds and (len(set(kinds)) == 1 or kinds[0] is Type.CORRECTION):
         return kinds[0] or Type.REQUEST
     told = [kind for kind in kinds if kind in _STATEMENTS and kinds[0] is not Type.QUESTION]
@@ -169,7 +173,7 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
 
 
 def _select(parts: Sequence[Segment], limit: int) -> list[Segment]:
-    """Whole sentences in their order: the first, the last, then those that ask, rule or name the most, until full."""
+    """Choose whole sentences within `limit`: first and last, then those with a type or with most names."""
 
     def weight(index: int) -> tuple[int, int]:
         text = parts[index].text
@@ -186,9 +190,9 @@ def _select(parts: Sequence[Segment], limit: int) -> list[Segment]:
 
 
 def chat_drafts(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft]:
-    """Rows of a message between people: what it states, without courtesies, questions and words about the other.
+    """Yield rows of a message between people, without courtesies, questions and reactions.
 
-    `before` is what was said before it; a short answer names the question. Nobody instructs here.
+    `before` is the message before it; a short answer quotes its question. People do not give each other instructions.
     """
     telling = [
         part
@@ -202,7 +206,7 @@ def chat_drafts(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft
     for at, row in enumerate(group_sentences(telling, [kind if kind in _CHAT_TYPES else None for kind in kinds])):
         words = word_count(row.text)
         about = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
-        # Not what only names the one it is said to.
+        # The other person's name alone does not count.
         importance = people.chat_importance(row.text.replace(other, "") if other else row.text)
         says_little = text_length(row.text) < MIN_CHARACTERS or (
             importance < _MIN_CHAT_IMPORTANCE and words < _ANSWER_WORDS
@@ -214,7 +218,7 @@ def chat_drafts(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft
 
 
 def other_drafts(said: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
-    """Rows of words that stand where no prompt does. `refused` is the call that a remark refuses."""
+    """Yield rows of a person's messages that are not prompts. `refused` is the call that was refused."""
     text = without_code(said.message.text)
     if not text:
         return
@@ -242,7 +246,7 @@ def other_drafts(said: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
-    """Rows of what somebody wrote down: what asks for nothing is a fact."""
+    """Yield rows of a written note: sentences that ask for nothing are facts."""
     telling = _with_content(list(segments(note.message.text)))
     for row in group_sentences(telling, [people.user_type(part.text) for part in telling]):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
@@ -250,7 +254,7 @@ def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
 
 
 def _last_question(asked: KeptMessage | None) -> str:
-    """The last question of a text, whole, within 300 characters; offers count, since yes is said to them as well."""
+    """Return the last question or offer of a text, within 300 characters."""
     if asked is None or not _QUESTION_MARK.search(asked.message.text):
         return ""
     questions = [part.text for part in segments(asked.message.text) if cues.has_question_mark(part.text)]
@@ -258,13 +262,13 @@ def _last_question(asked: KeptMessage | None) -> str:
 
 
 _PASTED_CHARACTERS = 400
-"""What is kept of all that a prompt pastes."""
+"""Characters kept of everything pasted into a prompt."""
 _LINE_SHOWN = 300
-"""Characters of a line in which it shows what it is."""
+"""Characters of a line by which it is classified."""
 _MIN_PASTED = 200
-"""Characters below which a single line stays where it is: it is quoted, not pasted."""
+"""Characters below which a single log line counts as a quotation."""
 _ESCAPES = 3
-"""Escaped line ends and quotes, and quoted keys, from which on a line is data."""
+"""Escaped line ends, quotes and quoted keys that make a line data."""
 _ESCAPE_MARKS = ("\\n", '\\"', '":', '"}', '"]')
 
 _TRACE = lazily(r"^\s*(?:Traceback \(most recent call last\)|Exception in thread |panic: |goroutine \d+ \[)")
@@ -272,7 +276,7 @@ _FRAME = lazily(r"^(?:\s|File \"|at \S)")
 _DIFF = lazily(r"^(?:diff --git |@@ -\d|(?:---|\+\+\+) (?:[ab]/|/dev/null))")
 _DIFF_GOES_ON = lazily(r"^(?:[ +@\\-]|$|index |new file|deleted file|similarity |rename |old mode|new mode)")
 _INDENTED = lazily(r"^ +(?![*+•·-]|\d{1,3}[.)])\S")
-"""What is shown below a line, and no item of a list."""
+"""A line indented below another that is not a list item."""
 _LOG_LINE = lazily(
     r"^\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b"  # a clock begins the lines of a log
@@ -287,7 +291,7 @@ _LOG_LINE = lazily(
 
 
 def split_pasted(text: str) -> tuple[str, list[str]]:
-    """What of a text is said, and the lines that are pasted; none of those where it is but a short one."""
+    """Split a text into its own words and the pasted lines; a single short line is not split off."""
     said: list[str] = []
     pasted: list[str] = []
     goes_on = None
@@ -310,7 +314,7 @@ def _is_escaped(line: str) -> bool:
 
 
 def pasted_summary(pasted: Sequence[str]) -> str:
-    """What pasted lines come to, on one line: their errors, else how they begin; and how many they are."""
+    """Summarise pasted lines by their errors, or else their beginning, and their number."""
     lines = [one_line(line) for line in pasted]
     trouble = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.has_error("\n".join(lines)) else ""
     what = trouble if len(trouble) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)

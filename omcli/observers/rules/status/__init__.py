@@ -1,4 +1,8 @@
-"""Status of rows: failures that are mended, questions answered, requests done, repeats counted."""
+"""Status of rows: failures resolved, questions answered, requests done, repeats counted, statements superseded.
+
+Context rows and new rows form one list, so it makes no difference if a command failed in this batch or an earlier one:
+a row that changes is written anew and replaces the stored one.
+"""
 
 from __future__ import annotations
 
@@ -29,50 +33,50 @@ from omcli.text.phrases import AGENT
 _CHANGES = FILE_CHANGES | {Type.COMMAND_RUN, Type.OUTCOME}
 _ASKED = frozenset({Type.REQUEST, Type.QUESTION})
 _CLOSED_BY_TEXT = FAILURES | {Type.REQUEST, Type.BLOCKER, Type.PLAN}
-"""What the text settles that a turn ends with, and is open again where it was not its end."""
+"""Types that the text at the end of a turn closes; open again if the turn continues after all."""
 _SERIOUS = 7
-"""Importance of a failure from which on it speaks against a job being done: others are detours."""
+"""Least importance of a failure that speaks against a request being done."""
 _LEFT, _SKIPPED = "left", "passed over"
-"""In the metadata of a request: that the talk went past it."""
+"""Metadata key of a request that the conversation passed over."""
 _PREVIOUS = "leaves"
-"""In the metadata of a request: the message with the one before it, whose turn ended without that and asked nothing."""
-# What a bare yes or a short answer is an answer to, as its row has it.
+"""Metadata key of a request: the earlier request it was made after, if that turn ended without a result."""
+# The question quoted in the row of a bare yes or a short answer.
 _NAMED_QUESTION = lazily(r"(?:\(answering|\) to): (.{8,80})")
 _QUOTED_QUESTION = 200
 """Characters up to which a question is repeated in the row of a long answer."""
 _FEW_WORDS = 3
-"""Words of which no more tell whether the same is asked."""
+"""Words up to which a request is too short to recognise when repeated."""
 _SHARED_LETTERS = 5
-"""Letters in which the words of a question and of its answer agree: report, reports, reporting."""
+"""First letters by which words of question and answer are compared: report, reports, reporting."""
 _RANKS = {Draft: 0, Succeeded: 1, TurnAnswered: 2, TurnEnded: 3, TurnUnfinished: 4}
 
 
 def open_if_asked(draft: Draft) -> Draft:
-    """What a person asks, or asks for, is open until a turn ends that answers it (`endings`)."""
+    """Open a question or request; a turn that answers it closes it (`turn_events`)."""
     return replace(draft, status=Status.OPEN) if draft.type in _ASKED and draft.status is None else draft
 
 
 def update_rows(
-    standing: Iterable[Observation], drafts: Iterable[Draft], moments: Iterable[StatusEvent]
+    context_rows: Iterable[Observation], drafts: Iterable[Draft], events: Iterable[StatusEvent]
 ) -> tuple[Draft, ...]:
-    """The rows of a batch, in the order they came true, with what they say of those that stand taken into account."""
-    ledger = _StatusTracker()
-    for row in standing:
-        ledger.add(_as_draft(row))
-    ledger.start_batch()
-    for step in sorted((*drafts, *moments), key=lambda step: (_seq(step), _RANKS[type(step)])):
+    """Return the new and changed rows of a batch, oldest first, given the rows stored so far."""
+    tracker = _StatusTracker()
+    for row in context_rows:
+        tracker.add(_as_draft(row))
+    tracker.start_batch()
+    for step in sorted((*drafts, *events), key=lambda step: (_seq(step), _RANKS[type(step)])):
         match step:
             case Draft():
-                ledger.write(replace(step, text=one_line(step.text)))
+                tracker.write(replace(step, text=one_line(step.text)))
             case Succeeded():
-                ledger.resolve_failures(step)
+                tracker.resolve_failures(step)
             case TurnAnswered():
-                ledger.answer_question(step)
+                tracker.answer_question(step)
             case TurnEnded():
-                ledger.close_turn(step)
+                tracker.close_turn(step)
             case TurnUnfinished():
-                ledger.open_again(step)
-    return ledger.changed_rows()
+                tracker.open_again(step)
+    return tracker.changed_rows()
 
 
 def _seq(step: Draft | StatusEvent) -> int:
@@ -80,7 +84,7 @@ def _seq(step: Draft | StatusEvent) -> int:
 
 
 def _as_draft(row: Observation) -> Draft:
-    """A row that stands, as what is written in its place when it changes."""
+    """Turn a stored row into the draft that replaces it when it changes."""
     return Draft(
         text=row.text,
         type=row.type,
@@ -99,48 +103,48 @@ def _as_draft(row: Observation) -> Draft:
 
 @mutable_record
 class _StatusTracker:
-    """Rows by number, in the order they were written; a row that changes gets a new number."""
+    """Rows by number, in the order of writing; a row that changes gets a new number."""
 
     rows: dict[int, Draft] = field(default_factory=dict)
     _lines: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
     _failed: dict[str, list[int]] = field(default_factory=dict)
-    """Open failures by what failed."""
+    """Open failures by key."""
     _failed_effects: dict[int, ParsedCommand] = field(default_factory=dict)
-    """What commands were to do that failed, and are open."""
+    """Last command of each open failure."""
     _running: dict[int, int] = field(default_factory=dict)
-    """Commands and delegations that go on, by the messages they were started with."""
+    """Running commands and subagents by the messages that started them."""
     _asked: set[int] = field(default_factory=set)
     """Questions and requests."""
     _positions: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """The places of rows that something later settled: where they were said."""
+    """Original positions of rows that were closed later."""
     _claims: dict[int, overruling.Claim | None] = field(default_factory=dict)
-    """What rows hold to be so, as far as that was asked."""
+    """Claims of rows, computed when needed."""
     _todo_list: int = -1
-    """The last list of todos."""
+    """Latest todo list."""
     _unanswered: int | None = None
-    """The message with a request whose turn has ended without it, until something else is asked."""
+    """`seq` of a request whose turn ended without a result, until the next request."""
     _latest: int = 0
-    """The last message that any row came from."""
+    """`seq` of the latest message of any row."""
     _next: int = 0
     _first: int = 0
 
     def start_batch(self) -> None:
-        """What comes now is of the batch."""
+        """Mark the end of the context rows."""
         self._first = self._next
 
     def changed_rows(self) -> tuple[Draft, ...]:
-        """The rows that are new or changed."""
+        """Return the rows that are new or changed."""
         new = [number for number in self.rows if number >= self._first]
         new.sort(key=self._position)
         rows = (self.rows[number] for number in new)
         return tuple(row if row.replaces else replace(row, reason=None) for row in rows)
 
     def _position(self, number: int) -> tuple[int, int]:
-        """Where a row comes: at the message it came true at. What was asked stays before its answer."""
+        """Return the sort key of a row: its last message; a question stays before its answer."""
         return self._positions.get(number) or (self.rows[number].sources[-1], number)
 
     def add(self, draft: Draft) -> None:
-        """Takes a row down as it is."""
+        """Add a row as it is."""
         number = self._next
         self._next += 1
         self.rows[number] = draft
@@ -158,7 +162,7 @@ class _StatusTracker:
         self._latest = max(self._latest, *draft.sources[-1:], 0)
 
     def write(self, draft: Draft) -> None:
-        """Takes a new row down in the place of those that it continues, repeats or overrules."""
+        """Add a new row in place of those it continues, repeats or supersedes."""
         for number in {self._running[seq] for seq in draft.sources if seq in self._running}:
             draft = self._replace(number, draft, reason="ended")
         if todo_texts(draft) & todo_texts(self.rows.get(self._todo_list)):
@@ -168,7 +172,7 @@ class _StatusTracker:
         self.add(self._apply_replacement(self._merge_repeats(self._note_earlier(draft))))
 
     def _note_earlier(self, draft: Draft) -> Draft:
-        """A request that a person went on to, with the one that was left for it."""
+        """Note in a request the unanswered one before it."""
         left = self._unanswered
         if left is None or draft.type not in _ASKED or draft.text.startswith(AGENT) or draft.sources[-1] <= left:
             return draft
@@ -176,7 +180,7 @@ class _StatusTracker:
         return replace(draft, metadata=MappingProxyType({**draft.metadata, _PREVIOUS: left}))
 
     def _asked_before(self, draft: Draft) -> int | None:
-        """What a person asked last and did not get, where they ask it again and say more."""
+        """Return a person's last open request if a new one repeats it and adds words."""
         if draft.type not in _ASKED or draft.text.startswith(AGENT):
             return None
         last = max((n for n in self._asked if not self.rows[n].text.startswith(AGENT)), default=None)
@@ -187,7 +191,7 @@ class _StatusTracker:
         return last if said_before and len(asked) > _FEW_WORDS and asked <= _words(draft.text) else None
 
     def _merge_repeats(self, draft: Draft) -> Draft:
-        """The draft in the place of open failures of the same thing, and of a row that says the same."""
+        """Merge a row with open failures of the same thing and with a row of the same text."""
         for number, row in self._remaining(self._failures(failure_key(draft), failure_directory(draft))):
             draft = self._replace(number, with_count(row, draft), reason="failed again")
         if (same := self._lines.get(row_key(draft))) is not None:
@@ -195,7 +199,7 @@ class _StatusTracker:
         return draft
 
     def resolve_failures(self, passed: Succeeded) -> None:
-        """Failures of what works now are resolved: worth knowing, and no more than that."""
+        """Resolve the open failures of something that now worked."""
         for target in passed.targets:
             if failed := self._failures(target, passed.directory):
                 self._resolve(failed[-1], passed)
@@ -207,7 +211,7 @@ class _StatusTracker:
                 self._resolve(number, passed)
 
     def _failures(self, target: str, directory: str | None) -> list[int]:
-        """Open failures of what ran there, or may have: the same command in another place is another thing."""
+        """Return open failures with this key in the same, or an unknown, directory."""
         failed = self._failed.get(target, ())
         return [number for number in failed if same_directory(failure_directory(self.rows[number]), directory)]
 
@@ -217,7 +221,7 @@ class _StatusTracker:
         self._settle(number, replace(row, priority=priority), by, Status.RESOLVED)
 
     def answer_question(self, reply: TurnAnswered) -> None:
-        """Open questions of the agent give way to the row that answers them, which says what it answers."""
+        """Replace open questions of the agent by the row that answers them, quoting the question."""
         questions = [
             n for n in sorted(self._asked) if _is_open_question(self.rows[n]) and reply.asked in self.rows[n].sources
         ]
@@ -232,14 +236,14 @@ class _StatusTracker:
                 answer = self._next - 1
 
     def _answer_row(self, prompt: int) -> int | None:
-        """The row of a prompt as a whole, which is the first that came from it."""
+        """Return the first row of a prompt, which represents all of it."""
         new = (number for number in range(self._first, self._next) if number in self.rows)
         return next((number for number in new if self.rows[number].sources[-1] == prompt), None)
 
     def close_turn(self, ended: TurnEnded) -> None:
-        """What was asked for in the turn is done, and what a person asked is answered, unless a failure says no."""
+        """Close the requests and questions of a turn, unless a failure speaks against it."""
         if self._latest > ended.seq:
-            return  # the turn went on, or was stopped
+            return  # the turn continued, or was stopped
         asked = self._asked_since(ended.since)
         began = min((self.rows[number].sources[-1] for number in asked), default=ended.seq)
         for number, row in self._remaining(asked):
@@ -247,14 +251,14 @@ class _StatusTracker:
         left = {row.metadata.get(_PREVIOUS) for row in self.rows.values()}
         for number, row in self._remaining(self._open_before(began)):
             if row.text.startswith(AGENT):
-                self._close(number, ended, None)  # it was replied to, and is not asked again
+                self._close(number, ended, None)  # it had a reply and was not repeated
             elif row.sources[-1] not in left and self._is_done(row, ended):
                 self._close(number, ended, None if self._changed_since(row, ended) else Status.DONE)
         if ended.accepted or (ended.is_complete and ended.reports):
             self._resolve_minor_failures(ended)
 
     def _close_request(self, number: int, asked: Draft, ended: TurnEnded) -> None:
-        """What was asked in a turn is answered or done where it ends, else left, unless the agent asks back."""
+        """Close a request or question of the turn; remember it if the turn ended without a result."""
         if asked.status is not Status.OPEN:
             return
         if asked.type is Type.QUESTION or self._is_done(asked, ended):
@@ -263,19 +267,19 @@ class _StatusTracker:
             self._unanswered = asked.sources[-1]
 
     def _open_before(self, began: int) -> list[int]:
-        """What was asked before a turn, by whomever, and is open still."""
+        """Return what was asked before this turn and is still open."""
         asked = ((number, self.rows[number]) for number in sorted(self._asked))
         return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < began]
 
     def _changed_since(self, asked: Draft, ended: TurnEnded) -> bool:
-        """Whether a person put something right after they asked for it: that was done, and may be something else."""
+        """Return True if the person corrected something after asking."""
         return any(
             row.type is Type.CORRECTION and asked.sources[-1] < row.sources[0] <= ended.seq
             for row in self.rows.values()
         )
 
     def _close(self, number: int, ended: TurnEnded, status: Status | None) -> None:
-        """What was asked is over; without a status where nothing says that it was done."""
+        """Close a row; without a status if it is unknown whether the request was done."""
         row, said = self.rows[number], self._position(number)
         asked = row if status else _with_note(row, _SKIPPED)
         end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
@@ -287,14 +291,14 @@ class _StatusTracker:
             self._finish_plan(end, since=since)
 
     def _resolve_blockers(self, end: Succeeded, *, since: int) -> None:
-        """What stood in the way of something that is done stands there no longer."""
+        """Resolve blockers and failures met on the way to something that is done."""
         for number, row in self._remaining(self.rows):
             stood = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
             if stood and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._resolve(number, end)
 
     def _resolve_minor_failures(self, ended: TurnEnded) -> None:
-        """What was looked for in vain is of no concern once the turn is over."""
+        """Resolve the minor failures of a turn that is over."""
         end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
         for number, row in self._remaining(self.rows):
             detour = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
@@ -302,13 +306,13 @@ class _StatusTracker:
                 self._resolve(number, end)
 
     def _finish_plan(self, end: Succeeded, *, since: int) -> None:
-        """Plans that were approved for something that is done are done with it."""
+        """Close the approved plans of something that is done."""
         for number, row in self._remaining(self.rows):
             if row.type is Type.PLAN and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._settle(number, row, end, Status.DONE)
 
     def open_again(self, resumed: TurnUnfinished) -> None:
-        """Takes back what a text settled."""
+        """Undo what the end of a turn closed."""
         for number, row in self._remaining(self.rows):
             if row.sources[-1:] != (resumed.seq,) or row.type not in _CLOSED_BY_TEXT:
                 continue
@@ -318,15 +322,18 @@ class _StatusTracker:
                 self._update(number, replace(row, status=Status.OPEN, priority=None), reason="taken up again")
 
     def _update(self, number: int, row: Draft, *, reason: str) -> None:
-        """The same row in other words, in its place."""
+        """Replace a row by a changed copy at the same position."""
         said = self._position(number)
         self._remove(number)
         self.add(replace(row, reason=reason))
         self._positions[self._next - 1] = said
 
     def _is_done(self, asked: Draft, ended: TurnEnded) -> bool:
-        """A report counts where the last thing done did not fail; without one, nothing may have failed, and the
-        person has to have gone on."""
+        """Return True if a request is done.
+
+        With a report the last change must come after the last failure; without one nothing may have failed, and the
+        person must have gone on to something else.
+        """
         began = asked.sources[-1]
         later = [row for row in self.rows.values() if row.sources and began < row.sources[-1] <= ended.seq]
         broke = max(
@@ -342,7 +349,7 @@ class _StatusTracker:
         return ended.is_complete and (broke <= worked if ended.reports else ended.accepted and not broke)
 
     def _asked_since(self, since: int | None) -> list[int]:
-        """What a person asked since the turn began; where that is nothing, or not known, the last thing asked."""
+        """Return the requests since the turn began; if none or unknown, the latest one."""
         rows = {number: self.rows[number] for number in sorted(self._asked)}
         asked = {n: row.sources[-1] for n, row in rows.items() if not row.text.startswith(AGENT)}
         in_turn = [number for number, seq in asked.items() if since is not None and seq >= since]
@@ -350,7 +357,7 @@ class _StatusTracker:
         return in_turn or [number for number, seq in asked.items() if seq == last]
 
     def _apply_replacement(self, draft: Draft) -> Draft:
-        """The draft in the place of rows that it says hold no longer."""
+        """Put a row in place of the claims it supersedes."""
         change = overruling.replacement_of(draft)
         for number, anew in self._replaced_claims(change) if change else ():
             claim = self._claims[number]
@@ -360,7 +367,7 @@ class _StatusTracker:
         return draft
 
     def _replaced_claims(self, change: overruling.Replacement) -> list[tuple[int, bool]]:
-        """Rows that a change concerns, and whether it says the same with another value."""
+        """Return the superseded rows, each with True if only the value differs."""
         claims = [(number, claim) for number, claim in self._each_claim() if overruling.may_replace(change, claim)]
         if change.takes_back:
             said = [number for number, row in self.rows.items() if row.text.startswith(f"{change.speaker}: ")]
@@ -371,7 +378,7 @@ class _StatusTracker:
         return [(number, True) for number, claim in claims if overruling.has_new_value(claim, change)]
 
     def _each_claim(self) -> Iterator[tuple[int, overruling.Claim]]:
-        """Every row that may be overruled; each is read once, and only when something is."""
+        """Yield every row with a claim; each is parsed once, when first needed."""
         for number, row in self.rows.items():
             if number not in self._claims:
                 self._claims[number] = overruling.claim_of(row)
@@ -379,13 +386,13 @@ class _StatusTracker:
                 yield number, claim
 
     def _remaining(self, numbers: Iterable[int]) -> Iterator[tuple[int, Draft]]:
-        """Yield rows by number, less those replaced meanwhile: settling a row replaces any other that says the same."""
+        """Yield the rows not replaced meanwhile: settling a row replaces any other of the same text."""
         for number in tuple(numbers):
             if number in self.rows:
                 yield number, self.rows[number]
 
     def _settle(self, number: int, row: Draft, by: Succeeded, status: Status | None) -> None:
-        """The same row, settled by a later message; without a status where that only passes over it."""
+        """Set the status of a row by a later message; None if the request was only passed over."""
         self._remove(number)
         sources = _merged(row.sources, by.sources)
         reason = status.value if status else _SKIPPED
@@ -396,7 +403,7 @@ class _StatusTracker:
         )
 
     def _replace(self, number: int, draft: Draft, *, reason: str) -> Draft:
-        """The draft, in the place of a row."""
+        """Remove a row and return the draft that takes its place."""
         old = self._remove(number)
         replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
         return replace(draft, sources=_merged(old.sources, draft.sources), replaces=replaces, reason=reason)
@@ -418,7 +425,7 @@ def _merged(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
 
 
 def _with_note(row: Draft, how: str | None) -> Draft:
-    """A row that says how it was left, or nothing of that."""
+    """Return a row with a note on how it was left, or without one."""
     known = {name: value for name, value in row.metadata.items() if name != _LEFT}
     return replace(row, metadata=MappingProxyType({**known, _LEFT: how} if how else known))
 
@@ -428,7 +435,7 @@ def _is_open_question(row: Draft) -> bool:
 
 
 def _with_question(answer: Draft, question: str) -> Draft | None:
-    """A row that answers a question, with the question; None where nothing tells that it does."""
+    """Return an answer with its question; None if the row may not be the answer."""
     named = _NAMED_QUESTION.search(answer.text)
     if f": {question[:_QUOTED_QUESTION]}" in answer.text or (named and named[1] in question):
         return answer
@@ -439,7 +446,7 @@ def _with_question(answer: Draft, question: str) -> Draft | None:
 
 
 def _shares_word(answer: str, question: str) -> bool:
-    """Whether a text takes up a word of a question."""
+    """Return True if a text repeats a word of a question."""
     words = {word[:_SHARED_LETTERS].lower() for word in re.findall(rf"\w{{{_SHARED_LETTERS},}}", question)}
     return bool(words & {word[:_SHARED_LETTERS].lower() for word in re.findall(r"\w+", answer)})
 

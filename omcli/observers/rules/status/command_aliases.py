@@ -1,4 +1,4 @@
-"""Commands with the same aim in other words: one that works shows that another one would."""
+"""Commands that do the same in other words: if one works, a failure of the other is resolved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omcli.base.record import positional_record
 from omcli.observers.rules import shell
 
 _MAX_CHARACTERS = 300
-"""Characters of a command beyond which it is a program, and looked at no further."""
+"""Characters beyond which a command is a script and is not parsed."""
 _WORD = lazily(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\S+")
 _RUNS_ANOTHER = lazily(
     r"^(?:(?:\w+=\S*|sudo|time|env|command|nice|npx|bunx|timeout \S+|(?:pnpm|npm|yarn|bundle|mise) (?:exec|dlx)|"
@@ -24,17 +24,17 @@ _WITH_VERBS = _SCRIPTS | frozenset(
         "mvn mvnw nx pip pip3 poetry rake rails task terraform turbo uv"
     ).split()
 )
-"""Programs whose first word says what they do."""
+"""Programs with a subcommand."""
 _RUNS_BY_NAME = frozenset({*_SCRIPTS, "bun", "mise"})
 _ANY_TARGET = frozenset({"git push", "git pull", "git fetch"})
-"""What is done, whatever it was done with."""
-# How loud it is, how fast, when it stops, and what it mends by itself: the same is asked.
+"""Subcommands whose arguments do not matter."""
+# Verbosity, speed, when to stop, automatic fixes: the check stays the same.
 _SAME_EFFECT_FLAG = lazily(
     r"--?(?:v+|verbose|q+|quiet|s|silent|x|exitfirst|fail-?fast|bail|colou?rs?|no-colou?r|ci|run|runInBand|no-?watch|"
     r"watch(?:All)?=false|cov(?:erage)?|no-cov|json|no-header|fix|write|force|force-with-lease|f|u|set-upstream|d|"
     r"detach|[nj]\d*|(?:colou?r|tb|count|durations|reporters?|maxfail|timeout|cov|p)=\S+|)"
 )
-# Asks for less.
+# Narrows the check.
 _NARROWING_FLAG = lazily(
     r"--?(?:k|m|t|g|run|only|grep|filter|lf|last-failed|testNamePattern|test-name-pattern|tests?)(?:=\S+)?"
 )
@@ -43,29 +43,29 @@ _NO_EFFECT_FLAG = lazily(r"--?(?:help|version|dry-run|list\S*|collect-only|show-
 
 @positional_record
 class ParsedCommand:
-    """What a command is to do."""
+    """Program, arguments and flags of a command."""
 
     does: str
-    """The program, and its verb where it has one: `npm test`."""
+    """The program, with its subcommand if it has one: `npm test`."""
     on: frozenset[str]
     flags: frozenset[str]
 
 
 def covers(passed: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
-    """Whether a command that worked does what one that failed was to do, or more of the same.
+    """Return True if a command that worked does all that a failed one was to do.
 
-    `npm test` outdoes `npm run test -- parser`, and not the other way round. What is not known to be the same is not.
+    `npm test` covers `npm run test -- parser`, not the other way round. Unknown flags cover nothing.
     """
     return any(_covers_one(one, failed) for one in passed)
 
 
 def last_command(failed: str) -> ParsedCommand | None:
-    """What has to work where a command failed: of `a && b` it is b; None where that is not plain."""
+    """Return the last part of a failed command (b of `a && b`); None if it cannot be parsed."""
     return next(reversed(parse_parts(failed)), None)
 
 
 def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
-    """What the parts of a command that do more than look are to do, in their order; nothing where that is not plain."""
+    """Parse the parts of a command that are not read-only; empty for complicated commands."""
     if len(command) > _MAX_CHARACTERS or "\n" in command or "…" in command:
         return ()
     command = shell.short(command, _MAX_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Rows about the same thing: their key, how often it happened, and what failed."""
+"""Recurring rows: the key that makes two rows the same, their count, and the key of a failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omcli.observers.rules.tools.commands import command_key, tool_key
 from omcli.observers.rules.tools.events import tool_kind
 from omcli.text.phrases import times_in, with_times, without_times
 
-# What such a command says is not outdone by doing something else.
+# A failed check is only resolved by the same check.
 _CHECKS = lazily(
     r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
     r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
@@ -19,7 +19,7 @@ _CHECKS = lazily(
 
 
 def row_key(draft: Draft) -> tuple[Type, str, str | None]:
-    """What makes two rows the same: commands and failures whatever their count, failures in one place."""
+    """Return what makes two rows the same: the text without its count, for failures the directory too."""
     return draft.type, without_times(draft.text) if _is_counted(draft) else draft.text, failure_directory(draft)
 
 
@@ -28,9 +28,9 @@ def _is_counted(draft: Draft) -> bool:
 
 
 def with_count(old: Draft, new: Draft) -> Draft:
-    """The new row with how often it happened in all, where that is counted."""
+    """Return the new row with the total number of occurrences, if they are counted."""
     if new.type in FILE_CHANGES:
-        edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it was there already
+        edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it existed already
         return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
     if not _is_counted(new) or is_running(new):
         return new
@@ -40,13 +40,13 @@ def with_count(old: Draft, new: Draft) -> Draft:
 
 
 def _edits(draft: Draft) -> int:
-    """How often a row says that a file was edited."""
+    """Number of edits of a file in a row."""
     edits = draft.metadata.get("edits")
     return edits if isinstance(edits, int) else 1
 
 
 def failure_key(draft: Draft) -> str:
-    """What a failure's row says failed; empty for any other row."""
+    """Return the key of what failed; empty for other rows."""
     if draft.type not in FAILURES:
         return ""
     command, tool, target = (draft.metadata.get(name) for name in ("command", "tool", "target"))
@@ -57,24 +57,24 @@ def failure_key(draft: Draft) -> str:
 
 
 def failure_directory(draft: Draft) -> str | None:
-    """Where the command of a failure's row ran, where that was said."""
+    """Return the directory a failed command ran in, if known."""
     directory = draft.metadata.get("directory") if draft.type in FAILURES else None
     return directory if isinstance(directory, str) else None
 
 
 def is_check(draft: Draft) -> bool:
-    """Whether a failure tells of what was made, or of what was to be published, and not of one way to get there."""
+    """Return True if a failed command tested, built or published something, so that no other command replaces it."""
     command = draft.metadata.get("command")
     return isinstance(command, str) and bool(_CHECKS.search(command))
 
 
 def is_running(draft: Draft) -> bool:
-    """Whether a row is of something that was started and has not ended."""
+    """Return True if a row is of a process that has not ended."""
     return draft.status is Status.OPEN and isinstance(draft.metadata.get("process"), str)
 
 
 def todo_texts(row: Draft | None) -> frozenset[str]:
-    """The entries of a row that holds a whole list of todos."""
+    """Return the entries of a row with a whole todo list."""
     entries = row.metadata.get("todos") if row and row.type is Type.TODO_UPDATED else None
     if row is None or not isinstance(entries, list | tuple) or row.metadata.get("partial"):
         return frozenset()

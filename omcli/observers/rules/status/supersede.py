@@ -10,14 +10,14 @@ from omcli.base.record import record
 from omcli.memory.observation import OVERRULED, Draft, Type
 
 _LONGEST_OLD = 160
-"""Characters of a row beyond which it says more than what is overruled, and stays."""
+"""Characters of a row beyond which it says more than the superseded claim, and is kept."""
 _LONGEST_NEW = 400
 _OVERRULING = OVERRULED | {Type.CORRECTION, Type.REQUEST}
 _EARLIER = lazily(r" \(earlier: .*\)$")
 _AGENT = "Agent"
 _PERSON = "User"
 
-# What is given up, named up to where another phrase begins.
+# What is given up, up to the next phrase.
 _ABANDONS = lazily(
     r"\b(?:instead of|rather than|in place of|"
     r"(?:switch|mov|migrat|chang)(?:e|ed|es|ing|ing over)? (?:[\w\-]+ ){0,3}?from|"
@@ -70,34 +70,34 @@ _FEWEST_WORDS = 3
 
 @record
 class Claim:
-    """What a row holds to be so, as far as a later one may overrule it."""
+    """A statement that a later row may supersede."""
 
     kind: Type
     speaker: str
     words: frozenset[str]
-    """Those that name something, in lower case."""
+    """Content words in lower case."""
     frame: tuple[Type, str, str] | None
-    """What stands around its only value: `The limit is`, and what follows."""
+    """Text around the only value: `The limit is`, and what follows."""
     value: str
     said: str
-    """Without who said it, and what it took the place of."""
+    """Text without speaker and without an earlier value."""
 
 
 @record
 class Replacement:
-    """What a new row says of earlier ones."""
+    """The part of a new row that supersedes earlier claims."""
 
     speaker: str
     given_up: tuple[tuple[frozenset[str], frozenset[str]], ...]
-    """What it gives up, and the words that say in which matter: ({"postgres"}, {"queue"})."""
+    """Words of what is given up, with words of the subject: ({"postgres"}, {"queue"})."""
     takes_back: bool
-    """Whether it takes back what was said just before: "scrap that"."""
+    """True if it withdraws the last statement: "scrap that"."""
     frame: tuple[Type, str, str] | None
-    """What stands around its only value, which takes the place of another one there."""
+    """Text around the only value, which replaces another value there."""
 
 
 def claim_of(row: Draft) -> Claim | None:
-    """What a row claims; None for a row of another kind, and for one that says so much that it stays."""
+    """Return the claim of a row; None for other types, and for long rows, which say more than one thing."""
     speaker, said = _speaker_and_text(row.text)
     if not _is_claim(row, said):
         return None
@@ -113,11 +113,11 @@ def claim_of(row: Draft) -> Claim | None:
 
 
 def replacement_of(row: Draft) -> Replacement | None:
-    """What a new row may change; None for one that changes nothing."""
+    """Return what a new row may supersede; None if nothing."""
     if row.type not in _OVERRULING or len(row.text) > _LONGEST_NEW:
         return None
     speaker, said = _speaker_and_text(row.text)
-    # An agent that explains says "instead" and "not … but" all the time; only what it decides takes something back.
+    # Agents say "instead" and "not … but" in explanations; only their decisions supersede anything.
     given_up = _abandoned(said) if speaker != _AGENT or row.type is Type.DECISION else ()
     takes_back = not given_up and bool(_TAKES_BACK.search(said))
     around = _split_at_value(said, speaker) if _is_claim(row, said) else None
@@ -128,12 +128,12 @@ def replacement_of(row: Draft) -> Replacement | None:
 
 
 def may_replace(change: Replacement, claim: Claim) -> bool:
-    """Whether the speaker of the one may overrule that of the other: only oneself, but a person the agent."""
+    """Return True if the speaker may overrule the claim's: people only themselves and the agent."""
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
 
 def is_dropped(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bool:
-    """Whether a claim holds on to what is now given up: in the same matter, and does not give it up itself."""
+    """Return True if a claim is about what is given up, in the same matter, without giving it up itself."""
     if not named <= claim.words or (about and not about & claim.words):
         return False
     if claim.speaker == _AGENT and claim.kind is not Type.DECISION:
@@ -144,25 +144,25 @@ def is_dropped(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bo
 
 
 def has_new_value(claim: Claim, change: Replacement) -> bool:
-    """Whether two rows are the same statement with another value: `The limit is 10`, `The limit is 20`.
+    """Return True if two rows differ only in a value: `The limit is 10`, `The limit is 20`.
 
-    A number, a date, a weekday; a name only where there can be but one ("I work at …"). What was done twice is two
-    facts.
+    Values are numbers, dates and weekdays; names only if there can be one ("I work at …"). Repeated actions are
+    two facts.
     """
     return change.frame is not None and claim.frame == change.frame and claim.speaker == change.speaker
 
 
 def with_earlier(text: str, claim: Claim, *, anew: bool) -> str:
-    """A statement with what it overrules, where it does not say that itself: superseding must lose nothing.
+    """Append the superseded claim to a text that does not contain it, so that nothing is lost.
 
-    `anew` says that it is the same statement, so that the value it had will do.
+    With `anew` only the value differs, and the earlier value is enough.
     """
     before = claim.value if anew else claim.said
     return text if _content_words(before) <= _content_words(text) else f"{text} (earlier: {before})"
 
 
 def _is_claim(row: Draft, said: str) -> bool:
-    """Whether a row holds something to be so, and little else; a statement that is taken for a request as well."""
+    """Return True if a row is a short statement, including one classified as a request."""
     is_statement = row.type in OVERRULED or (row.type is Type.REQUEST and bool(_STATEMENT.match(said)))
     return is_statement and len(said) <= _LONGEST_OLD
 
@@ -173,7 +173,7 @@ def _abandoned(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
         phrase = next(group for group in match.groups() if group)
         end = _ENDS_PHRASE.search(phrase)
         named = _content_words(phrase[: end.start()] if end else phrase)
-        # "from A to B": what follows is the new, and says nothing of what it is about.
+        # "from A to B": the rest is the new value, not the subject.
         about = "" if end is None or end[0].strip() == "to" else phrase[end.end() :]
         if named:
             found.append((named, _content_words(about)))
@@ -181,8 +181,10 @@ def _abandoned(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 
 def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:
-    """A statement as what stands before its only value, the value, and the rest; None where it has none or several,
-    where it need not be the only one, and where it is of something past."""
+    """Split a statement into the text before its only value, the value, and the rest.
+
+    None if it has no or several values, if others may be true as well, or if it is about the past.
+    """
     values = list(islice(_VALUE.finditer(said), 2))
     if len(values) != 1:
         return None
@@ -195,11 +197,11 @@ def _split_at_value(said: str, speaker: str) -> tuple[str, str, str] | None:
 
 
 def _speaker_and_text(text: str) -> tuple[str, str]:
-    """Who says it, and what, without what it took the place of."""
+    """Split a row into its speaker and its text without an earlier value."""
     speaker, _, said = text.partition(": ")
     return speaker, _EARLIER.sub("", said.replace("\u2019", "'"))
 
 
 def _content_words(text: str) -> frozenset[str]:
-    """The words of a text that name something, in lower case."""
+    """Return the words of a text that name something, in lower case."""
     return frozenset(word.rstrip(".'/-").lower() for word in _WORDS.findall(text)) - _STOP_WORDS

@@ -1,4 +1,4 @@
-"""Events of turns: a reply, the end of a turn, and its resumption."""
+"""Events of turns that change the status of rows: a reply, the end of a turn, and its continuation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omcli.observers.rules.tools.commands import Succeeded
 
 @record
 class TurnAnswered:
-    """A person spoke next after a text of the agent, which may have asked something."""
+    """A person spoke after a text of the agent, which may have asked something."""
 
     seq: int
     asked: int
@@ -26,34 +26,34 @@ class TurnAnswered:
 
 @record
 class TurnEnded:
-    """An agent's turn ended with a text that says something, and the person did not object."""
+    """An agent's turn ended with a text, and the person did not object."""
 
     seq: int
-    """Of the text."""
+    """`seq` of the text."""
     at: str | None
     since: int | None
-    """`seq` of the prompt that began the turn; None where that was in an earlier batch."""
+    """`seq` of the prompt that began the turn; None if it is in an earlier batch."""
     is_complete: bool
-    """Whether it leaves nothing open: no question, and nothing that is missing or still fails."""
+    """True if nothing is asked, missing or failing."""
     asks: bool
-    """Whether it asks something back."""
+    """True if the text asks a question."""
     reports: bool
-    """Whether it reports a result."""
+    """True if the text reports a result."""
     accepted: bool
-    """Whether the person went on to something else."""
+    """True if the person went on to something else."""
 
 
 @record
 class TurnUnfinished:
-    """What seemed to be the end of a turn was not: the agent went on, or the person was not content."""
+    """A turn that seemed to have ended continued, or the person complained."""
 
     seq: int
-    """Of the text that seemed to end it."""
+    """`seq` of the text that seemed to end it."""
 
 
 StatusEvent = Succeeded | TurnAnswered | TurnEnded | TurnUnfinished
 
-# Words of a report that leave something open. "0 failed" does not, nor does what remains as it was.
+# Words of a report for unfinished work; not "0 failed", nor what remains unchanged.
 _UNDONE = lazily(
     r"\bi (?:can'?t|cannot|haven'?t|did(?:n'?t| not) (?:manage|finish|get to)|(?:wasn'?t|was not) able)\b"
     r"|\bunable to\b|\bcould(?:n'?t| not)\b|(?<!\b0 )(?<!\bno )\bfail(?:s|ed|ing|ures?)\b"
@@ -64,9 +64,9 @@ _UNDONE = lazily(
     r"|\bi(?:'ll| will) (?:now|next|continue)\b",
     re.IGNORECASE,
 )
-# What would be so if something happened is no report of it: "logs a warning when the upload fails".
+# A condition is not a report: "logs a warning when the upload fails".
 _CONDITION = lazily(r"\b(?:if|when|whenever|where|once|unless|until|in case)\b", re.IGNORECASE)
-# A person who is not content, or who only lets the agent go on: what was asked before is not done.
+# A complaint, or a request only to continue: earlier requests are not done.
 _DISSATISFIED = lazily(
     r"^(?:please |ok(?:ay)?,? |and |but )*(?:continue|go on|go ahead|keep going|proceed|carry on|resume|"
     r"try (?:it )?again|retry|once more|again|finish)\b"
@@ -77,7 +77,7 @@ _DISSATISFIED = lazily(
 
 
 def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[StatusEvent]:
-    """Where the turns of the main thread end, are answered or taken up again. `last_said` came before them."""
+    """Yield the events of the main thread's turns. `last_said` is the agent's last text before them."""
     said, since = last_said, None
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         opening = turn[0]
@@ -94,13 +94,13 @@ def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage |
 
 
 def starts_turn(kept: KeptMessage) -> bool:
-    """Whether a message is a prompt or a slash command: what was said before it is over then."""
+    """Return True for a prompt or a slash command: they end the turn before."""
     message = kept.message
     return message.aside is (None if message.role is Role.USER else Aside.COMMAND)
 
 
 def _first_events(opening: KeptMessage, last_said: KeptMessage) -> Iterator[StatusEvent]:
-    """What the first message of a batch tells of the text before it: that it ended a turn, or did not."""
+    """Yield the events that a batch's first message adds to the text before it."""
     if starts_turn(opening):
         ended = _turn_end([last_said], since=None, after=[opening])
         if ended is not None:
@@ -112,7 +112,7 @@ def _first_events(opening: KeptMessage, last_said: KeptMessage) -> Iterator[Stat
 
 
 def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
-    """The agent's text that a turn ends with, in all its parts; none where it ends with something else."""
+    """Return the parts of the agent's text that a turn ends with; empty if it ends with something else."""
     closing: list[KeptMessage] = []
     for kept in reversed(turn):
         if kept.message.role is Role.EVENT and kept.message.aside is not Aside.INTERRUPT and not closing:
@@ -128,7 +128,7 @@ def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
 def _turn_end(
     closing: Sequence[KeptMessage], *, since: int | None, after: Sequence[KeptMessage] | None
 ) -> TurnEnded | None:
-    """The end of a turn; None where it goes on, only asks or announces, or is objected to."""
+    """Return the end of a turn; None if it continues, only asks or announces, or the person complains."""
     goes_on = after is not None and not starts_turn(after[0])
     if not closing or goes_on or (after is not None and _is_complaint(after[0])):
         return None
@@ -154,7 +154,7 @@ def _turn_end(
 
 
 def _has_question(parts: Sequence[Segment]) -> bool:
-    """Whether a report asks something; what a list of next steps asks is an offer, and a table asks nothing."""
+    """Return True if a report asks something. Questions among next steps are offers; tables ask nothing."""
     offers = False
     for part in parts:
         if part.is_heading or part.text.endswith(":"):
@@ -167,7 +167,7 @@ def _has_question(parts: Sequence[Segment]) -> bool:
 
 
 def _is_unfinished(parts: Sequence[Segment]) -> bool:
-    """Whether a report says that something is missing or fails; cells of a table report nothing."""
+    """Return True if a report says that something is missing or failing; table cells do not count."""
     for part in parts:
         undone = None if " | " in part.text or agents.is_filler(part.text) else _UNDONE.search(part.text)
         if undone and not _CONDITION.search(part.text, 0, undone.start()):
@@ -176,6 +176,6 @@ def _is_unfinished(parts: Sequence[Segment]) -> bool:
 
 
 def _is_complaint(prompt: KeptMessage) -> bool:
-    """True if a prompt corrects, complains or only says to go on: earlier requests are not done then."""
+    """Return True if a prompt corrects, complains or only says to continue: nothing is done then."""
     text = prompt.message.text[:300]
     return people.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))

@@ -1,4 +1,8 @@
-"""Rows of what tools did in a turn."""
+"""Rows of what tools did in a turn. One row per fact: all edits of one file, and all reads of a turn, are one row.
+
+Importances come from the coding-agent design: edits 7, failures 8, commands 4, todos and delegations 5, reading and
+searching 3.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,9 @@ _REFUSED = lazily(
 
 
 def tool_drafts(events: Sequence[ToolEvent], *, cwd: str | None, interest: IdentifierCounts) -> Iterator[Draft]:
-    """What the tool events of one turn come to, unordered.
+    """Yield the rows of one turn's tool events, unordered.
 
-    `cwd` shortens paths below it; `interest` says which lines of what was written and read are worth keeping.
+    Paths below `cwd` are shortened; `interest` chooses the lines quoted from files and output.
     """
     near = Paths(cwd)
     done = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]

@@ -15,33 +15,33 @@ from omcli.text.phrases import first_of, with_times
 
 @record
 class Succeeded:
-    """Something worked that may have failed before."""
+    """A command or edit that worked and may have failed before."""
 
     targets: tuple[str, ...]
-    """As `recurring.failed_run` and `failed_use` name them."""
+    """Keys of what worked, as in `command_key` and `tool_key`."""
     command: str = ""
-    """The command that worked, where it was one: it may mend what was spelled otherwise (`spellings`)."""
+    """The command, if it was one; it may resolve a failure of the same command in other words."""
     directory: str | None = None
-    """Where a command ran, where that was said."""
+    """Working directory of the command, if given."""
     sources: tuple[int, ...]
     at: str | None
 
     @property
     def seq(self) -> int:
-        """When it did."""
+        """`seq` of the result."""
         return self.sources[-1]
 
 
 _FOLDED_CHARACTERS = 70
-"""How much of a command is shown where several share a row."""
+"""Characters of each command if several share a row."""
 _FAILURE_CHARACTERS = 200
-"""A failure's whole row; the error stands in its metadata."""
+"""Characters of a failure's row; the error itself is in the metadata."""
 _FAILED_COMMAND_CHARACTERS = 100
 _ERROR_CHARACTERS = 1000
 _ANSWER_CHARACTERS = 300
 _OPENS_REQUEST = lazily(r"\b(?:pr|mr|release|pull-request)\s+create\b")
 _PUSHES = lazily(r"\bgit push\b")
-# What agents add to a command's output: the code that the row tells anyway.
+# Added to the output by agents; the row has the exit code anyway.
 _EXIT_HEAD = lazily(r"(?:Error: )?Exit code \d+\s*")
 _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
@@ -50,7 +50,7 @@ _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
 
 def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
-    """One row per command and outcome; those that only look are folded into one row."""
+    """Yield one row per command and outcome, and one row for all read-only commands."""
     looked: list[tuple[str, ToolEvent]] = []
     ran: dict[tuple[str, str], list[ToolEvent]] = {}
     for event in events:
@@ -87,7 +87,7 @@ def _command_draft(command: str, outcome: str, same: Sequence[ToolEvent], *, pri
 
 
 def _read_only_draft(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
-    """The commands of a turn that only look, in one row; what came of it is told where it is but one."""
+    """Return one row for a turn's read-only commands, with the outcome if there is only one."""
     events = [event for _, event in looked]
     commands = list(dict.fromkeys(command for command, _ in looked))
     if len(commands) == 1 and (outcome := _outcome(events[-1])):
@@ -108,9 +108,9 @@ def _times(same: Sequence[ToolEvent]) -> int | None:
 
 
 def _outcome(event: ToolEvent) -> str:
-    """` → exit 0: 12 passed`: the exit code where the transcript gives one, and the line that sums up.
+    """Describe the exit code and the summary line: ` → exit 0: 12 passed`.
 
-    Nothing is said to be ok where the status is that of another command (`make | tail`); then error lines are told.
+    If the exit status is lost (`make | tail`), nothing is called ok, and error lines take the place of the summary.
     """
     if event.process:
         return " (still running)"
@@ -126,7 +126,7 @@ def _outcome(event: ToolEvent) -> str:
 
 
 def _is_failure_lost(event: ToolEvent) -> bool:
-    """Whether a command reports errors although the status that is given, another command's, is good."""
+    """Return True if a command reports errors but the exit status is another command's."""
     if event.kind is not ToolKind.RUN:
         return False
     command = shell.command_of(event.arguments, event.raw)
@@ -136,7 +136,7 @@ def _is_failure_lost(event: ToolEvent) -> bool:
 
 
 def _outcome_draft(command: str, event: ToolEvent) -> Draft | None:
-    """Commits, pull requests and releases: finished, state-changing, and what a later session asks about."""
+    """Return the row of a commit, push, pull request or release; None for other commands."""
     shown = shell.short(command)
     sha = None
     if ("commit" in command or "merge" in command) and (commit := shell.commit_in(event.output)):
@@ -155,7 +155,7 @@ def _outcome_draft(command: str, event: ToolEvent) -> Draft | None:
 
 
 def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
-    """What worked: commands, and edits of files. A failure of the same before is mended then (`settling`)."""
+    """Yield the commands and edits that worked: they resolve earlier failures of the same (`status`)."""
     for event in events:
         if event.result is not None and not event.failed and not event.process and not _is_failure_lost(event):
             command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
@@ -169,7 +169,7 @@ def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
 
 
 def failure_draft(event: ToolEvent, near: Paths) -> Draft:
-    """One failure, open; `settling` counts those of the same thing, and knows when it works."""
+    """Return the row of one failure, open; `status` counts repeats and resolves it."""
     metadata: dict[str, object] = {"error": _error_text(event), "tool": event.name, "exit_code": event.exit_code}
     if directory := _directory(event):
         metadata["directory"] = directory
@@ -180,7 +180,7 @@ def failure_draft(event: ToolEvent, near: Paths) -> Draft:
             [event],
             _failure_text(f"Ran: {shell.short(command, _FAILED_COMMAND_CHARACTERS) or event.name} → {code}", event),
             Type.COMMAND_ERROR,
-            # A listing or search that was mistyped is a detour, not a problem.
+            # A mistyped listing or search is minor.
             5 if shell.is_read_only(command) else 8,
             status=Status.OPEN,
             metadata=metadata | {"command": shell.short(command) or event.name},
@@ -190,7 +190,7 @@ def failure_draft(event: ToolEvent, near: Paths) -> Draft:
         [event],
         _failure_text(f"{doing} failed", event),
         Type.TOOL_ERROR,
-        # A read or search that found nothing to read is a detour, not a problem.
+        # A read or search of something that does not exist is minor.
         8 if event.kind in (ToolKind.EDIT, ToolKind.WRITE, ToolKind.DELEGATE, ToolKind.REMOTE) else 4,
         status=Status.OPEN,
         metadata=metadata | {"target": subject(event) or None},
@@ -198,7 +198,7 @@ def failure_draft(event: ToolEvent, near: Paths) -> Draft:
 
 
 def _failure_text(what: str, event: ToolEvent) -> str:
-    """What failed and why, within the length of a row, which may get a count; the error text gives way first."""
+    """Describe a failure and its reason within the length of a row, with room left for a count."""
     most = _FAILURE_CHARACTERS - len(" (× 99)")
     room = most - len(what) - len(": ")
     why = _reason(event, room) if room > 0 else ""
@@ -206,13 +206,13 @@ def _failure_text(what: str, event: ToolEvent) -> str:
 
 
 def _error_text(event: ToolEvent) -> str:
-    """The error text, whole where it is not a long output; of one, the lines that report the error."""
+    """Return a short error text whole, and the error lines of a long output."""
     said = event.output
     return said if len(said) <= _ERROR_CHARACTERS else _reason(event, _ERROR_CHARACTERS)
 
 
 def _reason(event: ToolEvent, limit: int) -> str:
-    """What went wrong: a command says it in its error lines, any other tool in its first."""
+    """Return the error lines of a command, or the first line of any other tool's output."""
     if event.kind is ToolKind.RUN:
         return shell.error_lines(_without_exit_note(event.output), limit)
     return cut(next(iter(first_lines(event.output, 1)), ""), limit)
@@ -226,7 +226,7 @@ def _without_exit_note(output: str) -> str:
 
 
 def _target_keys(event: ToolEvent) -> tuple[str, ...]:
-    """What an event worked on, as failures name it (`recurring`); `a && b` worked only if a worked and b did."""
+    """Return the keys of what an event worked on; of `a && b` the keys of a and b as well."""
     if event.kind is not ToolKind.RUN:
         return (tool_key(event.kind, subject(event)),)
     command = shell.command_of(event.arguments, event.raw)
@@ -238,7 +238,7 @@ def _directory(event: ToolEvent) -> str | None:
 
 
 def is_answer(event: ToolEvent) -> bool:
-    """`grep` without a hit, `diff` with a difference, `test` that says no: exit 1 is their answer."""
+    """Return True if exit 1 is an answer: `grep` without a match, `diff` with a difference, a false `test`."""
     if event.kind is not ToolKind.RUN or event.exit_code != 1:
         return False
     command = shell.command_of(event.arguments, event.raw)
@@ -246,10 +246,10 @@ def is_answer(event: ToolEvent) -> bool:
 
 
 def command_key(command: str) -> str:
-    """What a command is known by, failed or not; as rows show it."""
+    """Return the key of a command as rows show it, failed or not."""
     return f"run {command}"
 
 
 def tool_key(kind: ToolKind, target: str) -> str:
-    """What the use of a tool on something is known by. A patch that was handed to a shell is an edit."""
+    """Return the key of a tool used on a target. A patch given to a shell counts as an edit."""
     return f"{ToolKind.EDIT if kind is ToolKind.RUN else kind} {target}"

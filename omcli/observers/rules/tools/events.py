@@ -1,4 +1,4 @@
-"""Tool calls with their results, under canonical names, and the file changes they ask for."""
+"""Tool calls with their results, under canonical tool names, and the file changes they ask for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATCH_MOVE = lazily(r"^\*\*\* Move to: (.+)$")
 
 @record
 class FileChange:
-    """One file's part of an edit: `old` was replaced by `new`; creating has no old, deleting no new."""
+    """The part of an edit in one file: `old` replaced by `new`; a created file has no old, a deleted one no new."""
 
     path: str
     old: str = ""
@@ -33,7 +33,7 @@ class FileChange:
 
 
 def edited_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
-    """The changes that an edit tool was asked for, a file at a time. Empty where the arguments are none we know."""
+    """Return the changes an edit tool was asked for, file by file; empty if the arguments are unknown."""
     patch = arguments.get("patch") or arguments.get("input") or arguments.get("diff") or raw
     if isinstance(patch, str) and PATCH in patch:
         return list(_edited_in_patch(patch))
@@ -64,7 +64,7 @@ def edited_files(arguments: Mapping[str, object], raw: str) -> list[FileChange]:
 
 
 def _edited_in_patch(patch: str) -> Iterator[FileChange]:
-    """The files of a patch in the `*** Begin Patch` notation."""
+    """Yield the changes in a patch in `*** Begin Patch` notation."""
     verb, path, moved = "", "", ""
     old: list[str] = []
     new: list[str] = []
@@ -98,7 +98,7 @@ def _first_text(arguments: Mapping[str, object], *names: str) -> str:
 
 
 class ToolKind(Enum):
-    """What a tool does to the world."""
+    """The effect of a tool."""
 
     EDIT = "edit"
     WRITE = "write"
@@ -110,9 +110,9 @@ class ToolKind(Enum):
     PLAN = "plan"
     """Submits a plan for the user's approval."""
     ASK = "ask"
-    """Puts a question to the user."""
+    """Asks the user a question."""
     REMOTE = "remote"
-    """A tool of an MCP server or connector, known by its verb only."""
+    """A tool of an MCP server or connector, known only by its verb."""
 
 
 _KINDS_BY_NAME: Mapping[str, ToolKind] = MappingProxyType(
@@ -161,10 +161,10 @@ _RUNNING = lazily(r"\brunning (?:with session ID|in (?:the )?background with ID:
 _SUBAGENT_LAUNCHED = lazily(r"^Async agent launched\b.{0,200}?\bagentId: *([\w-]+)", re.IGNORECASE | re.DOTALL)
 _EXIT_TAG = lazily(r"<exit_code>(\d{1,9})</exit_code>")
 _POLLS = frozenset({"write_stdin", "bashoutput", "taskoutput"})
-"""Tools that ask what became of a process."""
+"""Tools that ask for the result of a process."""
 _PROCESS_ENDED = lazily(r"<status>(?:completed|failed|killed)</status>")
 _REPORT = lazily(r"<output>\n?(.*?)(?:</output>|\Z)", re.DOTALL)
-# How tools say that they failed where the transcript has no mark for it: in their first words.
+# First words of a failed tool, for transcripts that do not mark failures.
 _SAYS_FAILED = lazily(
     r"\s*+(?!(?:ok|done|success|edited|updated|modified|created|wrote|written|replaced|the file)\b)"
     r"(?:<tool_use_error>|(?:tool )?(?:error|failed|failure|exception)\b|traceback \(|"
@@ -174,30 +174,30 @@ _SAYS_FAILED = lazily(
 )
 _SAYS_RUN_FAILED = lazily(r"\s*(?:<tool_use_error>|(?:tool )?(?:execution )?(?:Error|error|failed|exception):)")
 _JSON_OUTPUT = ("stdout", "output", "stderr", "error")
-"""Where an output that is a JSON object holds what was printed, what went wrong last."""
+"""Keys of a JSON result with printed text, errors last."""
 _QUIET_KINDS = frozenset({ToolKind.EDIT, ToolKind.WRITE, ToolKind.TODO})
-"""Tools that say nothing but whether it worked."""
+"""Tools whose output only says if they worked."""
 
 
 @record
 class ToolEvent:
-    """A call with its result: what an extractor sees. `result` is None where the transcript has none for it."""
+    """A tool call with its result; `result` is None if the transcript has none."""
 
     kind: ToolKind
     name: str
     call: KeptMessage
     result: KeptMessage | None
     arguments: Mapping[str, object] = field(default_factory=dict)
-    """The call's JSON object; empty where the arguments are free text (`raw`)."""
+    """The call's JSON object; empty if the arguments are free text (`raw`)."""
     raw: str = ""
     output: str = ""
-    """What the tool said. Of a JSON object that holds what a command printed, that."""
+    """Text returned by the tool; of a JSON result the printed part."""
     reply: Mapping[str, object] = field(default_factory=dict)
-    """The output's JSON object; empty where it is none."""
+    """The result's JSON object; empty if it is not one."""
     exit_code: int | None = None
-    """The exit code the transcript gives, if any."""
+    """Exit code from the transcript, if given."""
     process: str | None = None
-    """The id of the process or subagent that the call left at work, where it did not end."""
+    """Id of the process or subagent left running by the call, if any."""
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -206,12 +206,12 @@ class ToolEvent:
 
     @property
     def at(self) -> str | None:
-        """When it ended, or began where it did not end."""
+        """Time of the result, or of the call without one."""
         return (self.result.message.at if self.result else None) or self.call.message.at
 
     @property
     def failed(self) -> bool:
-        """Whether it failed: as the transcript marks it, else by its exit code, else by its own first words."""
+        """True if marked as failed in the transcript, else by its exit code, else by its first words."""
         if self.result is None:
             return False
         if self.result.message.failed or self.exit_code:
@@ -219,12 +219,12 @@ class ToolEvent:
         if self.result.message.failed is not None or self.exit_code is not None:
             return False
         if self.kind in (ToolKind.READ, ToolKind.SEARCH):
-            return False  # what they found speaks, not they
+            return False  # the words are the file's, not the tool's
         says_failed = _SAYS_FAILED if self.kind in _QUIET_KINDS else _SAYS_RUN_FAILED
         return bool(self.reply.get("error") or says_failed.match(self.output))
 
     def argument(self, *names: str) -> str:
-        """The first of these arguments that is a text, or the empty text."""
+        """Return the first of these arguments that is a non-empty string, or an empty string."""
         for name in names:
             value = self.arguments.get(name)
             if isinstance(value, str) and value:
@@ -233,22 +233,22 @@ class ToolEvent:
 
     @property
     def is_read_only(self) -> bool:
-        """REMOTE: whether its name says that it changes nothing."""
+        """True if the name of a remote tool begins with a verb like "get" or "list"."""
         return bool(_READ_ONLY_VERB.match(_remote_name(self.name)[1]))
 
 
 def tool_kind(name: str) -> ToolKind | None:
-    """What a tool does, by its name; None for one that nobody knows."""
+    """Return the kind of a tool by its name; None if unknown."""
     known = _KINDS_BY_NAME.get(name.lower())
     if known is not None:
         return known
     server, tool = _remote_name(name)
-    # A server's own "search" or "read_file" does what the word says; its other verbs are its own.
+    # A server's "search" or "read_file" does what its name says; other verbs mean anything.
     return _KINDS_BY_NAME.get(tool.lower(), ToolKind.REMOTE) if server else None
 
 
 def _remote_name(name: str) -> tuple[str, str]:
-    """Server and tool of an MCP tool's name; an empty server for any other."""
+    """Return server and tool of an MCP tool's name; an empty server for any other."""
     match = _REMOTE.match(name)
     if match is None:
         return "", name
@@ -256,7 +256,7 @@ def _remote_name(name: str) -> tuple[str, str]:
 
 
 def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | None:
-    """A call and its result as an event; None for a tool nobody knows."""
+    """Return a call and its result as an event; None for an unknown tool."""
     name = call.message.tool or ""
     kind = tool_kind(name)
     if kind is None:
@@ -264,7 +264,7 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
     raw = call.message.text
     arguments = _json_object(raw)
     if kind is ToolKind.RUN and PATCH in raw:
-        # A patch handed to a shell is an edit all the same.
+        # A patch given to a shell is an edit.
         kind, raw, arguments = ToolKind.EDIT, command_of(arguments, raw), {}
     answer = result.message.text if result else ""
     reply = _json_object(answer)
@@ -285,7 +285,7 @@ def tool_event(call: KeptMessage, result: KeptMessage | None) -> ToolEvent | Non
 
 
 def _output_text(reply: Mapping[str, object], output: str, kind: ToolKind) -> str:
-    """What a tool said, out of the wrapping that some agents put around it."""
+    """Return a tool's text without the JSON or tags that some agents wrap around it."""
     if kind is ToolKind.RUN and reply:
         parts = [part for name in _JSON_OUTPUT if isinstance(part := reply.get(name), str) and part]
         return "\n".join(parts) if parts or "stdout" in reply or "output" in reply else output
@@ -315,7 +315,7 @@ def _exit_code(result: KeptMessage | None, reply: Mapping[str, object]) -> int |
 
 
 def subject(event: ToolEvent) -> str:
-    """What a tool was used on: the file, the pattern, the address. Empty where it says nothing of the kind."""
+    """Return the file, pattern or address a tool was used on, or an empty string."""
     if event.kind in (ToolKind.EDIT, ToolKind.WRITE) and (changes := edited_files(event.arguments, event.raw)):
         return changes[0].path
     if event.kind is ToolKind.SEARCH:
@@ -324,7 +324,7 @@ def subject(event: ToolEvent) -> str:
 
 
 def finished_process(call: KeptMessage, result: KeptMessage) -> str | None:
-    """The process whose end a call reports; None for another tool, and while the process goes on."""
+    """Return the process whose end a call reports; None for other tools and while it runs."""
     if (call.message.tool or "").lower() not in _POLLS:
         return None
     given = _json_object(call.message.text)
@@ -346,7 +346,7 @@ def _json_object(text: str) -> Mapping[str, object]:
 
 @positional_record
 class Paths:
-    """Paths as rows name them: below the working directory without it."""
+    """Paths as rows show them: relative to the working directory."""
 
     cwd: str | None
 
@@ -364,7 +364,7 @@ def event_draft(
     priority: Priority | None = None,
     metadata: Mapping[str, object] | None = None,
 ) -> Draft:
-    """A row of these events. Of `metadata` what is None is left out."""
+    """Return a row of these events; None values in `metadata` are left out."""
     told = list(events)
     known = {name: value for name, value in (metadata or {}).items() if value is not None}
     return Draft(
@@ -380,18 +380,18 @@ def event_draft(
 
 
 _ARGUMENTS = 2000
-"""Characters of a call that are kept with its row: the row of how it ended is written from them."""
+"""Characters of a running call's arguments stored with its row, for the row written when it ends."""
 
 
 def process_metadata(event: ToolEvent) -> dict[str, str]:
-    """Metadata of a call that goes on: what its end will be known by, and what was called. Empty for any other."""
+    """Return metadata by which the end of a running call is recognised; empty for other calls."""
     if not event.process:
         return {}
     return {"process": event.process, "tool": event.name, "arguments": event.call.message.text[:_ARGUMENTS]}
 
 
 def running_call(row: Observation) -> tuple[str, KeptMessage] | None:
-    """The process that a row says goes on, and its call as far as the row keeps it; None for any other row."""
+    """Return the process of a row that is still running, and its call as far as stored; else None."""
     process, tool, arguments = (row.metadata.get(name) for name in ("process", "tool", "arguments"))
     if row.status is not Status.OPEN or not row.sources:
         return None

@@ -1,4 +1,4 @@
-"""Rows of files and searches: files changed, read and searched, and excerpts of their telling lines."""
+"""Rows of files and searches: files changed, read and searched, and excerpts of their output."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ROW_CHARACTERS = 900
 
 
 def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, near: Paths) -> Iterator[Draft]:
-    """One row per file: edits of the same file are one fact with all its sources. `events` are those that worked.
+    """Yield one row per file, with all its successful edits as sources.
 
-    With what the edits define or remove stand the new lines that name what the work comes back to.
+    It names the definitions that were added or removed, and quotes new lines that mention recurring identifiers.
     """
     by_path: dict[str, list[tuple[ToolEvent, FileChange]]] = {}
     for event in events:
@@ -65,12 +65,12 @@ def _file_draft(
 
 
 def _change_text(names: str, lines: Sequence[str]) -> str:
-    """What changed, in names, then in lines as they stand in the file; a line that is told already is left out."""
+    """Join the names and the lines that changed, without lines that repeat a name."""
     return " · ".join(filter(None, (names, *(line for line in lines if line not in names))))
 
 
 def _edit_count(edits: int, *, created: bool) -> str:
-    """How often a file was edited: since it was created, or where it was more than once."""
+    """Describe the number of edits, if there are any after the creation or more than one."""
     if created:
         return f" ({edits} edit{'s' if edits > 1 else ''} since)" if edits else ""
     return f" ({edits} edits)" if edits > 1 else ""
@@ -83,7 +83,7 @@ _DEFINES = lazily(
     r"(?:\([^)\n]*\)\s*)?([A-Za-z_]\w+)",
     re.MULTILINE,
 )
-# Only at the margin is a constant somebody else's business.
+# Constants only at the margin: inner ones are local.
 _CONSTANT = lazily(r"^(?:export\s+)?const\s+([A-Za-z_]\w+)", re.MULTILINE)
 _HEADING = lazily(r"^#{1,3} +(.+)$", re.MULTILINE)
 
@@ -94,7 +94,7 @@ _CHANGE_CHARACTERS = 90
 
 
 def change_summary(changes: list[FileChange]) -> str:
-    """A few words on what the changes of one file do, made only of names and lines that stand in them."""
+    """Summarise the changes of one file in names and lines taken from them."""
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
     before, after = _names_in(old), _names_in(new)
     added = [name for name in after if name not in before]
@@ -108,7 +108,7 @@ def change_summary(changes: list[FileChange]) -> str:
 
 
 def _line_change(old: str, new: str) -> str:
-    """`old` → `new` for a change within one line, else the first line added or removed."""
+    """Describe a change within one line as `old` → `new`, else quote the first line added or removed."""
     before = [line.strip() for line in old.splitlines() if line.strip()]
     after = [line.strip() for line in new.splitlines() if line.strip()]
     gone = [line for line in before if line not in after]
@@ -134,42 +134,42 @@ def _list_names(names: list[str]) -> str:
 
 
 _LINES = 4
-"""Lines in an excerpt."""
+"""Lines of an excerpt."""
 _SHORTEST, _LONGEST = 10, 200
-"""Characters of a line that is looked at: shorter ones say nothing, longer ones are data."""
+"""Length of lines considered, in characters: shorter ones say nothing, longer ones are data."""
 _LINE_CHARACTERS = 140
 _MOST_LINES = 2000
-"""Lines of one output that are looked at."""
+"""Lines considered of one output."""
 _READ_CHARACTERS = 20_000
-"""Characters of a message in which names are counted."""
+"""Characters of a message in which identifiers are counted."""
 _RESULT_SHARE = 0.4
-"""What a name in an output counts beside one that somebody wrote: outputs name much that nobody asked for."""
+"""Weight of an identifier in an output, relative to one in a message: outputs name much that is irrelevant."""
 _MIN_COUNT = 1.5
-"""What a name must count for to be worth a line: written twice, or written once and shown twice."""
+"""Least count of an identifier that matters: written twice, or written once and shown twice."""
 _SUBJECT_CHARACTERS = 60
 
 _WORD = lazily(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _IDENTIFIER = lazily(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
-# A name alone says nothing: it is an entry of a list of exports, of fields, of arguments.
+# A bare name says nothing: it is an entry in a list of exports, fields or arguments.
 _PROSE_OR_CODE = lazily(r"\w[^\w.:/-]+\w|\w(?:: |::)\w|[/.:-]\w+[/.:-]\w")
-# Agents number the lines of a file: `   12→`, `12:`, `src/a.py:12:`.
+# Line numbers added by agents: `   12→`, `12:`, `src/a.py:12:`.
 _NUMBERED = lazily(r"\s*\d{1,6}(?:→|\t|: ?|- ?)")
 
 
 @positional_record
 class IdentifierCounts:
-    """How often the messages of a batch come back to each identifier."""
+    """Weight of each identifier that recurs in the messages of a batch."""
 
     counts: Mapping[str, float]
 
     @classmethod
     def of(cls, messages: Iterable[KeptMessage]) -> IdentifierCounts:
-        """Counts each identifier once per message that names it."""
+        """Count each identifier once per message."""
         said, shown = Counter[str](), Counter[str]()
         for kept in messages:
             named = shown if kept.message.role is Role.RESULT else said
             named.update(set(_WORD.findall(kept.message.text[:_READ_CHARACTERS])))
-        # Most words come once, and need not be looked at.
+        # Most words occur once and need no further look.
         often = {word for word, times in shown.items() if times * _RESULT_SHARE >= _MIN_COUNT}
         counts = {word: said[word] + _RESULT_SHARE * shown[word] for word in often.union(said)}
         return cls(
@@ -177,7 +177,7 @@ class IdentifierCounts:
         )
 
     def best_lines(self, lines: Sequence[str]) -> list[str]:
-        """The lines, in their order, that together name most of what the batch comes back to, per character."""
+        """Return the lines, in order, that together mention the most weight per character."""
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
         ahead = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
         heapify(ahead)
@@ -189,7 +189,7 @@ class IdentifierCounts:
             if len(left) == len(names):
                 kept.append(place)
                 told |= names
-            elif left:  # worth less by now: it waits for its turn
+            elif left:  # worth less by now: back into the queue
                 heappush(ahead, (-self._weight(left, lines[place]), place, left))
         return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
@@ -198,20 +198,20 @@ class IdentifierCounts:
 
 
 def _is_identifier(word: str) -> bool:
-    """Whether a word looks like an identifier: camelCase, PascalCase of two parts, snake_case."""
+    """Return True if a word looks like an identifier: camelCase, two-part PascalCase, snake_case."""
     return not (word.isalpha() and word.islower()) and _IDENTIFIER.search(word) is not None
 
 
 def new_lines(changes: Iterable[FileChange]) -> list[str]:
-    """The lines that changes of a file add to it, each once."""
+    """Return the lines that the changes of a file add to it, each once."""
     before = {line for change in changes for line in _lines(change.old)}
     return list(dict.fromkeys(line for change in changes for line in _lines(change.new) if line not in before))
 
 
 def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, near: Paths) -> Iterator[Draft]:
-    """A row for each output that was read, of its telling lines; `events` worked."""
+    """Yield a row with the best lines of each successful read, search and command."""
     told: set[str] = set()
-    for event in reversed(events):  # what was seen last holds: of the same lines twice only the later are told
+    for event in reversed(events):  # of repeated lines the latest counts
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
@@ -237,7 +237,7 @@ _MATCH_CHARACTERS = 200
 
 
 def read_only_drafts(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
-    """At most one row each for what was read, searched and asked; `events` are those that worked."""
+    """Yield one row each for a turn's reads, searches and read-only remote tools, if any."""
     read = [(near(subject(event)), event) for event in events if event.kind is ToolKind.READ and subject(event)]
     if read:
         names = list(dict.fromkeys(name for name, _ in read))
@@ -254,7 +254,7 @@ def read_only_drafts(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft
 
 
 def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
-    """The searches of a turn: of the same search twice, what it found last."""
+    """Return one row for a turn's searches; of a repeated search the last result counts."""
     found: dict[str, tuple[str, dict[str, object]]] = {}
     for event in events:
         pattern, (number, noun, matches) = one_line(subject(event)), _found(event)
@@ -272,9 +272,9 @@ def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
 
 
 def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
-    """How many files, matches or results, and the lines that hold them.
+    """Return the number of matches, their unit, and the lines that hold them.
 
-    The number is what the tool says it found, else that of the lines it printed.
+    The number is the one stated by the tool, else the number of lines.
     """
     lines = first_lines(event.output, None)
     if lines and (told := _COUNT_LINE.match(lines[0])):

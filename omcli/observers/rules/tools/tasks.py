@@ -1,4 +1,4 @@
-"""Rows of todos, plans, delegations and changes made through connectors."""
+"""Rows of todos, approved plans, delegations and changes made through remote tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omcli.text.phrases import first_of
 
 _ANSWER_CHARACTERS = 300
 _REPORT_CHARACTERS = 20_000
-"""How much of a subagent's report is read, from its end: longer ones are logs, and their result comes last."""
+"""Characters read from the end of a subagent's report: longer ones are logs, with the result last."""
 _TODO_CHARACTERS = 200
 _TODOS_KEPT = 50
 _STATES = ("completed", "in_progress", "pending")
@@ -32,7 +32,7 @@ _NUMBERED = lazily(r"\btask #(\w{1,40})", re.IGNORECASE)
 
 @record
 class _Todo:
-    """An entry of a list: its text where known, and its id where it has one."""
+    """An entry of a todo list; text and id are empty if unknown."""
 
     state: str
     text: str = ""
@@ -40,15 +40,15 @@ class _Todo:
 
     @property
     def as_metadata(self) -> dict[str, str]:
-        """As metadata."""
+        """The entry as it is stored in a row's metadata."""
         told = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
         return {name: value for name, value in told.items() if value}
 
 
 def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
-    """The list as the turn left it, for earlier states of it are of no use to anybody; None where there is none.
+    """Return a row with the todo list as the turn left it; None if no list was written.
 
-    Some tools write the whole list, others one entry of it; then the row knows the entries that the turn touched.
+    Tools that write one entry at a time give a row with the entries touched in the turn.
     """
     entries: dict[str, _Todo] = {}
     touched: list[ToolEvent] = []
@@ -83,7 +83,7 @@ def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
 
 
 def _list_text(listed: Sequence[_Todo], *, now: str) -> str:
-    """`1 completed, 2 pending; now: …; next: …`; entries whose text is not known by their ids."""
+    """Describe a list: `1 completed, 2 pending; now: …; next: …`, or each entry if texts are unknown."""
     if not listed:
         return "none left"
     if not all(todo.text for todo in listed):
@@ -102,7 +102,7 @@ def _label(todo: _Todo) -> str:
 
 
 def _whole_list(event: ToolEvent) -> list[_Todo] | None:
-    """The whole list, whichever of the known shapes it has; None where the call is about one entry."""
+    """Return the whole list in any known shape; None if the call is about one entry."""
     listed = next((event.arguments[name] for name in ("todos", "plan", "items") if name in event.arguments), None)
     if not isinstance(listed, list):
         return None
@@ -118,7 +118,7 @@ def _whole_list(event: ToolEvent) -> list[_Todo] | None:
 
 
 def _entry(event: ToolEvent) -> _Todo | None:
-    """The one entry that a call creates or changes, by the number it has in the call or was given in the answer."""
+    """Return the entry created or changed by a call, with its number from the call or its result."""
     text, state = one_line(event.argument("subject", "title")), event.argument("status")
     number = event.argument("taskId", "task_id", "id")
     if not number and (told := _NUMBERED.search(event.output[:500])):
@@ -167,7 +167,7 @@ def _plan_draft(event: ToolEvent) -> Draft | None:
 
 
 def _remote_draft(event: ToolEvent) -> Draft | None:
-    """A connector's tool that changes something: its name and its short arguments."""
+    """Return the row of a remote tool that changes something, with its short arguments."""
     if event.is_read_only:
         return None
     given = [
@@ -183,4 +183,4 @@ def _remote_draft(event: ToolEvent) -> Draft | None:
 DRAFTS: Mapping[ToolKind, Callable[[ToolEvent], Draft | None]] = MappingProxyType(
     {ToolKind.DELEGATE: _delegated_draft, ToolKind.PLAN: _plan_draft, ToolKind.REMOTE: _remote_draft}
 )
-"""Tools whose every call is a fact of its own, and the row it comes to."""
+"""Builders of rows for tools of which every call is a row."""
