@@ -1,10 +1,9 @@
-"""What is generated is up to date, and what it says is well-formed."""
+"""Generated files are up to date, and man pages are well-formed."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -14,18 +13,21 @@ PAGES = sorted((ROOT / "man").glob("man?/*"))
 PATH = "/usr/bin:/bin:/opt/homebrew/bin"
 
 
-@pytest.mark.parametrize(("path", "text"), [pytest.param(path, text, id=path.name) for path, text in generated()])
-def test_generated_files_are_up_to_date(path: Path, text: str) -> None:
+def test_generated_files_are_up_to_date() -> None:
     """Man pages and completions follow the code."""
-    assert path.is_file(), f"{path.name} is missing; run: python -m tests.docs.generate"
-    assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale; run: python -m tests.docs.generate"
+    stale = [path.name for path, text in generated() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    assert not stale, f"run: python -m tests.docs.generate ({', '.join(stale)})"
 
 
 @pytest.mark.skipif(shutil.which("mandoc") is None, reason="mandoc is not installed")
 def test_man_pages_pass_mandoc_lint() -> None:
-    """Generated and written ones: no error, no warning and no style advice."""
+    """Generated and written ones: no error and no warning."""
     done = subprocess.run(
-        ["mandoc", "-T", "lint", *map(str, PAGES)], capture_output=True, text=True, check=False, env={"PATH": PATH}
+        ["mandoc", "-T", "lint", "-W", "warning", *map(str, PAGES)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": PATH},
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
