@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -10,17 +11,27 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import omcli
 from tests.command_line import Ended, run_here
 from tests.fake_provider import FakeModel
 
-# How long an example takes says more about the machine, where programs are killed and raced beside it. A run tells of
-# what was changed, so it has the same examples every time; `--hypothesis-profile=search` looks for others.
-settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("om", settings.get_profile("search"), derandomize=True)
+# How long an example takes says more about the machine, where programs are killed and raced beside it. Every run has
+# the same examples, so that it tells of what was changed. A failing one is only made smaller by
+# `--hypothesis-profile=shrink`, which may take minutes; `search` looks for other examples as well.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("shrink", settings.get_profile("search"), derandomize=True)
+settings.register_profile(
+    "om",
+    settings.get_profile("shrink"),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    report_multiple_bugs=False,
+)
 settings.load_profile("om")
+
+SEED = "OM_TEST_SEED"
+"""Variable with the seed of `chance` in soak tests; they print theirs."""
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored from birth, by the programs they start as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -129,6 +140,23 @@ def om(tmp_path: Path) -> Om:
 def new_om(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Om]:
     """Makes `om` commands with a new store each, for tests that share nothing and need many."""
     return lambda: Om(tmp_path_factory.mktemp("om"))
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Random numbers: other ones in every run of a soak test, the same in every run of another test."""
+    seed = os.environ[SEED] if request.node.get_closest_marker("soak") else "0"
+    print(f"{SEED}={seed}")
+    return random.Random(f"{seed} {request.node.name}")
+
+
+def pytest_configure() -> None:
+    """Choose a seed, for the workers of this run as well."""
+    os.environ.setdefault(SEED, str(random.SystemRandom().randrange(10**9)))
+
+
+def pytest_report_header() -> str:
+    return f"soak tests: {SEED}={os.environ[SEED]}"
 
 
 @pytest.fixture

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
+from types import FrameType
+from typing import NoReturn
 
 from omcli.cli.arguments import Parameter, Values, parameters
 from omcli.cli.commands import COMMANDS
@@ -90,4 +93,26 @@ def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
 def _unwind_on_interrupt() -> None:
     """Let Ctrl-C unwind the run from here on: it has leases to give back."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    hush_unraisable()
+    raise KeyboardInterrupt
+
+
+def hush_unraisable() -> None:
+    """Print no error from here on that cannot be raised.
+
+    A signal that arrives as a `with` block is entered leaves its generator suspended; that one is closed only after the
+    store is, and complains. If the end itself could not be raised, the run still ends.
+    """
+    sys.unraisablehook = _end_or_ignore
+
+
+def _end_or_ignore(ignored: sys.UnraisableHookArgs) -> None:
+    error = ignored.exc_value
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            sys.excepthook(type(error), error, None)
+        error = error.__cause__ or error.__context__

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from omcli.base.errors import InputOutput, OmError
 from omcli.cli.arguments import plain
-from omcli.cli.command import command_first
+from omcli.cli.command import command_first, hush_unraisable
 from omcli.cli.commands import COMMANDS, command
 from omcli.cli.console import Console, Exit, discard_stdout
 
@@ -84,6 +84,7 @@ def _prepare() -> None:
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
     """Unwind the run through its `finally`s, so that a lease is given back."""
+    hush_unraisable()
     raise SystemExit(_TERMINATED)
 
 

@@ -24,8 +24,6 @@ from tests.e2e.scripts import UNTIL, always, pending, rows, script
 from tests.e2e.transcripts import Talk, tide_story
 
 NOW, LATER = "2026-02-10T12:00:00Z", "2100-01-01T00:00:00.000Z"
-GROUPS, KILLS = 2, 4
-"""So many callers, and so many workers, are killed in each group."""
 
 
 def buoys(number: int, *, session: str = "buoys") -> Talk:
@@ -71,20 +69,20 @@ def undisturbed(new_om: Callable[[], Om]) -> dict[str, list[tuple[object, ...]]]
 # Kills
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("kills", [1, *(pytest.param(kills, marks=pytest.mark.soak) for kills in (4, 5))])
 def test_callers_and_workers_that_are_killed_anywhere_lose_and_double_nothing(
-    group: int, om: Om, undisturbed: dict[str, list[tuple[object, ...]]]
+    kills: int, om: Om, undisturbed: dict[str, list[tuple[object, ...]]], chance: random.Random
 ) -> None:
     """F22, F24, F25: kill -9 of `om observe --background` and of its workers while a conversation grows."""
-    chance, thinks = random.Random(f"background {group}"), 0.3
+    thinks = 0.3
     model = always(om, {"text": "echo", "sleep": thinks})
     killed = {"caller": 0, "worker": 0}
     number, seconds = 0, 0.3
-    while min(killed.values()) < KILLS and number < 58:
+    while min(killed.values()) < kills and number < 58:
         number += 2
         done = len(codes(om))
         caller = starting(om, om.write("t.jsonl", buoys(number).text()), model.model)
-        if killed["caller"] < KILLS and chance.random() < 0.5:
+        if killed["caller"] < kills and chance.random() < 0.5:
             time.sleep(chance.random() * seconds)
             os.killpg(caller.pid, signal.SIGKILL)
             seconds *= 0.9  # the quicker it is, the earlier; so in the end there are enough
@@ -97,7 +95,7 @@ def test_callers_and_workers_that_are_killed_anywhere_lose_and_double_nothing(
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
                 killed["worker"] += 1
-    assert min(killed.values()) >= 3
+    assert min(killed.values()) >= min(kills, 3)
     wait_for_workers(om, 0)  # one whose caller was killed may not have come to begin before
     before = len(begun(om))
     assert ended(starting(om, om.write("t.jsonl", buoys(60).text()), model.model)) == 0
@@ -231,9 +229,11 @@ class TestHung:
         assert len(texts) == len(set(texts)) == 6
         assert_free(om, "buoys")
 
-    def test_one_that_stands_still_anywhere_holds_nobody_up_for_longer_than_its_lease(self, om: Om) -> None:
+    @pytest.mark.soak
+    def test_one_that_stands_still_anywhere_holds_nobody_up_for_longer_than_its_lease(
+        self, om: Om, chance: random.Random
+    ) -> None:
         """F24: wherever that is: starting, observing, between two looks, ending; a run by hand and a worker go on."""
-        chance = random.Random("hung")
         stopped, number, model = list[int](), 0, always(om, {"text": "echo", "sleep": 0.15})
         try:
             while number < 8 or len(stopped) < 2:  # one may be quicker than who wants to stop it

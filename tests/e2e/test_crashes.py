@@ -26,8 +26,6 @@ from tests.e2e.contents import Contents, assert_covered_once, contents, is_writa
 from tests.e2e.scripts import UNTIL, always
 from tests.e2e.transcripts import Talk, long_talk, tide_story
 
-GROUPS, KILLS = 6, 10
-"""So many runs are killed: in groups, to be spread over the processor's cores."""
 NOW, LATER = "2026-02-10T12:00:00Z", "2026-02-10T12:00:01.000Z"
 
 
@@ -88,19 +86,19 @@ def has_any(om: Om, *, table: str) -> bool:
     return om.db.exists() and number_of(om.db, table) > 0
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("kills", [2, *(pytest.param(kills, marks=pytest.mark.soak) for kills in range(10, 16))])
 def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
-    group: int, undisturbed: Undisturbed, new_om: Callable[[], Om]
+    kills: int, undisturbed: Undisturbed, new_om: Callable[[], Om], chance: random.Random
 ) -> None:
     """F22: kill -9 at random points; nothing lost, nothing doubled, no file left behind, no lane held."""
-    chance, phases = random.Random(f"kill {group}"), list[str]()
-    while len(phases) < KILLS or not {"starting", "appending", "observing"} <= set(phases):
+    phases = list[str]()
+    while len(phases) < kills or not {"starting", "appending", "observing"} <= set(phases):
         om = new_om()
         # By what is in the store, not by the time: then it is spread over all that a run does, however slow it is.
         if len(phases) < 2:
             when, after = partial(is_of, least=0), len(phases) * chance.uniform(0, 0.15)
-        elif len(phases) < KILLS:
-            so_far = (len(phases) + chance.random() - 2) / (KILLS - 2)
+        elif len(phases) < kills:
+            so_far = (len(phases) + chance.random() - 2) / (kills - 2)
             when = partial(is_of, least=so_far * undisturbed.size)
             after = chance.choice([0, 0.01]) * chance.random()
         else:  # where all were killed too late, or too early, as on a busy machine

@@ -349,9 +349,14 @@ def test_a_secret_in_a_note_is_in_no_row_and_in_no_memory(om: Om) -> None:
 def undisturbed(new_om: Callable[[], Om]) -> tuple[float, dict[str, bytes]]:
     """How long a run takes that nobody disturbs, and what it leaves."""
     om = new_om()
+    command = killed_command(many(om))
     begun = time.monotonic()
-    consolidated(om, many(om), "--archive-after", "30")
+    om.process(*command, env=UTC)
     return time.monotonic() - begun, files(om.folder / "notes")
+
+
+def killed_command(notes: Path) -> tuple[str | Path, ...]:
+    return ("consolidate", "-q", "--no-places", "--notes", notes, "--archive-after", "30", *NOW)
 
 
 def many(om: Om) -> Path:
@@ -361,7 +366,7 @@ def many(om: Om) -> Path:
     return notes
 
 
-@pytest.mark.parametrize("part", range(7))
+@pytest.mark.parametrize("part", [3, *(pytest.param(part, marks=pytest.mark.soak) for part in range(7))])
 def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
     part: int, undisturbed: tuple[float, dict[str, bytes]], new_om: Callable[[], Om]
 ) -> None:
@@ -369,7 +374,7 @@ def test_a_run_killed_anywhere_and_repeated_leaves_what_an_undisturbed_one_does(
     seconds, left = undisturbed
     om = new_om()
     notes = many(om)
-    command = ("consolidate", "-q", "--no-places", "--notes", notes, "--archive-after", "30", *NOW)
+    command = killed_command(notes)
     process = om.start(*command, env=UTC)
     time.sleep(seconds * (2 * part + 4) / 18)
     process.kill()

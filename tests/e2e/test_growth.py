@@ -147,14 +147,16 @@ def test_a_crash_between_the_messages_and_the_bookmark_costs_one_reading(om: Om)
     assert observe(om, path)["unread_bytes"] == path.stat().st_size
 
 
-def test_runs_killed_while_a_file_grows_leave_what_one_run_over_the_whole_file_does(new_om: Callable[[], Om]) -> None:
+@pytest.mark.parametrize("parts", [2, pytest.param(10, marks=pytest.mark.soak)])
+def test_runs_killed_while_a_file_grows_leave_what_one_run_over_the_whole_file_does(
+    parts: int, new_om: Callable[[], Om], chance: random.Random
+) -> None:
     """F22, F59: kill -9 at random points, and the file is cut anywhere, also in the middle of lines."""
     undisturbed, killed = new_om(), new_om()
-    whole = long_talk("one", 2400).text().encode()
-    chance = random.Random(20260211)
+    whole = long_talk("one", 240 * parts).text().encode()
     killing, died = Killing(chance=chance), 0
     killing.undisturbed(undisturbed, "observe", "-q", undisturbed.write("one.jsonl", whole))
-    cuts = sorted(chance.randrange(len(whole)) for _ in range(10))
+    cuts = sorted(chance.randrange(len(whole)) for _ in range(parts))
     for cut in [*cuts, len(whole)]:
         path = killed.write("one.jsonl", whole[:cut])
         died += killing.killed(killed, "observe", "-q", path)
@@ -168,7 +170,7 @@ def test_runs_killed_while_a_file_grows_leave_what_one_run_over_the_whole_file_d
     (covered,) = execute(
         killed, "SELECT sum((SELECT count(*) FROM messages WHERE seq > after AND seq <= through)) FROM batches"
     )
-    assert covered == (2400,), "every message is in one batch"
+    assert covered == (240 * parts,), "every message is in one batch"
 
 
 def test_runs_at_the_same_time_on_a_file_that_grows_lose_and_double_nothing(om: Om) -> None:

@@ -14,8 +14,10 @@ import omcli
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.contents import assert_covered_once
+from tests.e2e.interrupting import runs
 from tests.e2e.transcripts import long_talk, tide_story
 
+COMMANDS = [["--help"], ["context", "--json"], ["log", "--all"], ["log", "--nonsense"]]
 STEPS, LEAST = 60, 15
 """By so many steps of an undisturbed run the moment is put off; so many of them have to fall into what om does."""
 
@@ -50,28 +52,66 @@ def is_of_python_itself(code: int, stderr: str) -> bool:
     return is_told and f'File "{Path(omcli.__file__).parent}' not in stderr
 
 
-@pytest.mark.parametrize(
-    "command", [["--help"], ["context", "--json"], ["log", "--all"], ["log", "--nonsense"]], ids=" ".join
-)
+def assert_silent(ended: list[tuple[int, str]], undisturbed: Ended) -> None:
+    """It may have said already what it has to say without being interrupted, or a line of it."""
+    assert [(code, said) for code, said in ended if code != 130 or not undisturbed.stderr.startswith(said)] == []
+    assert ended
+
+
+SOAK = pytest.mark.soak
+POINTS = [("call", 12), ("enter", 30), pytest.param("call", 400, marks=SOAK), pytest.param("enter", 400, marks=SOAK)]
+"""Where a run is interrupted, and at how many points."""
+
+
+@pytest.mark.parametrize(("at", "points"), POINTS)
+@pytest.mark.parametrize("command", [["context", "--json"], ["log", "--all"]], ids=" ".join)
+def test_a_run_that_is_interrupted_while_it_reads_says_nothing(
+    om: Om, command: list[str], at: str, points: int
+) -> None:
+    """F93: with 130, also as a `with` block is entered: its generator is then closed after the store is."""
+    om("observe", "-q", om.write("t.jsonl", tide_story().text()))
+    undisturbed = om(*command, code=None)
+    first, *of_om = runs(*command, at=at, points=points, env=om.environment(), cwd=om.folder)
+    assert first == (undisturbed.code, undisturbed.stderr)
+    assert_silent(of_om, undisturbed)
+
+
+@pytest.mark.parametrize(("at", "points"), POINTS)
+def test_what_is_interrupted_while_it_writes_is_gone_on_with(om: Om, at: str, points: int) -> None:
+    """F22, F93: again and again, and the next run goes on where it was, whatever is left of its lease."""
+    texts = [long_talk("s", messages, lines=20).text() for messages in range(20, 200, 3)]
+    transcript = om.write("t.jsonl", texts.pop(0))
+    command = ("observe", "-q", "--wait", "0", transcript)
+    of_om = runs(*command, at=at, points=points, env=om.environment(), cwd=om.folder)
+    assert next(of_om) == (0, "")
+    for code, stderr in of_om:
+        assert (code, stderr) in ((130, ""), (0, ""))
+        if texts:
+            om.write("more.jsonl", texts.pop(0)).replace(transcript)
+    om(*command)
+    assert_covered_once(om.db)
+
+
+@SOAK
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_run_that_is_interrupted_anywhere_says_nothing(om: Om, command: list[str]) -> None:
     """F93: from the first of om's own lines to the last, at hundreds of points, with 130."""
     om("observe", "-q", om.write("t.jsonl", tide_story().text()))
     began = time.monotonic()
-    undisturbed = om(*command, code=None)
+    undisturbed = om.process(*command, code=None)
     step, of_om = (time.monotonic() - began) / STEPS, list[tuple[int, str]]()
     while len(of_om) < LEAST:  # again in smaller steps where the machine was slow when they were measured
         of_om += interrupted_later_and_later(om, *command, step=step, undisturbed=undisturbed)
         step /= 2
-    # It may have said already what it has to say without being interrupted, or a line of it.
-    odd = [(code, said) for code, said in of_om if code != 130 or not undisturbed.stderr.startswith(said)]
-    assert odd == []
+    assert_silent(of_om, undisturbed)
 
 
+@SOAK
 def test_a_run_that_is_interrupted_while_it_writes_gives_back_what_it_holds(om: Om, new_om: Callable[[], Om]) -> None:
     """F22, F93: again and again, and the next run goes on where it was."""
     command = ("observe", "-q", "--wait", "0", str(om.write("t.jsonl", long_talk("s", 400, lines=20).text())))
     began = time.monotonic()
-    undisturbed = om(*command)
+    undisturbed = om.process(*command)
     step, of_om = (time.monotonic() - began) / STEPS, list[tuple[int, str]]()
     while len(of_om) < LEAST:
         again = new_om()

@@ -110,13 +110,16 @@ def wait_until(is_so: Callable[[], bool], *, seconds: float = 60) -> None:
         time.sleep(0.002)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_runs_that_are_killed_while_models_think_lose_and_double_nothing(group: int, new_om: Callable[[], Om]) -> None:
+def test_runs_that_are_killed_while_models_think_lose_and_double_nothing(
+    group: int, new_om: Callable[[], Om], chance: random.Random
+) -> None:
     """F22, F25, F24: kill -9 of `om observe`, `om reflect` and `om tick`, on one session that goes on all the time.
 
     Half of them observe ahead as well.
     """
-    work = Work(new_om(), random.Random(f"models {group}"), ways=WAYS | (AHEAD if group % 2 else {}))
+    work = Work(new_om(), chance, ways=WAYS | (AHEAD if group % 2 else {}))
     work.om("observe", "-q", work.say(4), "--model", work.model, env=work.ways)
     with closing(Watcher(work.om.db)) as watcher:
         for _ in range(4 * KILLS):

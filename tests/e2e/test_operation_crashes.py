@@ -22,7 +22,6 @@ from tests.e2e.test_prune import files
 from tests.material import COUNTER, NOW, row, said, session
 
 SECRET = "MARIGOLD-4711"
-KILLS = 4
 LATER = ("--now", "2026-06-01T12:00:00Z")
 
 
@@ -78,9 +77,12 @@ VERBS: dict[str, tuple[list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("verb", "kills"),
+    [("forget for good", 1), *(pytest.param(verb, 4, marks=pytest.mark.soak) for verb in VERBS)],
+)
 def test_killed_anywhere_and_run_again_it_is_done_as_if_nobody_had_killed_it(
-    verb: str, full: Path, new_om: Callable[[], Om]
+    verb: str, kills: int, full: Path, new_om: Callable[[], Om], chance: random.Random
 ) -> None:
     """F22: kill -9 at random points; before or after, never between; what is deleted is in no file afterwards."""
     first, command = VERBS[verb]
@@ -90,14 +92,14 @@ def test_killed_anywhere_and_run_again_it_is_done_as_if_nobody_had_killed_it(
     prepared = undisturbed.folder / "prepared.db"
     shutil.copy(undisturbed.db, prepared)
     before = contents(undisturbed)
-    killing = Killing(chance=random.Random(verb))
+    killing = Killing(chance=chance)
     killing.undisturbed(undisturbed, *command, *LATER, "-q")
     after = contents(undisturbed)
     assert after != before
-    kills = 0
-    while kills < KILLS:
+    died = 0
+    while died < kills:
         om = made(new_om, prepared)
-        kills += killing.killed(om, *command, *LATER, "-q")
+        died += killing.killed(om, *command, *LATER, "-q")
         found = contents(om)
         assert found in (before, after), "all of it or nothing"
         # What is done already is no answer of no: there is nothing of it any more.

@@ -444,10 +444,8 @@ def test_of_two_answers_at_once_one_is_written(om: Om) -> None:
     assert_covered_once(om.db)
 
 
-KILLS = 6
-
-
-def test_apply_killed_anywhere_leaves_all_or_nothing(om: Om) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
+def test_apply_killed_anywhere_leaves_all_or_nothing(om: Om, kills: int, chance: random.Random) -> None:
     """F22: kill -9 while an answer is written down: it can be handed in again, or is stale."""
     keep(om, long_talk("a", 160, lines=2))
     shown = waiting(om, "--limit", "100000")
@@ -456,10 +454,10 @@ def test_apply_killed_anywhere_leaves_all_or_nothing(om: Om) -> None:
     given = om.write("answer.json", answer(shown, *rows[:60], current_task="Moving ports"))
     untouched, before = om.folder / "untouched.db", contents(om.db)
     shutil.copy(om.db, untouched)
-    killing, left = Killing(chance=random.Random("kill apply")), list[bool]()
+    killing, left = Killing(chance=chance), list[bool]()
     killing.undisturbed(om, "apply", given, "-q", *NOW)
     after = contents(om.db)
-    while len(left) < KILLS:
+    while len(left) < kills:
         for file in om.db.parent.iterdir():
             file.unlink()
         shutil.copy(untouched, om.db)
