@@ -84,7 +84,7 @@ class Claim:
 
 
 @record
-class Replacement:
+class ClaimUpdate:
     """The part of a new row that supersedes earlier claims."""
 
     speaker: str
@@ -112,7 +112,7 @@ def claim_of(row: Draft) -> Claim | None:
     )
 
 
-def replacement_of(row: Draft) -> Replacement | None:
+def update_of(row: Draft) -> ClaimUpdate | None:
     """Return what a new row may supersede; None if nothing."""
     if row.type not in _OVERRULING or len(row.text) > _LONGEST_NEW:
         return None
@@ -124,10 +124,10 @@ def replacement_of(row: Draft) -> Replacement | None:
     if not (given_up or takes_back or around):
         return None
     framed = around and (row.type, around[0], around[2])
-    return Replacement(speaker=speaker, given_up=given_up, takes_back=takes_back, frame=framed)
+    return ClaimUpdate(speaker=speaker, given_up=given_up, takes_back=takes_back, frame=framed)
 
 
-def may_replace(change: Replacement, claim: Claim) -> bool:
+def may_replace(change: ClaimUpdate, claim: Claim) -> bool:
     """Return True if the speaker may overrule the claim's: people only themselves and the agent."""
     return claim.speaker == change.speaker or (claim.speaker == _AGENT and change.speaker == _PERSON)
 
@@ -143,7 +143,7 @@ def is_dropped(claim: Claim, named: frozenset[str], about: frozenset[str]) -> bo
     return not any(named <= before for before, _ in _abandoned(claim.said))
 
 
-def has_new_value(claim: Claim, change: Replacement) -> bool:
+def has_new_value(claim: Claim, change: ClaimUpdate) -> bool:
     """Return True if two rows differ only in a value: `The limit is 10`, `The limit is 20`.
 
     Values are numbers, dates and weekdays; names only if there can be one ("I work at …"). Repeated actions are

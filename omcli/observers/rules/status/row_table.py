@@ -1,0 +1,195 @@
+"""Rows by number while their status changes, found by what they repeat, what failed, and what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
+
+from omcli.base.patterns import lazily
+from omcli.base.record import field, mutable_record, replace
+from omcli.memory.observation import FAILURES, FILE_CHANGES, Draft, Status, Type
+from omcli.observers.rules.shell import same_directory
+from omcli.observers.rules.status.command_aliases import ParsedCommand, last_command
+from omcli.observers.rules.tools.commands import command_key, tool_key
+from omcli.observers.rules.tools.events import tool_kind
+from omcli.text.phrases import times_in, with_times, without_times
+
+ASKED = frozenset({Type.REQUEST, Type.QUESTION})
+# A failed check is only resolved by the same check.
+_CHECKS = lazily(
+    r"\b(?:tests?|spec|lint|check|typecheck|build|compile|verify|validate|deploy|publish|release|push|migrate|make|"
+    r"tsc|mypy|pyright|pytest|jest|vitest|mocha|rspec|phpunit|ruff|eslint|clippy|vet|gradlew?|mvn|tox|nox)\b"
+)
+
+
+@mutable_record
+class RowTable:
+    """Rows by number, in the order of writing; a row that changes gets a new number."""
+
+    rows: dict[int, Draft] = field(default_factory=dict)
+    asked: set[int] = field(default_factory=set)
+    """Questions and requests."""
+    failed_commands: dict[int, ParsedCommand] = field(default_factory=dict)
+    """Last command of each open failure."""
+    todo_list: int = -1
+    """Latest todo list."""
+    latest: int = 0
+    """`seq` of the latest message of any row."""
+    _by_key: dict[tuple[Type, str, str | None], int] = field(default_factory=dict)
+    _failed: dict[str, list[int]] = field(default_factory=dict)
+    """Open failures by key."""
+    _running: dict[int, int] = field(default_factory=dict)
+    """Running commands and subagents by the messages that started them."""
+    _positions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Original positions of rows that were changed later."""
+    _next: int = 0
+    _first: int = 0
+
+    def start_batch(self) -> None:
+        """Mark the end of the context rows."""
+        self._first = self._next
+
+    def changed_rows(self) -> tuple[Draft, ...]:
+        """Return the rows that are new or changed."""
+        rows = (self.rows[number] for number in sorted(self.new_numbers(), key=self.position))
+        return tuple(row if row.replaces else replace(row, reason=None) for row in rows)
+
+    def new_numbers(self) -> list[int]:
+        """Return the numbers of rows that are new or changed."""
+        return [number for number in range(self._first, self._next) if number in self.rows]
+
+    def position(self, number: int) -> tuple[int, int]:
+        """Return the sort key of a row: its last message; a question stays before its answer."""
+        return self._positions.get(number) or (self.rows[number].sources[-1], number)
+
+    def remaining(self, numbers: Iterable[int]) -> Iterator[tuple[int, Draft]]:
+        """Yield the rows not replaced meanwhile: settling a row replaces any other of the same text."""
+        for number in tuple(numbers):
+            if number in self.rows:
+                yield number, self.rows[number]
+
+    def running(self, sources: Iterable[int]) -> set[int]:
+        """Return the rows of running commands that these messages started."""
+        return {self._running[seq] for seq in sources if seq in self._running}
+
+    def failures(self, key: str, directory: str | None) -> list[int]:
+        """Return open failures with this key in the same, or an unknown, directory."""
+        failed = self._failed.get(key, ())
+        return [number for number in failed if same_directory(failure_directory(self.rows[number]), directory)]
+
+    def add(self, draft: Draft) -> int:
+        """Add a row as it is and return its number."""
+        number = self._next
+        self._next += 1
+        self.rows[number] = draft
+        self._by_key[row_key(draft)] = number
+        if (key := failure_key(draft)) and draft.status is Status.OPEN:
+            self._failed.setdefault(key, []).append(number)
+            if command := last_command(str(draft.metadata.get("command", ""))):
+                self.failed_commands[number] = command
+        if is_running(draft):
+            self._running |= dict.fromkeys(draft.sources, number)
+        if draft.type in ASKED and draft.sources:
+            self.asked.add(number)
+        if todo_texts(draft):
+            self.todo_list = number
+        self.latest = max(self.latest, *draft.sources[-1:], 0)
+        return number
+
+    def add_at(self, position: tuple[int, int], draft: Draft) -> None:
+        """Add a row at the position of one that was removed."""
+        self._positions[self.add(draft)] = position
+
+    def remove(self, number: int) -> Draft:
+        """Remove a row and return it."""
+        draft = self.rows.pop(number)
+        self.asked.discard(number)
+        if self._by_key.get(row_key(draft)) == number:
+            del self._by_key[row_key(draft)]
+        if number in (failed := self._failed.get(failure_key(draft), [])):
+            failed.remove(number)
+            self.failed_commands.pop(number, None)
+        self._running = {seq: running for seq, running in self._running.items() if running != number}
+        return draft
+
+    def replace(self, number: int, draft: Draft, *, reason: str) -> Draft:
+        """Remove a row and return the draft that takes its place."""
+        old = self.remove(number)
+        replaces = (*old.replaces, *(one for one in draft.replaces if one not in old.replaces))
+        return replace(draft, sources=merged(old.sources, draft.sources), replaces=replaces, reason=reason)
+
+    def merge_repeats(self, draft: Draft) -> Draft:
+        """Merge a row with open failures of the same thing and with a row of the same text."""
+        for number, row in self.remaining(self.failures(failure_key(draft), failure_directory(draft))):
+            draft = self.replace(number, with_count(row, draft), reason="failed again")
+        if (same := self._by_key.get(row_key(draft))) is not None:
+            draft = self.replace(same, with_count(self.rows[same], draft), reason="said again")
+        return draft
+
+
+def merged(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+    """Return the sources of two rows together."""
+    return tuple(sorted({*old, *new}))
+
+
+def row_key(draft: Draft) -> tuple[Type, str, str | None]:
+    """Return what makes two rows the same: the text without its count, for failures the directory too."""
+    return draft.type, without_times(draft.text) if _is_counted(draft) else draft.text, failure_directory(draft)
+
+
+def _is_counted(draft: Draft) -> bool:
+    return draft.type in FAILURES or (draft.type is Type.COMMAND_RUN and "command" in draft.metadata)
+
+
+def with_count(old: Draft, new: Draft) -> Draft:
+    """Return the new row with the total number of occurrences, if they are counted."""
+    if new.type in FILE_CHANGES:
+        edits = _edits(old) + _edits(new) + (new.type is Type.FILE_CREATED)  # it existed already
+        return replace(new, metadata=MappingProxyType({**new.metadata, "edits": edits}))
+    if not _is_counted(new) or is_running(new):
+        return new
+    times = times_in(old.text) + times_in(new.text)
+    metadata = MappingProxyType({**new.metadata, "times": times})
+    return replace(new, text=with_times(without_times(new.text), times), metadata=metadata)
+
+
+def _edits(draft: Draft) -> int:
+    """Number of edits of a file in a row."""
+    edits = draft.metadata.get("edits")
+    return edits if isinstance(edits, int) else 1
+
+
+def failure_key(draft: Draft) -> str:
+    """Return the key of what failed; empty for other rows."""
+    if draft.type not in FAILURES:
+        return ""
+    command, tool, target = (draft.metadata.get(name) for name in ("command", "tool", "target"))
+    if isinstance(command, str):
+        return command_key(command)
+    kind = tool_kind(tool) if isinstance(tool, str) else None
+    return tool_key(kind, target) if kind and isinstance(target, str) else ""
+
+
+def failure_directory(draft: Draft) -> str | None:
+    """Return the directory a failed command ran in, if known."""
+    directory = draft.metadata.get("directory") if draft.type in FAILURES else None
+    return directory if isinstance(directory, str) else None
+
+
+def is_check(draft: Draft) -> bool:
+    """Return True if a failed command tested, built or published something, so that no other command replaces it."""
+    command = draft.metadata.get("command")
+    return isinstance(command, str) and bool(_CHECKS.search(command))
+
+
+def is_running(draft: Draft) -> bool:
+    """Return True if a row is of a process that has not ended."""
+    return draft.status is Status.OPEN and isinstance(draft.metadata.get("process"), str)
+
+
+def todo_texts(row: Draft | None) -> frozenset[str]:
+    """Return the entries of a row with a whole todo list."""
+    entries = row.metadata.get("todos") if row and row.type is Type.TODO_UPDATED else None
+    if row is None or not isinstance(entries, list | tuple) or row.metadata.get("partial"):
+        return frozenset()
+    return frozenset(str(entry.get("text")) for entry in entries if isinstance(entry, dict))
