@@ -1,1 +1,1 @@
-"""Language models: one module per wire protocol; an SDK is imported when it is called."""
+"""Language models: a module per wire protocol; SDKs are imported on the first call."""

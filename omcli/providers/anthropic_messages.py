@@ -1,4 +1,4 @@
-"""The Anthropic Messages wire, through Anthropic's own SDK."""
+"""The Anthropic Messages API, through Anthropic's SDK."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from omcli.base.errors import NotAllowed, Unusable
 from omcli.base.record import record
 from omcli.llm.model import OutputMode, Picture, Stop
 from omcli.providers import failures
-from omcli.providers.wire import RawReply, Request, RequestFailed, TokenUsage, joined, number, plain, system_text
+from omcli.providers.wire import (
+    RawReply,
+    Request,
+    RequestFailed,
+    TokenUsage,
+    as_plain,
+    joined,
+    system_text,
+    token_count,
+)
 
 if TYPE_CHECKING:
     import anthropic
     import httpx2
 
 _OUTPUT = 8_192
-"""Tokens of output where nothing is said of it: this wire wants a number, and every model can do this many."""
+"""Default output tokens: the API requires a token_count, and every model supports this one."""
 _STOPS = {
     "end_turn": Stop.END,
     "stop_sequence": Stop.END,
@@ -32,33 +41,33 @@ class AnthropicMessages:
     """`POST /v1/messages` at a base URL."""
 
     base_url: str | None
-    """None: that of the profile, where one gives the credentials."""
+    """None: that of the profile which gives the credentials."""
     key: str | None = None
-    """A key or a token, which go over the wire alike. None: the SDK looks for credentials of its own."""
+    """A key or a token, which are sent alike. None: the SDK finds credentials by itself."""
     effort: str | None = None
-    """How hard the model should think; None leaves it to the endpoint."""
+    """Reasoning effort; None leaves it to the endpoint."""
 
     @property
-    def rungs(self) -> tuple[OutputMode, ...]:
-        """This wire has no rung between a schema and words."""
+    def output_modes(self) -> tuple[OutputMode, ...]:
+        """A JSON schema, or a description in the prompt; this API has no mode between."""
         return (OutputMode.JSON_SCHEMA, OutputMode.PROMPT)
 
     def prepare(self) -> None:
-        """Imports the SDK."""
+        """Import the SDK."""
         import anthropic  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Pictures, effort, and more output than every model can do."""
+        """Return pictures, effort, and `max_tokens` beyond what every model supports, if sent."""
         has_pictures = any(isinstance(part, Picture) for part in request.prompt.content)
         fields = (
             ("image", has_pictures),
             ("effort", self.effort is not None),
             ("max_tokens", (request.prompt.max_output or 0) > _OUTPUT),
         )
-        return tuple(name for name, is_sent in fields if is_sent and name not in request.given_up)
+        return tuple(name for name, is_sent in fields if is_sent and name not in request.omitted)
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
-        """The answer to one request. Raises RequestFailed."""
+        """Send one request and return its reply. Raises RequestFailed."""
         import anthropic
         import httpx2
 
@@ -66,10 +75,10 @@ class AnthropicMessages:
             client = self._client(http, seconds)
             if request.is_streamed:
                 with client.messages.create(**self._parameters(request), stream=True) as events:
-                    body: object = _assembled(map(plain, events))
+                    body: object = _assemble(map(as_plain, events))
             else:
                 raw = client.messages.with_raw_response.create(**self._parameters(request))
-                body = failures.json_of(raw.http_response.text)
+                body = failures.parse_json(raw.http_response.text)
         except (
             anthropic.AnthropicError,
             httpx2.HTTPError,
@@ -78,22 +87,22 @@ class AnthropicMessages:
             ValueError,
             RecursionError,
         ) as error:
-            raise translated(error) from error
-        return _answer(body, request.model)
+            raise failure_of(error) from error
+        return _reply(body, request.model)
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         prompt = request.prompt
         most = prompt.max_output or _OUTPUT
         parameters: dict[str, Any] = {
             "model": request.model,
-            "max_tokens": min(most, _OUTPUT) if "max_tokens" in request.given_up else most,
-            "system": system_text(prompt, request.rung),
+            "max_tokens": min(most, _OUTPUT) if "max_tokens" in request.omitted else most,
+            "system": system_text(prompt, request.output_mode),
             "messages": [{"role": "user", "content": _content(request)}],
         }
         output: dict[str, object] = {}
-        if request.rung is OutputMode.JSON_SCHEMA:
+        if request.output_mode is OutputMode.JSON_SCHEMA:
             output["format"] = {"type": "json_schema", "schema": dict(prompt.schema)}
-        if self.effort is not None and "effort" not in request.given_up:
+        if self.effort is not None and "effort" not in request.omitted:
             output["effort"] = self.effort
         return {**parameters, "output_config": output} if output else parameters
 
@@ -107,31 +116,31 @@ class AnthropicMessages:
             max_retries=0,
             http_client=http,
         )
-        if not (client.api_key or client.auth_token or client.credentials):  # it fails with a TypeError then
+        if not (client.api_key or client.auth_token or client.credentials):  # the SDK would raise TypeError
             raise RequestFailed(NotAllowed, "the profile gives no credentials")
         return client
 
 
-def translated(error: Exception) -> RequestFailed:
-    """What an error of the SDK, or of what is beneath it, comes to."""
+def failure_of(error: Exception) -> RequestFailed:
+    """Return the failure for an error of the SDK or of a layer below it."""
     import anthropic
 
     match error:
-        case anthropic.APIStatusError() if error.status_code < 300:  # it was a success until then
-            return failures.of_break(failures.said_in(error.body) or "without a message")
+        case anthropic.APIStatusError() if error.status_code < 300:  # an error in mid-stream
+            return failures.cut_off(failures.message_in(error.body) or "no message")
         case anthropic.APIStatusError():
             return failures.of_status(error.status_code, error.body, error.response.headers)
         case anthropic.APIConnectionError():
             return failures.of_http(error)
         case anthropic.APIError():
-            return failures.not_a_model(f"what it sent cannot be read ({type(error).__name__})")
+            return failures.not_a_model(f"its response cannot be read ({type(error).__name__})")
         case anthropic.AnthropicError():
             return RequestFailed(NotAllowed, f"the credentials cannot be used: {error}")
     return failures.of_http(error)
 
 
 def _content(request: Request) -> list[dict[str, object]]:
-    parts = joined(request.prompt.content, pictures="image" not in request.given_up)
+    parts = joined(request.prompt.content, pictures="image" not in request.omitted)
     return [_picture(part) if isinstance(part, Picture) else {"type": "text", "text": part} for part in parts]
 
 
@@ -140,9 +149,8 @@ def _picture(picture: Picture) -> dict[str, object]:
     return {"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": encoded}}
 
 
-def _assembled(events: Iterable[object]) -> dict[Any, Any]:
-    """The pieces of a streamed reply as the reply that would have come in one. Raises RequestFailed for one that ends
-    early."""
+def _assemble(events: Iterable[object]) -> dict[Any, Any]:
+    """Return the body of a streamed reply, as if not streamed. Raises RequestFailed for one that ends early."""
     body: dict[Any, Any] = {}
     texts: list[str] = []
     usage: dict[str, object] = {}
@@ -155,18 +163,18 @@ def _assembled(events: Iterable[object]) -> dict[Any, Any]:
                 texts.append(text)
             case {"type": "message_delta", "delta": {**delta}, **rest}:
                 body["stop_reason"] = delta.get("stop_reason")
-                told = _mapping(rest.get("usage"))
-                usage.update({name: value for name, value in told.items() if value is not None})
+                counts = _mapping(rest.get("usage"))
+                usage.update({name: value for name, value in counts.items() if value is not None})
     if not body:
         raise failures.not_a_model("it sent no event of a reply")
     if body.get("stop_reason") is None:
-        raise failures.of_break("it ended early")
+        raise failures.cut_off("it ended early")
     return {**body, "content": [{"type": "text", "text": "".join(texts)}], "usage": usage}
 
 
-def _answer(body: object, model: str) -> RawReply:
+def _reply(body: object, model: str) -> RawReply:
     if not isinstance(body, Mapping):
-        raise failures.not_a_model(f"it sent {type(body).__name__} where a message was expected")
+        raise failures.not_a_model(f"it sent {type(body).__name__} instead of a message")
     content, stop = body.get("content"), _STOPS.get(str(body.get("stop_reason")))
     if not isinstance(content, list):
         raise failures.of_error_object(body) or failures.not_a_model("a reply without content")
@@ -182,11 +190,11 @@ def _answer(body: object, model: str) -> RawReply:
 
 
 def _usage(usage: Mapping[str, object]) -> TokenUsage:
-    """This wire counts what is cached apart from the rest of the input."""
-    cached = number(usage.get("cache_read_input_tokens"))
-    fresh, written = number(usage.get("input_tokens")), number(usage.get("cache_creation_input_tokens"))
+    """Return the token counts; this API counts cached input separately."""
+    cached = token_count(usage.get("cache_read_input_tokens"))
+    fresh, written = token_count(usage.get("input_tokens")), token_count(usage.get("cache_creation_input_tokens"))
     total = None if fresh is None else fresh + (written or 0) + (cached or 0)
-    return TokenUsage(input=total, output=number(usage.get("output_tokens")), cached=cached)
+    return TokenUsage(input=total, output=token_count(usage.get("output_tokens")), cached=cached)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""The HTTP client of one request: follows no redirect, bounds the response, and tells when it is connected."""
+"""The HTTP client of one request: no redirects, a bounded response, and a call when it is connected."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from omcli.providers.endpoints import is_local_url
 from omcli.providers.wire import RequestFailed
 
 _LARGEST_REPLY = 16 << 20
-"""Bytes of a response, as they come over the wire."""
+"""Bytes of a response on the wire."""
 
 
 def http_client(address: str, *, seconds: float) -> httpx2.Client:
-    """A client that follows no redirect, since a prompt goes only where it was sent, and that asks an endpoint on
-    this machine without a proxy. Raises RequestFailed."""
+    """Return a client that follows no redirects and uses no proxy for this machine. Raises RequestFailed."""
     here = {f"all://{urlsplit(address).netloc}": None} if is_local_url(address) else {}
     try:
         return httpx2.Client(timeout=seconds, follow_redirects=False, mounts=here)
@@ -30,16 +29,16 @@ def http_client(address: str, *, seconds: float) -> httpx2.Client:
 
 
 def watch(http: httpx2.Client, connected: Callable[[], None]) -> None:
-    """Call `connected` once a request is being sent, and bound every response."""
-    http.event_hooks = {"request": [lambda sent: _tell_when_connected(sent, connected)], "response": [_bound]}
+    """Call `connected` as soon as a request is being sent, and bound every response."""
+    http.event_hooks = {"request": [lambda sent: _call_when_connected(sent, connected)], "response": [_bound]}
 
 
 def _bound(response: httpx2.Response) -> None:
-    """End a response with an error if it is larger than any reply: whoever answers must not fill the memory."""
+    """End a response with an error if it is larger than any reply, so that no server can fill the memory."""
     response.stream = _BoundedStream(response.stream, most=_LARGEST_REPLY)
 
 
-def _tell_when_connected(request: httpx2.Request, connected: Callable[[], None]) -> None:
+def _call_when_connected(request: httpx2.Request, connected: Callable[[], None]) -> None:
     def trace(event: str, _details: object) -> None:
         if event.endswith("send_request_headers.started"):
             connected()
@@ -48,10 +47,10 @@ def _tell_when_connected(request: httpx2.Request, connected: Callable[[], None])
 
 
 class _BoundedStream(httpx2.SyncByteStream):
-    """A stream of bytes that breaks off with an error behind so many."""
+    """A byte stream that raises an error after `most` bytes."""
 
     def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, *, most: int) -> None:
-        assert isinstance(stream, httpx2.SyncByteStream), "the client is no asynchronous one"
+        assert isinstance(stream, httpx2.SyncByteStream), "the client is not asynchronous"
         self._stream = stream
         self._most = most
 
@@ -64,5 +63,5 @@ class _BoundedStream(httpx2.SyncByteStream):
             yield piece
 
     def close(self) -> None:
-        """Closes the stream below."""
+        """Close the stream below."""
         self._stream.close()

@@ -1,4 +1,4 @@
-"""A program as a model: the prompt as text on its stdin, the reply on its stdout."""
+"""A program in place of a model: the prompt as text on its stdin, the reply on its stdout."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from typing import IO, Self
 from omcli.base.errors import BadConfiguration, ProviderFailed, Unreachable, Unusable
 from omcli.base.record import record
 from omcli.llm.model import Prompt, Reply, Stop
-from omcli.providers.failures import in_a_line
+from omcli.providers.failures import as_one_line
 from omcli.providers.wire import whole_text
 
 _MOST = 8_000_000
-"""Bytes that are read of a reply: what writes more does not end."""
+"""Bytes of a reply; a program that writes more is taken not to end."""
 _KEPT_OF_STDERR = 4_000
 _CHUNK = 65_536
 _GUARD = 'read -r group || exit; read -r rest; kill -9 "-$group"'
-"""Waits for our end, and kills the group whose number it was told before."""
+"""Reads a process group from its stdin, and kills it when om's end of the pipe closes."""
 
 
 @record
 class Command:
-    """A program that is started for every prompt, without a shell, in a process group of its own."""
+    """A program started for every prompt, without a shell, in its own process group."""
 
     arguments: tuple[str, ...]
     seconds: float
-    """How long it may take; then the whole group is killed."""
+    """Timeout, after which the whole group is killed."""
 
     @property
     def name(self) -> str:
@@ -46,32 +46,32 @@ class Command:
 
     @property
     def model(self) -> str:
-        """The program's name. Not its arguments: a key may be among them."""
+        """The program's name, without its arguments, which may hold a key."""
         return self.arguments[0].rpartition("/")[2]
 
     @property
     def takes_images(self) -> bool:
-        """A text holds none."""
+        """False: the prompt is passed as text."""
         return False
 
     def ask(self, prompt: Prompt) -> Reply:
-        """What the program says. Raises Unreachable, Unusable, BadConfiguration."""
+        """Return the program's output. Raises Unreachable, Unusable, BadConfiguration."""
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
-            # A file, since a program that doesn't read a pipe to its end takes the writer with it.
+            # A file, because writing to a pipe fails if the program does not read all of it.
             stdin.write(whole_text(prompt).encode(errors="replace"))
             stdin.seek(0)
             code, said = self._run(stdin, stderr)
             if code:
-                raise self._failure(code, _end_of(stderr))
+                raise self._failure(code, _last_line(stderr))
         text = said.decode(errors="replace").strip()
         if not text:
-            raise Unusable(f"{self.model} ended without a reply", hint="the reply is what it writes to stdout")
+            raise Unusable(f"{self.model} ended without a reply", hint="its stdout is the reply")
         return Reply(text=text, stop=Stop.END, model=self.model)
 
     def _run(self, stdin: IO[bytes], stderr: IO[bytes]) -> tuple[int, bytes]:
-        """Its exit code and its output."""
+        """Return the program's exit code and output."""
         deadline = time.monotonic() + self.seconds
-        with _Held() as held, _guarded() as tell_guard:
+        with _DelayedSignals() as held, _guard() as register:
             try:
                 process = subprocess.Popen(
                     self.arguments,
@@ -79,13 +79,13 @@ class Command:
                     stdout=subprocess.PIPE,
                     stderr=stderr,
                     start_new_session=True,
-                    preexec_fn=tell_guard,  # noqa: PLW1509 - it makes two system calls, and nothing that could be locked
+                    preexec_fn=register,  # noqa: PLW1509 - makes two system calls and takes no lock
                 )
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 why = error.strerror if isinstance(error, OSError) else str(error)
                 raise BadConfiguration(f"{self.model} cannot be started: {why}") from error
             try:
-                held.let_go()
+                held.release()
                 said = self._output(process, deadline)
                 return process.wait(timeout=max(0.0, deadline - time.monotonic())), said
             except subprocess.TimeoutExpired:
@@ -97,7 +97,7 @@ class Command:
                 _end(process)
 
     def _output(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
-        """What it writes until it closes its stdout. Raises TimeoutExpired, Unusable."""
+        """Read the program's stdout to its end. Raises TimeoutExpired, Unusable."""
         assert process.stdout is not None
         chunks: list[bytes] = []
         size = 0
@@ -113,13 +113,13 @@ class Command:
         raise Unusable(f"{self.model} wrote more than {_MOST // 1_000_000} MB", hint="a reply is one JSON document")
 
     def _failure(self, code: int, said: str) -> ProviderFailed:
-        how = f"was ended by {_name_of(-code)}" if code < 0 else f"ended with exit code {code}"
-        line = in_a_line(f"{self.model} {how}{': ' if said else ''}{said}")
+        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        line = as_one_line(f"{self.model} {how}{': ' if said else ''}{said}")
         return Unreachable(line, hint="run it by hand to see why")
 
 
-def _name_of(number: int) -> str:
-    """A signal as it is known; those for programs' own use have a number only."""
+def _signal_name(number: int) -> str:
+    """Return a signal's name, or its number if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -127,19 +127,19 @@ def _name_of(number: int) -> str:
 
 
 def command(line: str, *, seconds: float) -> Command:
-    """The program of a command line, split as a shell would. Raises BadConfiguration where there is none."""
+    """Return the program of a command line, split like a shell. Raises BadConfiguration if it is not found."""
     try:
         arguments = tuple(shlex.split(line))
     except ValueError as error:
-        raise BadConfiguration(f"the command cannot be read: {str(error).lower()}") from error
+        raise BadConfiguration(f"the command cannot be parsed: {str(error).lower()}") from error
     if not arguments or shutil.which(arguments[0]) is None:
-        found = repr(arguments[0][:80]) if arguments else "no name"
-        raise BadConfiguration(f"the command names no program that can be run: {found}")
+        found = repr(arguments[0][:80]) if arguments else "an empty command"
+        raise BadConfiguration(f"{found} is not a program that can be run")
     return Command(arguments=arguments, seconds=seconds)
 
 
-class _Held:
-    """Ctrl-C and SIGTERM, put off while a program is started: one that nobody knows of yet would be left behind."""
+class _DelayedSignals:
+    """Delays Ctrl-C and SIGTERM while a program is started, which would otherwise be left running."""
 
     def __init__(self) -> None:
         self._came: list[signal.Signals] = []
@@ -147,7 +147,7 @@ class _Held:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
-            return self  # it alone is told of signals
+            return self  # only the main thread receives signals
         for number in (signal.SIGINT, signal.SIGTERM):
             handler = signal.getsignal(number)
             if callable(handler):
@@ -156,10 +156,10 @@ class _Held:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
-        """From here on signals do what they did, the ones that came meanwhile first."""
+    def release(self) -> None:
+        """Restore the handlers, and handle the signals received meanwhile."""
         handlers, self._handlers = self._handlers, {}
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -168,17 +168,17 @@ class _Held:
             handlers[number](number, None)
 
 
-def _say_number(pipe: int) -> None:
+def _write_pid(pipe: int) -> None:
     os.write(pipe, b"%d\n" % os.getpid())
 
 
 @contextmanager
-def _guarded() -> Iterator[Callable[[], None] | None]:
-    """Sees to it that a program that is started inside does not outlive us, however we end.
+def _guard() -> Iterator[Callable[[], None] | None]:
+    """Make sure that a program started inside does not outlive om, however om ends.
 
-    A small shell holds the other end of a pipe that the system closes with us. Gives what the program has to do before
-    it becomes itself: it says its number into the pipe, so that there is no moment in which it runs and nobody knows of
-    it. Where there is no shell, None.
+    A small shell holds the other end of a pipe that the system closes when om ends. Yields a function for the child to
+    call before it executes the program, which registers its process id with the shell, so that it never runs
+    unregistered. Yields None if there is no shell.
     """
     try:
         guard = subprocess.Popen(
@@ -194,15 +194,15 @@ def _guarded() -> Iterator[Callable[[], None] | None]:
     assert guard.stdin is not None
     pipe = guard.stdin.fileno()
     try:
-        yield partial(_say_number, pipe)
+        yield partial(_write_pid, pipe)
     finally:
-        guard.kill()  # before the pipe is closed, which would be our end to it
+        guard.kill()  # before the pipe is closed, which it would take for om's end
         guard.stdin.close()
         guard.wait()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kills what is left of a program and of what it started, whatever it was left for."""
+    """Kill what remains of a program and its children."""
     assert process.stdout is not None
     process.stdout.close()
     if process.returncode is None:
@@ -210,8 +210,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _end_of(stderr: IO[bytes]) -> str:
-    """The last line that it wrote to stderr."""
+def _last_line(stderr: IO[bytes]) -> str:
+    """Return the last non-blank line of stderr."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _KEPT_OF_STDERR))
     lines = [" ".join(line.split()) for line in stderr.read().decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")

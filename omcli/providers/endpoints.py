@@ -16,7 +16,7 @@ from omcli.llm.model import Price
 
 
 class EndpointKind(StrEnum):
-    """What is spoken with an endpoint."""
+    """Protocol of an endpoint."""
 
     ANTHROPIC = "anthropic"
     OPENAI = "openai"
@@ -26,26 +26,26 @@ class EndpointKind(StrEnum):
 
 @record
 class Endpoint:
-    """Somebody who runs models, or a way to reach them."""
+    """A service that runs models, or a program or file in place of one."""
 
     name: str
-    protocol: EndpointKind
+    kind: EndpointKind
     base_url: str = ""
     url_variable: str = ""
-    """Environment variable with another base URL."""
+    """Environment variable that overrides the base URL."""
     key_variables: tuple[str, ...] = ()
-    """Environment variables with a key, the first that is set counts."""
+    """Environment variables with a key; the first one that is set counts."""
     model: str | None = None
-    """Where none is named: a cheap one that does the work. None: one has to be named."""
+    """Default model, a cheap one that is good enough. None: a model has to be named."""
     is_local: bool = False
-    """Runs on machines of one's own: needs no key."""
+    """Runs on the user's machines and needs no key."""
     takes_images: bool = False
 
 
 _ENDPOINTS = (
     Endpoint(
         name="anthropic",
-        protocol=EndpointKind.ANTHROPIC,
+        kind=EndpointKind.ANTHROPIC,
         base_url="https://api.anthropic.com",
         url_variable="ANTHROPIC_BASE_URL",
         key_variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
@@ -54,7 +54,7 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="openai",
-        protocol=EndpointKind.OPENAI,
+        kind=EndpointKind.OPENAI,
         base_url="https://api.openai.com/v1",
         url_variable="OPENAI_BASE_URL",
         key_variables=("OPENAI_API_KEY",),
@@ -63,7 +63,7 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="openrouter",
-        protocol=EndpointKind.OPENAI,
+        kind=EndpointKind.OPENAI,
         base_url="https://openrouter.ai/api/v1",
         key_variables=("OPENROUTER_API_KEY",),
         model="google/gemini-2.5-flash",
@@ -71,7 +71,7 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="gemini",
-        protocol=EndpointKind.OPENAI,
+        kind=EndpointKind.OPENAI,
         base_url="https://generativelanguage.googleapis.com/v1beta/openai/",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         model="gemini-2.5-flash",
@@ -79,63 +79,63 @@ _ENDPOINTS = (
     ),
     Endpoint(
         name="ollama",
-        protocol=EndpointKind.OPENAI,
+        kind=EndpointKind.OPENAI,
         base_url="http://localhost:11434/v1",
         key_variables=("OLLAMA_API_KEY",),
         is_local=True,
     ),
     Endpoint(
         name="lmstudio",
-        protocol=EndpointKind.OPENAI,
+        kind=EndpointKind.OPENAI,
         base_url="http://localhost:1234/v1",
         key_variables=("LMSTUDIO_API_KEY",),
         is_local=True,
     ),
     Endpoint(
         name="vllm",
-        protocol=EndpointKind.OPENAI,
+        kind=EndpointKind.OPENAI,
         base_url="http://localhost:8000/v1",
         key_variables=("VLLM_API_KEY",),
         is_local=True,
     ),
     Endpoint(
         name="llamacpp",
-        protocol=EndpointKind.OPENAI,
+        kind=EndpointKind.OPENAI,
         base_url="http://localhost:8080/v1",
         key_variables=("LLAMACPP_API_KEY",),
-        model="default",  # it has one, whatever it is called
+        model="default",  # it serves a single model under any name
         is_local=True,
     ),
-    Endpoint(name="command", protocol=EndpointKind.COMMAND, is_local=True),
-    Endpoint(name="scripted", protocol=EndpointKind.SCRIPTED, is_local=True, takes_images=True),
+    Endpoint(name="command", kind=EndpointKind.COMMAND, is_local=True),
+    Endpoint(name="scripted", kind=EndpointKind.SCRIPTED, is_local=True, takes_images=True),
 )
 ENDPOINTS: Mapping[str, Endpoint] = {endpoint.name: endpoint for endpoint in _ENDPOINTS}
 _OF_KEYS = ("anthropic", "openai")
-"""Whose keys alone make their models the observer."""
+"""Endpoints used as the observer if only their key is set."""
 
 
 def endpoint(name: str) -> Endpoint:
-    """The endpoint of this name. Raises BadConfiguration."""
+    """Return the endpoint of this name. Raises BadConfiguration."""
     try:
         return ENDPOINTS[name]
     except KeyError:
         raise BadConfiguration(
-            f"there is no model endpoint {name[:60]!r}", hint=f"one of: {', '.join(ENDPOINTS)}"
+            f"{name[:60]!r} is not a known provider", hint=f"one of: {', '.join(ENDPOINTS)}"
         ) from None
 
 
-def split(model: str) -> tuple[str | None, str]:
-    """The endpoint that a model's name begins with, and the rest: `ollama/qwen2.5:7b`.
+def split_model(model: str) -> tuple[str | None, str]:
+    """Split a model's name such as `ollama/qwen2.5:7b` into endpoint and model.
 
-    What stands before the first `/` counts where it is an endpoint: `openrouter/google/gemini-2.5-flash` is
-    `google/gemini-2.5-flash` of OpenRouter, and `google/gemini-2.5-flash` a model of whatever endpoint is set.
+    The part before the first `/` counts only if it is an endpoint: `openrouter/google/gemini-2.5-flash` is
+    `google/gemini-2.5-flash` at OpenRouter, but `google/gemini-2.5-flash` is a model of the configured endpoint.
     """
     prefix, slash, rest = model.partition("/")
     return (prefix, rest) if slash and prefix in ENDPOINTS else (None, model)
 
 
 def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
-    """The endpoint that the keys of the environment are for: Anthropic before OpenAI; None where there is neither."""
+    """Return the endpoint whose key is in the environment, Anthropic before OpenAI; None if neither is."""
     for name in _OF_KEYS:
         if any(environment.get(variable) for variable in ENDPOINTS[name].key_variables):
             return name
@@ -143,7 +143,7 @@ def endpoint_with_key(environment: Mapping[str, str]) -> str | None:
 
 
 def checked_url(url: str) -> str:
-    """The URL without its last slash. Raises BadConfiguration for one that no request can go to."""
+    """Return the URL without its last slash. Raises BadConfiguration for an unusable one."""
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -151,17 +151,18 @@ def checked_url(url: str) -> str:
         is_whole = False
     if not is_whole or any(char.isspace() or not char.isprintable() for char in url):
         raise BadConfiguration(
-            f"the base URL {url[:80]!r} is none", hint="it looks like `https://host/v1` or `http://localhost:11434/v1`"
+            f"{url[:80]!r} is not a valid base URL",
+            hint="expected something like `https://host/v1` or `http://localhost:11434/v1`",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise BadConfiguration(
-            "a base URL is scheme, host and path, without user, query or fragment", hint="a key goes into its variable"
+            "a base URL has no user, query or fragment", hint="put the key into its environment variable"
         )
     return url.rstrip("/")
 
 
 def is_local_url(url: str) -> bool:
-    """Whether a URL is of this machine."""
+    """Return True if a URL points to this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -183,15 +184,15 @@ def cost(
     cached_tokens: int | None = None,
     own: Mapping[str, Price] | None = None,
 ) -> float | None:
-    """US dollars for a call; None where the price or the number of tokens isn't known.
+    """Return US dollars for a call; None if the price or the number of tokens is unknown.
 
-    `model` as it was asked for or as the endpoint names it, with vendor before it and date behind it or without;
-    `input_tokens` with the cached ones. Prices of one's `own`, by model, come first; a local model costs nothing.
+    `model` may have a vendor prefix and a date suffix; `input_tokens` include the cached ones. `own` prices, by model,
+    come first; a local model costs nothing.
     """
     price = _price(model, own or {})
     if price is None:
         place = ENDPOINTS.get(endpoint)
-        return 0.0 if place and place.is_local and place.protocol is not EndpointKind.COMMAND else None
+        return 0.0 if place and place.is_local and place.kind is not EndpointKind.COMMAND else None
     if input_tokens is None or output_tokens is None:
         return None
     cached = min(cached_tokens or 0, input_tokens)

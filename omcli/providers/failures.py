@@ -1,4 +1,4 @@
-"""What went wrong with a request, in this program's words: by status, by what the connection did, by what came back."""
+"""Failures of requests in om's words: by HTTP status, by state of the connection, by content of the response."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from omcli.providers.wire import RequestFailed
 from omcli.text.redaction import redact
 
 UNREADABLE = (OSError, ValueError, RecursionError)
-"""What comes through the libraries as it is: of a socket, of text that is no UTF-8 or JSON, of JSON too deep."""
+"""Errors that the libraries pass on unwrapped: of sockets, of invalid UTF-8 or JSON, of JSON nested too deep."""
 _TRIES = 3
 _REACH = "check the network and the base URL; nothing is lost"
 _LATER = "try again later; nothing is lost"
 CONNECTING = 4.0
-"""Seconds until an endpoint has to take the connection, and after which one that doesn't isn't tried again."""
+"""Seconds to wait for a connection; after that no retry."""
 _TOO_LONG = (
     "context length", "context window", "context size", "context_length", "context_window", "maximum context",
     "prompt is too long", "input is too long", "too many tokens", "too many input tokens", "input token count",
@@ -36,51 +36,51 @@ _TOO_LONG = (
 _OUT_OF_MONEY = ("insufficient_quota", "credit balance", "exceeded your current quota")
 _LONGEST = 200
 _SEARCHED = 10_000
-"""Characters of an error in which words are looked for."""
+"""Characters of an error that are searched for known phrases."""
 _HTML = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
 
 
-def in_a_line(said: str) -> str:
-    """What went wrong on one line, without a secret, and not too long for a terminal."""
+def as_one_line(said: str) -> str:
+    """Return a message on one line, without secrets and not too long for a terminal."""
     line = " ".join(redact(said).text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-def said_in(body: object) -> str:
-    """The message in the body of an error, wherever this endpoint puts it; empty where there is none."""
+def message_in(body: object) -> str:
+    """Return the message in the body of an error, wherever the endpoint puts it; empty if there is none."""
     match body:
         case str():
             return "a web page" if _HTML.match(body) else body.strip()
         case [first, *_]:
-            return said_in(first)
+            return message_in(first)
         case Mapping():
-            found = (said_in(body.get(name)) for name in ("error", "message", "detail", "msg"))
+            found = (message_in(body.get(name)) for name in ("error", "message", "detail", "msg"))
             return next((said for said in found if said), "")
     return ""
 
 
 def of_status(status: int, body: object, headers: Mapping[str, str] | None = None) -> RequestFailed:
-    """An answer that is an error."""
-    said, all_said = said_in(body), str(body)[:_SEARCHED].lower()
+    """Return the failure for a response with an error status."""
+    said, all_said = message_in(body), str(body)[:_SEARCHED].lower()
     kind, hint = _kind(status, all_said)
-    passes = kind is Unreachable and (headers or {}).get("x-should-retry") != "false"
+    is_temporary = kind is Unreachable and (headers or {}).get("x-should-retry") != "false"
     return RequestFailed(
         kind,
         f"{said} (HTTP {status})" if said else f"HTTP {status}",
         hint=hint,
         status=status,
         said=all_said,
-        tries=_TRIES if passes else 1,
+        tries=_TRIES if is_temporary else 1,
         retry_after=_retry_after(headers or {}),
     )
 
 
-def json_of(text: str) -> object:
-    """The body of a success. Raises RequestFailed where it is no JSON."""
+def parse_json(text: str) -> object:
+    """Return the body of a successful response. Raises RequestFailed if it is not JSON."""
     try:
         body: object = json.loads(text)
     except (ValueError, RecursionError):
-        raise not_a_model("it sent a web page" if _HTML.match(text) else "what it sent is no JSON") from None
+        raise not_a_model("it sent a web page" if _HTML.match(text) else "it sent something other than JSON") from None
     return body
 
 
@@ -92,19 +92,19 @@ def _kind(status: int, said: str) -> tuple[type[OmError], str]:
     if status == 404:
         if "model" in said:
             return UnknownModel, "name another with `--model`"
-        return BadConfiguration, "check the base URL, most end in `/v1`: there is nothing at this address"
+        return BadConfiguration, "check the base URL, most end in `/v1`: nothing was found at this address"
     if status in (408, 409, 425, 429) or status >= 500:
         return Unreachable, _LATER
     if status < 400:
-        return NotAModel, "check the base URL: it leads elsewhere"
-    return ProviderFailed, "the endpoint does not take this request; try another model"
+        return NotAModel, "check the base URL: it redirects elsewhere"
+    return ProviderFailed, "the endpoint does not accept this request; try another model"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit
-        except ValueError:  # absent, or a date, which clocks disagree about
+        except ValueError:  # absent, or a date, on which clocks disagree
             continue
         if seconds >= 0:
             return seconds
@@ -112,7 +112,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def of_http(error: Exception) -> RequestFailed:
-    """A failure of httpx2, or of what is beneath it, with an SDK's own error around it or not."""
+    """Return the failure for an error of httpx2 or of a layer below it, wrapped by an SDK or not."""
     import httpx2
 
     chain = _chain(error)
@@ -128,14 +128,14 @@ def of_http(error: Exception) -> RequestFailed:
     if any(isinstance(one, httpx2.InvalidURL | httpx2.UnsupportedProtocol) for one in chain):
         return RequestFailed(BadConfiguration, f"the base URL cannot be used: {inner}")
     if any(isinstance(one, httpx2.ReadError | httpx2.RemoteProtocolError) for one in chain):
-        return RequestFailed(Unreachable, f"the connection broke: {_told(inner)}", hint=_LATER, tries=_TRIES)
+        return RequestFailed(Unreachable, f"the connection broke: {_message(inner)}", hint=_LATER, tries=_TRIES)
     if any(isinstance(one, httpx2.DecodingError | httpx2.TooManyRedirects | ValueError) for one in chain):
-        return not_a_model(f"what it sent cannot be read ({type(inner).__name__})")
+        return not_a_model(f"its response cannot be read ({type(inner).__name__})")
     if any(isinstance(one, httpx2.ReadTimeout | httpx2.WriteTimeout | httpx2.PoolTimeout) for one in chain):
-        return RequestFailed(Unreachable, "no answer in time", hint=_LATER)
+        return RequestFailed(Unreachable, "no reply in time", hint=_LATER)
     return RequestFailed(
         Unreachable,
-        f"no connection: {_told(inner)}",
+        f"no connection: {_message(inner)}",
         hint=_REACH,
         tries=_TRIES,
         delay=0.5,
@@ -143,25 +143,25 @@ def of_http(error: Exception) -> RequestFailed:
     )
 
 
-def of_break(told: str) -> RequestFailed:
-    """The reply began and did not end: asked once more."""
-    return RequestFailed(Unreachable, f"the reply broke off: {told}", hint=_LATER, tries=2)
+def cut_off(reason: str) -> RequestFailed:
+    """Return the failure for a reply that broke off; it is retried once."""
+    return RequestFailed(Unreachable, f"the reply broke off: {reason}", hint=_LATER, tries=2)
 
 
-def of_silence(seconds: float) -> RequestFailed:
-    """The deadline came before the answer."""
+def no_reply(seconds: float) -> RequestFailed:
+    """Return the failure for a missed deadline."""
     return RequestFailed(
-        Unreachable, f"no answer within {seconds:g} s", hint="a slow model needs a longer `provider.timeout`"
+        Unreachable, f"no reply within {seconds:g} s", hint="a slow model needs a longer `provider.timeout`"
     )
 
 
-def of_nobody() -> RequestFailed:
-    """Nobody took the connection in the time that is allowed for that."""
+def no_connection() -> RequestFailed:
+    """Return the failure for a connection that was not made in time."""
     return RequestFailed(Unreachable, f"no connection within {CONNECTING:g} s", hint=_REACH, tries=1)
 
 
 def not_a_model(found: str) -> RequestFailed:
-    """Something answered that is no endpoint of this protocol."""
+    """Return the failure for a response that is not from an endpoint of this protocol."""
     return RequestFailed(
         NotAModel,
         f"this is not a model endpoint: {found}",
@@ -170,23 +170,23 @@ def not_a_model(found: str) -> RequestFailed:
 
 
 def of_error_object(body: Mapping[Any, Any]) -> RequestFailed | None:
-    """A success that holds an error, as gateways send it; None where it holds none."""
+    """Return the failure for an error in a successful response, as gateways send it; None if there is no error."""
     error = body.get("error")
     if not error:
         return None
     code = error.get("code") if isinstance(error, Mapping) else None
     if isinstance(code, int) and 400 <= code < 600:
         return of_status(code, body)
-    return RequestFailed(NotAModel, f"it answered with an error: {said_in(body) or 'without a message'}")
+    return RequestFailed(NotAModel, f"it replied with an error: {message_in(body) or 'no message'}")
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """An error and what led to it: what the libraries say of their own is `Connection error.`"""
+    """Return an error and its causes; the outermost often says only `Connection error.`"""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)
     return chain
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return str(error) or type(error).__name__

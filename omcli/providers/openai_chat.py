@@ -1,4 +1,4 @@
-"""The OpenAI chat completions wire, through OpenAI's SDK: spoken by most servers there are, at any base URL."""
+"""The OpenAI chat completions API, through OpenAI's SDK, at any base URL; most servers support it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from omcli.base.errors import Unusable
 from omcli.base.record import record
 from omcli.llm.model import OutputMode, Picture, Stop
 from omcli.providers import failures
-from omcli.providers.wire import RawReply, Request, RequestFailed, TokenUsage, joined, number, plain, system_text
+from omcli.providers.wire import (
+    RawReply,
+    Request,
+    RequestFailed,
+    TokenUsage,
+    as_plain,
+    joined,
+    system_text,
+    token_count,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,25 +36,25 @@ class OpenAIChat:
 
     base_url: str
     key: str
-    """What is sent as the key; the SDK wants one also where the server doesn't."""
+    """The SDK requires a key even if the server does not."""
     limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
-    """What the field for the most tokens of output may be called, the likelier name first."""
+    """Possible names of the field with the most output tokens, the likelier first."""
     names_account: bool = False
-    """Whether the SDK may send the organisation and project of the environment."""
+    """True if the SDK may send the organisation and project from the environment."""
     effort: str | None = None
-    """How hard the model should think; None leaves it to the endpoint."""
+    """Reasoning effort; None leaves it to the endpoint."""
 
     @property
-    def rungs(self) -> tuple[OutputMode, ...]:
-        """All of them."""
+    def output_modes(self) -> tuple[OutputMode, ...]:
+        """All modes."""
         return tuple(OutputMode)
 
     def prepare(self) -> None:
-        """Imports the SDK."""
+        """Import the SDK."""
         import openai  # noqa: F401
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Temperature, effort, limits, pictures, and usage of a streamed reply."""
+        """Return temperature, effort, limits, pictures, and usage of a streamed reply, if sent."""
         prompt = request.prompt
         sent = {
             "temperature": prompt.temperature is not None,
@@ -55,10 +64,10 @@ class OpenAIChat:
         }
         limit = self._limit(request)
         names = (*(name for name, is_sent in sent.items() if is_sent), *((limit,) if limit else ()))
-        return tuple(name for name in names if name not in request.given_up)
+        return tuple(name for name in names if name not in request.omitted)
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
-        """The answer to one request. Raises RequestFailed."""
+        """Send one request and return its reply. Raises RequestFailed."""
         import httpx2
         import openai
 
@@ -66,13 +75,13 @@ class OpenAIChat:
             client = self._client(http, seconds)
             if request.is_streamed:
                 with client.chat.completions.create(**self._parameters(request), stream=True) as events:
-                    body: object = _assembled(map(plain, events))
+                    body: object = _assemble(map(as_plain, events))
             else:
                 raw = client.chat.completions.with_raw_response.create(**self._parameters(request))
-                body = failures.json_of(raw.http_response.text)
+                body = failures.parse_json(raw.http_response.text)
         except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, *failures.UNREADABLE) as error:
-            raise translated(error) from error
-        return _answer(body, request.model)
+            raise failure_of(error) from error
+        return _reply(body, request.model)
 
     def _client(self, http: httpx2.Client, seconds: float) -> openai.OpenAI:
         import openai
@@ -87,32 +96,32 @@ class OpenAIChat:
     def _limit(self, request: Request) -> str | None:
         if request.prompt.max_output is None:
             return None
-        return next((name for name in self.limits if name not in request.given_up), None)
+        return next((name for name in self.limits if name not in request.omitted), None)
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         prompt = request.prompt
         parameters: dict[str, Any] = {
             "model": request.model,
             "messages": [
-                {"role": "system", "content": system_text(prompt, request.rung)},
+                {"role": "system", "content": system_text(prompt, request.output_mode)},
                 {"role": "user", "content": _content(request)},
             ],
         }
         if limit := self._limit(request):
             parameters[limit] = prompt.max_output
-        if prompt.temperature is not None and "temperature" not in request.given_up:
+        if prompt.temperature is not None and "temperature" not in request.omitted:
             parameters["temperature"] = prompt.temperature
-        if self.effort is not None and _EFFORT not in request.given_up:
+        if self.effort is not None and _EFFORT not in request.omitted:
             parameters[_EFFORT] = self.effort
-        if request.is_streamed and "stream_options" not in request.given_up:
+        if request.is_streamed and "stream_options" not in request.omitted:
             parameters["stream_options"] = {"include_usage": True}
-        if request.rung is not OutputMode.PROMPT:
+        if request.output_mode is not OutputMode.PROMPT:
             parameters["response_format"] = _response_format(request)
         return parameters
 
 
-def translated(error: Exception) -> RequestFailed:
-    """What an error of the SDK, or of what is beneath it, comes to."""
+def failure_of(error: Exception) -> RequestFailed:
+    """Return the failure for an error of the SDK or of a layer below it."""
     import openai
 
     match error:
@@ -121,9 +130,9 @@ def translated(error: Exception) -> RequestFailed:
         case openai.APIConnectionError():
             return failures.of_http(error)
         case openai.APIResponseValidationError():
-            return failures.not_a_model(f"what it sent cannot be read ({type(error).__name__})")
+            return failures.not_a_model(f"its response cannot be read ({type(error).__name__})")
         case openai.APIError():  # in mid-stream
-            return failures.of_break(error.message)
+            return failures.cut_off(error.message)
         case openai.OpenAIError():
             return RequestFailed(Unusable, f"the reply cannot be used: {type(error).__name__}")
     return failures.of_http(error)
@@ -131,14 +140,14 @@ def translated(error: Exception) -> RequestFailed:
 
 def _response_format(request: Request) -> dict[str, object]:
     schema = dict(request.prompt.schema)
-    if request.rung is OutputMode.JSON_OBJECT:
-        return {"type": "json_object", "schema": schema}  # the form of llama.cpp; others pass over the schema
+    if request.output_mode is OutputMode.JSON_OBJECT:
+        return {"type": "json_object", "schema": schema}  # llama.cpp's form; others ignore the schema
     return {"type": "json_schema", "json_schema": {"name": request.prompt.name, "strict": True, "schema": schema}}
 
 
 def _content(request: Request) -> str | list[dict[str, object]]:
-    """One text where there is no picture: not every server takes parts."""
-    parts = joined(request.prompt.content, pictures="image" not in request.given_up)
+    """Return one text if there is no picture, since not every server accepts parts."""
+    parts = joined(request.prompt.content, pictures="image" not in request.omitted)
     if all(isinstance(part, str) for part in parts):
         return "".join(part for part in parts if isinstance(part, str))
     return [_picture(part) if isinstance(part, Picture) else {"type": "text", "text": part} for part in parts]
@@ -149,9 +158,8 @@ def _picture(picture: Picture) -> dict[str, object]:
     return {"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{encoded}"}}
 
 
-def _assembled(events: Iterable[object]) -> dict[str, object]:
-    """The pieces of a streamed reply as the reply that would have come in one. Raises RequestFailed for one that ends
-    early."""
+def _assemble(events: Iterable[object]) -> dict[str, object]:
+    """Return the body of a streamed reply, as if not streamed. Raises RequestFailed for one that ends early."""
     body: dict[str, object] = {}
     texts: list[str] = []
     refusals: list[str] = []
@@ -168,23 +176,23 @@ def _assembled(events: Iterable[object]) -> dict[str, object]:
             case None:
                 raise failures.of_error_object(event) or failures.not_a_model("an event without choices")
     if finish is None:
-        raise failures.of_break("it ended early") if body else failures.not_a_model("it sent no event of a reply")
+        raise failures.cut_off("it ended early") if body else failures.not_a_model("it sent no event of a reply")
     message = {"content": "".join(texts), "refusal": "".join(refusals) or None}
     return {**body, "choices": [{"message": message, "finish_reason": finish}]}
 
 
-def _answer(body: object, model: str) -> RawReply:
+def _reply(body: object, model: str) -> RawReply:
     match body:
         case {"choices": [{"message": {**message}, **choice}, *_], **rest}:
             finish = choice.get("finish_reason")
         case {**rest}:
             raise failures.of_error_object(rest) or failures.not_a_model("a reply without choices")
         case _:
-            raise failures.not_a_model(f"it sent {type(body).__name__} where a completion was expected")
+            raise failures.not_a_model(f"it sent {type(body).__name__} instead of a completion")
     content, refusal = message.get("content"), message.get("refusal")
     stop = Stop.REFUSAL if refusal and not content else _STOPS.get(str(finish))
     if finish == "error":
-        raise failures.of_break(failures.said_in(choice) or "it ended with an error")
+        raise failures.cut_off(failures.message_in(choice) or "it ended with an error")
     if not isinstance(content, str) and stop in (None, Stop.END):
         raise failures.of_error_object(rest) or RequestFailed(
             Unusable, f"the reply has no content, and ended with {finish!r}"
@@ -202,7 +210,7 @@ def _usage(usage: object) -> TokenUsage:
         return TokenUsage()
     details = usage.get("prompt_tokens_details")
     return TokenUsage(
-        input=number(usage.get("prompt_tokens")),
-        output=number(usage.get("completion_tokens")),
-        cached=number(details.get("cached_tokens")) if isinstance(details, Mapping) else None,
+        input=token_count(usage.get("prompt_tokens")),
+        output=token_count(usage.get("completion_tokens")),
+        cached=token_count(details.get("cached_tokens")) if isinstance(details, Mapping) else None,
     )

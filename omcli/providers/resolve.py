@@ -1,4 +1,4 @@
-"""A provider as it was asked for, checked before anything is sent: its name, model, address and key."""
+"""Builds the configured provider and checks its name, model, address and key before anything is sent."""
 
 from __future__ import annotations
 
@@ -12,50 +12,52 @@ from omcli.providers.endpoints import Endpoint, EndpointKind, checked_url, endpo
 from omcli.providers.wire import Wire
 
 _NO_KEY = "none"
-"""Sent to servers that want none: OpenAI's SDK does not go without."""
+"""Sent to servers that want no key, because OpenAI's SDK requires one."""
 
 
 @record
 class ModelSpec:
-    """A model as settings name it."""
+    """A model as given in the settings."""
 
     endpoint: str
-    """One of `table.ENDPOINTS`."""
+    """One of `endpoints.ENDPOINTS`."""
     model: str | None = None
-    """None: the endpoint's own choice. Of `command` it is the command line, of `scripted` the file of replies."""
+    """None: the endpoint's default. For `command` the command line, for `scripted` the file of replies."""
     model_from: str = ""
-    """Who names it, in words."""
+    """Origin of the name, in words."""
     base_url: str | None = None
     key: str | None = None
-    """None: from the environment."""
+    """None: taken from the environment."""
     timeout: float = 60.0
-    """Seconds an ask may take, all attempts included."""
+    """Seconds a request may take, all attempts included."""
     images: bool | None = None
-    """Whether the model takes pictures. None: as the table has it."""
+    """True if the model takes pictures. None: the endpoint's default."""
     effort: str | None = None
-    """How hard the model should think; None leaves it to the endpoint."""
+    """Reasoning effort; None leaves it to the endpoint."""
     role: str = "observer"
-    """Who it is for, `observer` or `reflector`: the flag that keeps to rules is called so."""
+    """`observer` or `reflector`; also the name of the flag that selects rules."""
 
 
 def provider(spec: ModelSpec, *, environment: Mapping[str, str], rungs: OutputModes) -> Provider:
-    """The provider, ready to be asked; nothing was sent to anyone.
+    """Return a provider, ready to use; nothing is sent.
 
-    Raises BadConfiguration for an endpoint or base URL that cannot be, a model that has to be named, a program or file
-    that is not there; NotAllowed where a key is needed and none is found.
+    Raises BadConfiguration for an unknown endpoint, an invalid base URL, a model that has to be named, or a missing
+    program or file; NotAllowed if a key is needed and not found.
     """
     place = endpoint(spec.endpoint)
     if spec.timeout <= 0:
-        raise BadConfiguration(f"a model cannot answer within {spec.timeout:g} s", hint="set `provider.timeout`")
+        raise BadConfiguration(
+            f"{spec.timeout:g} s is not a valid timeout (expected more than 0)", hint="set `provider.timeout`"
+        )
     model = spec.model or place.model
     if model is None:
         raise BadConfiguration(f"{place.name} needs a model", hint=f"name it: `--model {place.name}/NAME`")
     takes_images = place.takes_images if spec.images is None else spec.images
-    if place.protocol is EndpointKind.COMMAND:
+    if place.kind is EndpointKind.COMMAND:
         from omcli.providers.command import command
 
         return command(model, seconds=spec.timeout)
-    if place.protocol is EndpointKind.SCRIPTED:
+    if place.kind is EndpointKind.SCRIPTED:
         from omcli.providers.scripted import Scripted
 
         return Scripted(Path(model), seconds=spec.timeout, takes_images=takes_images)
@@ -78,16 +80,16 @@ def _remote(
     variable = next((name for name in place.key_variables if environment.get(name)), None)
     key_from = "the settings" if spec.key else variable or ""
     key = _checked_key(spec.key or (environment[variable] if variable else ""), key_from)
-    has_profile = place.protocol is EndpointKind.ANTHROPIC and _has_profile(environment)
+    has_profile = place.kind is EndpointKind.ANTHROPIC and _has_profile(environment)
     if not (key or has_profile or place.is_local or is_local_url(address)):
         raise NotAllowed(
             f"{place.name} needs a key, and {' or '.join(place.key_variables)} is not set",
-            hint=f"set {place.key_variables[0]}, or keep to rules with `--{spec.role} rules`"
+            hint=f"set {place.key_variables[0]}, or use rules with `--{spec.role} rules`"
             f" or OM_{spec.role.upper()}_PROVIDER=rules",
         )
     needs_key = not has_profile or bool(key)
     return RemoteModel(
-        access=RemoteTarget(
+        target=RemoteTarget(
             endpoint=place.name,
             address=address,
             key_from=key_from or ("a profile of Anthropic's SDK" if has_profile else ""),
@@ -108,14 +110,14 @@ def _remote(
 
 
 def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str | None) -> Wire:
-    if place.protocol is EndpointKind.ANTHROPIC:
+    if place.kind is EndpointKind.ANTHROPIC:
         from omcli.providers.anthropic_messages import AnthropicMessages
 
-        root = address and address.removesuffix("/v1")  # which the SDK adds
+        root = address and address.removesuffix("/v1")  # the SDK adds it
         return AnthropicMessages(base_url=root, key=key, effort=effort)
     from omcli.providers.openai_chat import OpenAIChat
 
-    # Elsewhere the newer name is passed over in silence, and with it the limit.
+    # Other servers silently ignore the newer name, and with it the limit.
     is_original = place.name == "openai" and address == place.base_url
     limits = ("max_completion_tokens", "max_tokens") if is_original else ("max_tokens", "max_completion_tokens")
     return OpenAIChat(
@@ -128,15 +130,17 @@ def _wire(place: Endpoint, *, address: str | None, key: str | None, effort: str 
 
 
 def _checked_key(key: str, key_from: str) -> str | None:
-    """The key without spaces around it. Raises NotAllowed for one that cannot be sent."""
+    """Return the key without surrounding spaces. Raises NotAllowed for one that cannot be sent."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise NotAllowed(f"what {key_from} holds is no key", hint="a key is one word; was more copied with it?")
+        raise NotAllowed(
+            f"the value of {key_from} is not a valid key", hint="a key is one word; was more copied with it?"
+        )
     return key or None
 
 
 def _has_profile(environment: Mapping[str, str]) -> bool:
-    """Whether Anthropic's SDK would look for credentials of its own: a profile, or the identity of a workload."""
+    """Return True if Anthropic's SDK would find credentials by itself: a profile, or a workload's identity."""
     if environment.get("ANTHROPIC_PROFILE") or environment.get("ANTHROPIC_FEDERATION_RULE_ID"):
         return True
     home = environment.get("HOME")

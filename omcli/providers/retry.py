@@ -1,4 +1,4 @@
-"""How long and how often an ask may go on: one deadline over all attempts, and waits between them."""
+"""Retries: one deadline over all attempts of a request, and the waits between them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 _LONGEST_DELAY = 8.0
 
 
-class RetryBudget:
-    """What is left of the time and the attempts of one ask."""
+class Retries:
+    """Remaining time and attempts for one request."""
 
     def __init__(self, *, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self._seconds, self._clock, self._sleep = seconds, clock, sleep
@@ -34,7 +34,7 @@ class RetryBudget:
         return self._clock() - self._began
 
     def wait_after(self, failed: RequestFailed) -> bool:
-        """Waits for the next attempt; False, at once, where there is none."""
+        """Wait for the next attempt; return False at once if there is none."""
         self._failures += 1
         delay = min(failed.delay * 2 ** (self._failures - 1), _LONGEST_DELAY)
         if failed.retry_after is not None:
@@ -46,50 +46,50 @@ class RetryBudget:
 
 
 class NotConnected(Exception):
-    """Work gave no sign of life in time."""
+    """The connection was not made in time."""
 
 
 class DeadlinePassed(Exception):
-    """Work was not done in time."""
+    """The work was not done in time."""
 
 
 @record
-class _Ended:
+class _Result:
     result: object = None
     error: BaseException | None = None
 
 
-_ALIVE = _Ended()
+_CONNECTED = _Result()
 
 
-def run_with_deadline(work: Callable[[Callable[[], None]], T], *, seconds: float, first_sign: float) -> T:
-    """What work gives, or raises; it calls what it is given at its first sign of life.
+def run_with_deadline(work: Callable[[Callable[[], None]], T], *, seconds: float, connect_within: float) -> T:
+    """Return or raise the result of `work`, which calls its argument once it is connected.
 
-    It runs in a thread that is left behind when time is up, since neither a name that is looked up nor a byte a second
-    can be interrupted. Ctrl-C can. Raises NotConnected, DeadlinePassed.
+    It runs in a thread that is abandoned at the deadline, since neither a DNS lookup nor one byte per second can be
+    interrupted; Ctrl-C still works. Raises NotConnected, DeadlinePassed.
     """
-    news: SimpleQueue[_Ended] = SimpleQueue()
+    news: SimpleQueue[_Result] = SimpleQueue()
 
     def run() -> None:
-        # `om | head` has to end quietly, so SIGPIPE ends the process; a connection that breaks must not.
+        # SIGPIPE ends the process, so that `om | head` ends quietly; a broken connection must not.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         try:
-            news.put(_Ended(result=work(lambda: news.put(_ALIVE))))
-        except BaseException as error:  # noqa: BLE001 - it is raised again, where it is waited for
-            news.put(_Ended(error=error))
-            raise SystemExit from None  # the end of a thread that says nothing
+            news.put(_Result(result=work(lambda: news.put(_CONNECTED))))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            news.put(_Result(error=error))
+            raise SystemExit from None  # ends the thread silently
 
     deadline = time.monotonic() + seconds
-    start_new_thread(run, ())  # which keeps no process from ending
+    start_new_thread(run, ())  # unlike threading's, does not keep the process alive
     try:
-        ended = news.get(timeout=max(0.0, min(first_sign, seconds)))
+        result = news.get(timeout=max(0.0, min(connect_within, seconds)))
     except Empty:
-        raise (NotConnected if first_sign < seconds else DeadlinePassed) from None
+        raise (NotConnected if connect_within < seconds else DeadlinePassed) from None
     try:
-        while ended is _ALIVE:
-            ended = news.get(timeout=max(0.0, deadline - time.monotonic()))
+        while result is _CONNECTED:
+            result = news.get(timeout=max(0.0, deadline - time.monotonic()))
     except Empty:
         raise DeadlinePassed from None
-    if ended.error is not None:
-        raise ended.error
-    return ended.result  # type: ignore[return-value]
+    if result.error is not None:
+        raise result.error
+    return result.result  # type: ignore[return-value]

@@ -1,37 +1,36 @@
-"""Replies from a file, in their order: for tests and demonstrations of work with a model, without one.
+"""Replies from a file, in order: for tests and demonstrations without a model.
 
-The model is named by the file: `om observe --model scripted/replies.json` (`scripted//tmp/replies.json` for an
-absolute path). The file holds, as JSON or as JSON Lines:
+The file is the model's name: `om observe --model scripted/replies.json` (`scripted//tmp/replies.json` for an absolute
+path). It holds, as JSON or JSON Lines:
 
-- a list, or one reply per line: each ask takes the next one. An ask beyond the last fails as unreachable.
-- one reply that stands for itself (JSON that is no list): every ask takes it.
+- a list, or one reply per line: each request takes the next one. A request after the last one fails as unreachable.
+- a single reply (JSON that is not a list): every request takes it.
 
 A reply is
 
-- `"echo"`: the reply a diligent model would give (`scripted_echo`): to an observer's prompt, one row for every message
-  label it shows (`m1`, `m2`, …), citing it and repeating that message's words; to a reflector's prompt, one reflection
-  of the first words of all rows it shows, but those that have to stay.
-- any other text: that text, word for word. A blank one fails as unusable, as with any provider.
+- `"echo"`: a complete reply made from the prompt (see `echo`): for an observer, one row for every message label shown
+  (`m1`, `m2`, …) with that message's words; for a reflector, one reflection of the first words of all rows shown,
+  except those that have to stay.
+- any other text: that text. A blank one fails as unusable, as with any provider.
 - an object, all of whose fields are optional:
     `text`    the text; `"echo"` as above
-    `json`    instead of `text`: any JSON value, which is written out
+    `json`    instead of `text`: any JSON value
     `stop`    `end` (default), `length` or `refusal`
-    `usage`   `{"input": 1200, "output": 80, "cached": 0}`; without it the tokens are not told
-    `sleep`   seconds to wait before answering; past the deadline of an ask it fails as unreachable
-    `until`   the name of a file beside the script: it is waited for, as long, before answering
-    `error`   the slug of a failure to end with instead: `unreachable`, `not-a-model`, `prompt-too-long`, `refused`,
-              `unusable-reply`, `not-allowed`, `unknown-model`, …; `text` is then what it says
-    `times`   how many asks take this reply; 1 where nothing is said
-    `when`    only for prompts of which this is the name of the schema (`Prompt.name`): others pass over it, and it
-              stays for those it is for. So observer and reflector can be given replies of their own in one file.
+    `usage`   `{"input": 1200, "output": 80, "cached": 0}`; without it token counts are unknown
+    `sleep`   seconds to wait before replying; beyond the request's deadline it fails as unreachable
+    `until`   name of a file beside the script to wait for before replying, with the same deadline
+    `error`   slug of an error to raise instead: `unreachable`, `not-a-model`, `prompt-too-long`, `refused`,
+              `unusable-reply`, `not-allowed`, `unknown-model`, …; `text` is then its message
+    `times`   number of requests that take this reply; default 1
+    `when`    only for prompts whose schema has this name (`Prompt.name`); others skip it. So one file can hold
+              replies for the observer and for the reflector.
 
-What it is sent is written to a file beside it, `replies.json.asked.jsonl`, one JSON object per ask: `ask` (its number,
-from 1), `reply` (the position of the reply in the file, from 0; null where none was left), `name`, `system`, `content`
-(texts as they are, pictures as `{"image": media type, "bytes": size}`), `schema`, `max_output`, `temperature`. This
-record also is the position in the script: which replies were taken is read from it, under a lock, so that any number of
-processes, one after the other or at once, go through one script, each reply to one ask. It is written before the
-reply is given: an ask that is killed while it sleeps has had its reply, as with a model that has been paid. Delete the
-record to begin again.
+Requests are recorded in a file beside it, `replies.json.asked.jsonl`, as one JSON object each: `ask` (its number, from
+1), `reply` (index of the reply in the file, from 0; null if none was left), `name`, `system`, `content` (texts, and
+pictures as `{"image": media type, "bytes": size}`), `schema`, `max_output`, `temperature`. The record also holds the
+position in the script: it is read under a lock, so that any number of processes, in sequence or at once, share one
+script, with each reply given once. It is written before the reply is given: a request killed while it sleeps has used
+up its reply, like a model that has been paid. Delete the record to begin again.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ from omcli.base import errors
 from omcli.base.errors import BadConfiguration, OmError, Unreachable, Unusable
 from omcli.base.record import record
 from omcli.llm.model import Picture, Prompt, Reply, Stop
-from omcli.providers.wire import number
+from omcli.providers.wire import token_count
 
 _ECHO = "echo"
 _TAKEN = re.compile(rb'^\{"ask": [0-9]+, "reply": ([0-9]+|null)', re.MULTILINE)
 """The beginning of a line of the record: whole also where a process was killed while it wrote the line."""
 _LOOKS_EVERY = 0.02
-"""Seconds between two looks for a file that is waited for."""
+"""Seconds between two checks for a file to wait for."""
 _FIELDS = {"text", "json", "stop", "usage", "sleep", "until", "error", "times", "when"}
 
 
@@ -70,13 +69,13 @@ class ScriptedReply:
     until: Path | None
     error: type[OmError] | None
     times: int | None
-    """None: as often as asked."""
+    """None: any number."""
     name: str | None
-    """The schema it is for; None: any."""
+    """Name of the schema it is for; None: any."""
 
 
 class Scripted:
-    """The Provider of a script; nothing is read before it is asked, but that the script is there."""
+    """The Provider of a script."""
 
     def __init__(
         self,
@@ -94,14 +93,14 @@ class Scripted:
         self._seconds, self._sleep = seconds, sleep
 
     def ask(self, prompt: Prompt) -> Reply:
-        """The next reply. Raises the failure that the script says, and Unreachable where it says nothing more."""
+        """Return the next reply. Raises the script's error, and Unreachable if no reply is left."""
         entry = self._next(prompt)
         if entry is None:
             raise Unreachable(f"{self.model} has no reply left", hint="add one, or delete the record beside it")
-        if self._waited(entry) >= self._seconds:
+        if self._sleep_for(entry) >= self._seconds:
             raise Unreachable(f"{self.model} gave no reply within {self._seconds:g} s")
         if entry.error is not None:
-            raise entry.error(entry.text or f"{self.model} says so")
+            raise entry.error(entry.text or f"an error of {self.model}")
         if entry.stop is Stop.END and not entry.text.strip():
             raise Unusable(f"{self.model} gave an empty reply")
         return Reply(
@@ -113,8 +112,8 @@ class Scripted:
             cached_tokens=entry.usage.get("cached"),
         )
 
-    def _waited(self, entry: ScriptedReply) -> float:
-        """Waits as the reply says, at most to the deadline; gives the seconds."""
+    def _sleep_for(self, entry: ScriptedReply) -> float:
+        """Wait as the reply requires, at most to the deadline; return the seconds."""
         waited = min(entry.sleep, self._seconds)
         self._sleep(waited)
         while entry.until is not None and waited < self._seconds and not entry.until.exists():
@@ -123,19 +122,19 @@ class Scripted:
         return waited
 
     def _next(self, prompt: Prompt) -> ScriptedReply | None:
-        """Takes a reply: finds the first that is left for this prompt, and records that it is taken."""
+        """Take the first reply that is left for this prompt, and record it."""
         try:
             with self._asked.open("a+b", buffering=0) as asked:
                 fcntl.flock(asked, fcntl.LOCK_EX)
                 asked.seek(0)
                 record = asked.read()
-                taken = [int(number) for number in _TAKEN.findall(record) if number != b"null"]
+                taken = [int(index) for index in _TAKEN.findall(record) if index != b"null"]
                 position = self._position(prompt.name, Counter(taken))
-                shown = {"ask": len(_TAKEN.findall(record)) + 1, "reply": position, **_shown(prompt)}
+                shown = {"ask": len(_TAKEN.findall(record)) + 1, "reply": position, **_recorded(prompt)}
                 is_whole = not record or record.endswith(b"\n")
                 asked.write(f"{'' if is_whole else chr(10)}{json.dumps(shown)}\n".encode())
         except OSError as error:
-            raise BadConfiguration(f"the record {str(self._asked)!r} cannot be kept: {error.strerror}") from error
+            raise BadConfiguration(f"the record {str(self._asked)!r} cannot be written: {error.strerror}") from error
         return None if position is None else self._entries[position]
 
     def _position(self, name: str, used: Mapping[int, int]) -> int | None:
@@ -145,7 +144,7 @@ class Scripted:
         return None
 
 
-def _shown(prompt: Prompt) -> dict[str, object]:
+def _recorded(prompt: Prompt) -> dict[str, object]:
     return {
         "name": prompt.name,
         "system": prompt.system,
@@ -160,7 +159,7 @@ def _shown(prompt: Prompt) -> dict[str, object]:
 
 
 def _entries(script: Path) -> tuple[ScriptedReply, ...]:
-    """The replies of a file. Raises BadConfiguration."""
+    """Return the replies of a file. Raises BadConfiguration."""
     try:
         text = script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -174,7 +173,7 @@ def _entries(script: Path) -> tuple[ScriptedReply, ...]:
             return (_entry(replies, script.parent, times=None),)
         return tuple(_entry(reply, script.parent, times=1) for reply in replies)
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise BadConfiguration(f"the script {str(script)!r} is none: {error}") from error
+        raise BadConfiguration(f"the script {str(script)!r} is not valid: {error}") from error
 
 
 def _entry(reply: Any, folder: Path, *, times: int | None) -> ScriptedReply:
@@ -183,26 +182,26 @@ def _entry(reply: Any, folder: Path, *, times: int | None) -> ScriptedReply:
         raise ValueError(f"a reply has no field {min(unknown)!r}")
     text = json.dumps(fields["json"], ensure_ascii=False) if "json" in fields else fields.get("text", "")
     if not isinstance(text, str):
-        raise TypeError("`text` is a text")
+        raise TypeError("`text` is not a string")
     slug = fields.get("error")
     return ScriptedReply(
         text=text,
         stop=Stop(fields.get("stop", "end")),
-        usage={name: number(tokens) for name, tokens in fields.get("usage", {}).items()},
+        usage={name: token_count(tokens) for name, tokens in fields.get("usage", {}).items()},
         sleep=float(fields.get("sleep", 0)),
         until=folder / fields["until"] if "until" in fields else None,
-        error=None if slug is None else _failure(slug),
+        error=None if slug is None else _error_type(slug),
         times=fields.get("times", times),
         name=fields.get("when"),
     )
 
 
-def _failure(slug: str) -> type[OmError]:
+def _error_type(slug: str) -> type[OmError]:
     kinds = (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OmError))
     for kind in kinds:
         if kind.slug == slug:
             return kind
-    raise ValueError(f"there is no failure {slug!r}")
+    raise ValueError(f"{slug!r} is not the slug of an error")
 
 
 _FENCE = re.compile(r"^<<< transcript (\S+)\n(.*)^>>> transcript \1$", re.MULTILINE | re.DOTALL)
@@ -217,11 +216,10 @@ _FIRST_WORDS = 4
 
 
 def echo(prompt: Prompt) -> str:
-    """A JSON reply to an observer's or a reflector's prompt. The same prompt gives the same reply.
+    """Return a JSON reply to an observer's or a reflector's prompt; the same prompt always gives the same reply.
 
-    To an observer: one row for each message, without those shown only for reading along, with its words in its place.
-    To a reflector, which is who asks with a schema of `reflections`: rows that have to stay stay, and what is left
-    becomes one reflection, of the first words of each.
+    To an observer: one row with the words of each message, except those shown only as context. To a reflector (a schema
+    with `reflections`): rows that have to stay are kept, the others become one reflection of the first words of each.
     """
     text = "\n".join(part for part in prompt.content if isinstance(part, str))
     properties = prompt.schema.get("properties")
@@ -283,7 +281,7 @@ def _reflected(text: str) -> dict[str, object]:
     reflections: list[dict[str, object]] = []
     if folded:
         reflections.append({
-            "text": _one_line(_beginning(said) for said in folded.values()) or "rows",
+            "text": _one_line(_first_words(said) for said in folded.values()) or "rows",
             "priority": "medium",
             "kind": "event",
             "status": None,
@@ -294,8 +292,8 @@ def _reflected(text: str) -> dict[str, object]:
     return {"reflections": reflections, "keep": kept, "drop": [], "items": []}
 
 
-def _beginning(row: str) -> str:
-    """The first words of a row, behind its range, date and kind; without backticks, one of a pair might be left."""
+def _first_words(row: str) -> str:
+    """Return the first words of a row, after its range, date and kind; without backticks, which might lose a pair."""
     return " ".join(row.rpartition("_ - ")[2].partition(": ")[2].replace("`", "").split()[:_FIRST_WORDS])
 
 

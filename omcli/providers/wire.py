@@ -1,4 +1,4 @@
-"""One request to an endpoint, its reply and its failures: the interface between `remote` and the wire protocols."""
+"""One request to an endpoint, its reply and its failure: the interface between `remote` and the wire protocols."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 
 
 STREAMED_FROM = 8_192
-"""Tokens of output from which a reply is streamed: what comes slowly is cut off by what lies between otherwise."""
+"""Output tokens from which a reply is streamed, since proxies cut off connections that stay silent for long."""
 _MOST_TOKENS = 10**12
-"""No request has so many: what says so is believed as little as what says none."""
+"""More than any request has; a larger count is not believed."""
 
 
 @record
 class Request:
-    """What is sent."""
+    """A request to an endpoint."""
 
     model: str
     prompt: Prompt
-    rung: OutputMode
-    given_up: frozenset[str] = frozenset()
-    """Optional fields that the endpoint refused before."""
+    output_mode: OutputMode
+    omitted: frozenset[str] = frozenset()
+    """Optional fields left out because the endpoint refused them before."""
 
     @property
     def is_streamed(self) -> bool:
-        """Whether the reply comes piece by piece."""
+        """True if the reply is streamed."""
         return (self.prompt.max_output or 0) > STREAMED_FROM
 
 
 @record
 class TokenUsage:
-    """Tokens as the endpoint counted them; None where it doesn't tell."""
+    """Tokens as counted by the endpoint; None if not given."""
 
     input: int | None = None
-    """Cached ones included."""
+    """Including cached ones."""
     output: int | None = None
     cached: int | None = None
 
@@ -59,7 +59,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 @record
 class RawReply:
-    """What came back from one request."""
+    """The reply to one request."""
 
     text: str
     stop: Stop
@@ -68,7 +68,7 @@ class RawReply:
 
 
 class RequestFailed(Exception):
-    """A request that gave no answer, and what is known of whether another one may."""
+    """A request without a reply, and the terms on which it may be retried."""
 
     def __init__(
         self,
@@ -85,56 +85,56 @@ class RequestFailed(Exception):
     ) -> None:
         super().__init__(text)
         self.kind = kind
-        """What it comes to where nothing else helps."""
+        """Error to raise if no retry helps."""
         self.text = text
-        """What went wrong, in words: the endpoint's own where it has any."""
+        """Reason, in the endpoint's own words if it gave any."""
         self.hint = hint
         self.status = status
         self.said = said
-        """All that the endpoint said, in small letters."""
+        """Full text of the endpoint's error, in lower case."""
         self.tries = tries
-        """How often an ask may fail in all for such a failure to be tried again: 1, never."""
+        """Total failures of a request up to which this one is retried; 1: never."""
         self.delay = delay
-        """Seconds to wait after the first failure, doubled with each."""
+        """Seconds to wait after the first failure, doubled with each further one."""
         self.retry_after = retry_after
-        """Seconds the endpoint asks to wait."""
+        """Seconds to wait as requested by the endpoint."""
         self.within = within
-        """Seconds since the ask began, after which it isn't tried again."""
+        """Seconds since the first attempt after which it is not retried."""
 
 
 class Wire(Protocol):
-    """A protocol that models are spoken to in over HTTP."""
+    """A protocol for models over HTTP."""
 
     @property
-    def rungs(self) -> tuple[OutputMode, ...]:
-        """The ways it knows to ask for structure, the strictest first; the last is PROMPT."""
+    def output_modes(self) -> tuple[OutputMode, ...]:
+        """Supported modes of structured output, the strictest first; the last is PROMPT."""
 
     def prepare(self) -> None:
-        """Imports the SDK: that takes a second, which is none of the endpoint's time."""
+        """Import the SDK, which takes a second that must not count as the endpoint's."""
 
     def optional(self, request: Request) -> tuple[str, ...]:
-        """Fields of this request that it can do without, as an endpoint that refuses them names them."""
+        """Return fields that this request can omit, named as in an endpoint's error."""
 
     def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
-        """The answer to one request. Raises RequestFailed."""
+        """Send one request and return its reply. Raises RequestFailed."""
 
 
-def number(value: object) -> int | None:
-    """A count of tokens as an endpoint gives it: None for what is no number, or none that can be true."""
+def token_count(value: object) -> int | None:
+    """Return a count of tokens from a response; None if it is not a plausible number."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value <= _MOST_TOKENS else None
 
 
-def plain(event: object) -> object:
-    """A piece of a stream as what JSON holds: SDKs make objects of what they recognise, and leave what they don't."""
+def as_plain(event: object) -> object:
+    """Return a streamed event as JSON values; SDKs turn only the events they know into objects."""
     dump = getattr(event, "model_dump", None)
     return dump(warnings=False) if dump else event
 
 
-def system_text(prompt: Prompt, rung: OutputMode) -> str:
-    """The rules; where nothing else tells the model of the schema, with the schema."""
-    if rung is OutputMode.JSON_SCHEMA:
+def system_text(prompt: Prompt, output_mode: OutputMode) -> str:
+    """Return the system prompt, with the schema unless the request itself carries it."""
+    if output_mode is OutputMode.JSON_SCHEMA:
         return prompt.system
     schema = json.dumps(prompt.schema, ensure_ascii=False, separators=(",", ":"))
     return (
@@ -144,7 +144,7 @@ def system_text(prompt: Prompt, rung: OutputMode) -> str:
 
 
 def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str | Picture, ...]:
-    """The content with neighbouring texts joined by a line break; without `pictures`, each of them in words."""
+    """Return the content with adjacent texts joined by line breaks; without `pictures`, a placeholder replaces each."""
     parts: list[str | Picture] = []
     for part in content:
         shown = part if pictures or isinstance(part, str) else attachment("image", part.media_type, len(part.data))
@@ -156,6 +156,6 @@ def joined(content: tuple[str | Picture, ...], *, pictures: bool) -> tuple[str |
 
 
 def whole_text(prompt: Prompt) -> str:
-    """The whole prompt as one text: rules and schema, an empty line, content."""
+    """Return the whole prompt as one text: system prompt with schema, an empty line, content."""
     content = "".join(part for part in joined(prompt.content, pictures=False) if isinstance(part, str))
     return f"{system_text(prompt, OutputMode.PROMPT)}\n\n{content}\n"

@@ -44,11 +44,11 @@ class Surroundings:
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
     """The model of a role; None for rules. Raises BadConfiguration for a model that nobody says the endpoint of."""
-    from omcli.providers.endpoints import endpoint_with_key, split
+    from omcli.providers.endpoints import endpoint_with_key, split_model
 
     if role.provider == RULES:
         return None
-    of_name, model = split(role.model) if role.model else (None, None)
+    of_name, model = split_model(role.model) if role.model else (None, None)
     endpoint = of_name or role.provider or endpoint_with_key(environment)
     if endpoint is None and model is None:
         return None

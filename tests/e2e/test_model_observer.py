@@ -837,7 +837,7 @@ def test_a_script_that_is_not_there_is_said_before_any_work(om: Om) -> None:
         assert run.stderr.count("error:") == 1
         assert pending(om) == 8
     run = om("observe", transcript, "--observer", "nobody", code=78)
-    assert "there is no model endpoint 'nobody'" in run.stderr
+    assert "'nobody' is not a known provider" in run.stderr
 
 
 def test_a_detail_names_the_row_that_it_is_one_of(om: Om) -> None:

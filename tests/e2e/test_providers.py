@@ -304,14 +304,14 @@ def test_an_endpoint_that_is_down_fails_long_before_the_deadline(machine: Machin
 def test_an_endpoint_that_never_answers_is_given_up(machine: Machine) -> None:
     """F74: at `provider.timeout`."""
     told = machine.fails(Act(hang=True), code=69, env={"OM_PROVIDER_TIMEOUT": "1.5"})
-    assert "no answer within 1.5 s" in told
+    assert "no reply within 1.5 s" in told
     assert calls(machine.om)["duration_ms"] >= 1_400
 
 
 def test_an_endpoint_that_answers_byte_by_byte_is_given_up_as_well(on_chat: Machine) -> None:
     """F74: what counts is the time of the whole answer."""
     told = on_chat.fails(Act(trickle=0.2), code=69, env={"OM_PROVIDER_TIMEOUT": "1.5"})
-    assert "no answer within 1.5 s" in told
+    assert "no reply within 1.5 s" in told
 
 
 def test_no_certificates_are_named_as_the_cause(om: Om) -> None:

@@ -75,7 +75,7 @@ class Asking:
             else OpenAIChat(base_url=self.url, key=KEY, effort=effort)
         )
         return RemoteModel(
-            access=RemoteTarget(endpoint=self.wire, address=self.url, key_from="THE_KEY", secrets=(KEY,)),
+            target=RemoteTarget(endpoint=self.wire, address=self.url, key_from="THE_KEY", secrets=(KEY,)),
             model=MODEL,
             wire=spoken,
             rungs=self.rungs,

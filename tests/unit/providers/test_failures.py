@@ -16,7 +16,7 @@ import pytest
 
 from omcli.base.errors import NotAllowed, NotAModel, OmError, PromptTooLong, ProviderFailed, UnknownModel, Unreachable
 from omcli.providers import anthropic_messages, openai_chat
-from omcli.providers.failures import of_status, said_in
+from omcli.providers.failures import message_in, of_status
 from omcli.providers.wire import RequestFailed
 
 _REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
@@ -60,8 +60,8 @@ def made(kind: type[Exception]) -> Exception:
 
 
 _WIRES: list[tuple[Callable[[Exception], RequestFailed], list[type[Exception]]]] = [
-    (anthropic_messages.translated, list(errors_of(anthropic, anthropic.AnthropicError))),
-    (openai_chat.translated, list(errors_of(openai, openai.OpenAIError))),
+    (anthropic_messages.failure_of, list(errors_of(anthropic, anthropic.AnthropicError))),
+    (openai_chat.failure_of, list(errors_of(openai, openai.OpenAIError))),
 ]
 _BENEATH = [
     kind
@@ -135,10 +135,10 @@ def test_what_only_the_code_of_an_error_says_counts_as_well() -> None:
 
 def test_a_time_out_while_reading_is_no_missing_connection() -> None:
     """F74: both SDKs wrap it in an error that says nothing."""
-    for kind, said in ((httpx2.ReadTimeout, "no answer"), (httpx2.ConnectTimeout, "no connection")):
+    for kind, said in ((httpx2.ReadTimeout, "no reply"), (httpx2.ConnectTimeout, "no connection")):
         error = anthropic.APITimeoutError(request=_REQUEST)
         error.__cause__ = kind("timed out")
-        assert said in anthropic_messages.translated(error).text
+        assert said in anthropic_messages.failure_of(error).text
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_a_time_out_while_reading_is_no_missing_connection() -> None:
 )
 def test_the_message_is_found_wherever_an_endpoint_puts_it(body: object, said: str) -> None:
     """F80."""
-    assert said_in(body) == said
+    assert message_in(body) == said

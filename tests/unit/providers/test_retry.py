@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from omcli.base.errors import Unreachable
-from omcli.providers.retry import DeadlinePassed, NotConnected, RetryBudget, run_with_deadline
+from omcli.providers.retry import DeadlinePassed, NotConnected, Retries, run_with_deadline
 from omcli.providers.wire import RequestFailed
 
 
@@ -25,8 +25,8 @@ class Clock:
         self.now += seconds
 
 
-def patience(clock: Clock, seconds: float = 60) -> RetryBudget:
-    return RetryBudget(seconds=seconds, clock=lambda: clock.now, sleep=clock.sleep)
+def patience(clock: Clock, seconds: float = 60) -> Retries:
+    return Retries(seconds=seconds, clock=lambda: clock.now, sleep=clock.sleep)
 
 
 def passing(**fields: float) -> RequestFailed:
@@ -86,7 +86,7 @@ def test_work_gives_what_it_gives() -> None:
         alive()
         return 7
 
-    assert run_with_deadline(work, seconds=5, first_sign=5) == 7
+    assert run_with_deadline(work, seconds=5, connect_within=5) == 7
 
 
 def test_work_raises_what_it_raises() -> None:
@@ -94,7 +94,7 @@ def test_work_raises_what_it_raises() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        run_with_deadline(fails, seconds=5, first_sign=5)
+        run_with_deadline(fails, seconds=5, connect_within=5)
 
 
 @pytest.mark.parametrize(("gives_sign", "outcome"), [(True, DeadlinePassed), (False, NotConnected)])
@@ -109,7 +109,7 @@ def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exceptio
 
     began = time.monotonic()
     with pytest.raises(outcome):
-        run_with_deadline(work, seconds=2, first_sign=1.5)
+        run_with_deadline(work, seconds=2, connect_within=1.5)
     assert time.monotonic() - began < 60
     over.set()
 
@@ -117,5 +117,5 @@ def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exceptio
 def test_a_deadline_before_the_first_sign_is_a_deadline() -> None:
     over = threading.Event()
     with pytest.raises(DeadlinePassed):
-        run_with_deadline(lambda _alive: over.wait(20), seconds=0.1, first_sign=4)
+        run_with_deadline(lambda _alive: over.wait(20), seconds=0.1, connect_within=4)
     over.set()
