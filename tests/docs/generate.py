@@ -19,6 +19,8 @@ import typer
 
 from omcli import __version__
 from omcli.cli.app import application
+from omcli.cli.command import shared_options
+from omcli.cli.commands import GROUPS
 
 ROOT = Path(__file__).parents[2]
 Command = Any
@@ -77,7 +79,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     pages = ROOT / "man" / "man1"
     yield pages / "om.1", _page("om", group, context, list(group.commands))
     for name, command in group.commands.items():
-        sub = type(context)(command, info_name=f"om {name}")
+        sub = type(context)(command, info_name=f"om {name}", parent=context)
         yield pages / f"om-{name}.1", _page(f"om-{name}", command, sub, [])
     for shell, file in (("bash", "om.bash"), ("zsh", "_om"), ("fish", "om.fish")):
         yield ROOT / "completions" / file, _completion(shell)
@@ -100,15 +102,12 @@ def _page(name: str, command: Command, context: Any, commands: list[str]) -> str
     ]
     if commands:
         lines += [".SH COMMANDS"]
-        for sub in commands:
-            about = (command.commands[sub].help or "").strip().splitlines()[0]
-            lines += _entry(f"om {sub}", about, section="1")
-    lines += [".SH OPTIONS"]
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record and record[1]:
-            lines += _entry(*record)
-    lines += [".SH EXAMPLES", ".nf", *(_roff(line) for line in _examples(command)), ".fi"]
+        for title, names in GROUPS.items():
+            lines += [f".SS {title}"]
+            for sub in names:
+                about = (command.commands[sub].help or "").strip().splitlines()[0]
+                lines += _entry(f"om-{sub}", about, section="1")
+    lines += [*_options(command, context), ".SH EXAMPLES", ".nf", *(_roff(line) for line in _examples(command)), ".fi"]
     if commands:
         for title, entries in (("ENVIRONMENT", _ENVIRONMENT), ("EXIT STATUS", _EXIT_STATUS)):
             lines += [f".SH {title}", *(line for entry in entries.items() for line in _entry(*entry))]
@@ -118,6 +117,22 @@ def _page(name: str, command: Command, context: Any, commands: list[str]) -> str
     others = [f"om-{sub}" for sub in commands] or ["om", *(other for other in _RELATED if other != name)]
     lines += [".SH SEE ALSO", *_links([*(f"{other}(1)" for other in others), *_WRITTEN])]
     return "\n".join(lines) + "\n"
+
+
+def _options(command: Command, context: Any) -> Iterator[str]:
+    """Yield the arguments, the command's own options, and those that all commands share."""
+    shared = {parameter.name for parameter in shared_options()} | {"help", "_version"}
+    sections: dict[str, list[tuple[str, str]]] = {"ARGUMENTS": [], "OPTIONS": [], "GLOBAL OPTIONS": []}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record and record[1]:
+            is_argument = parameter.param_type_name == "argument"
+            name = "ARGUMENTS" if is_argument else "GLOBAL OPTIONS" if parameter.name in shared else "OPTIONS"
+            sections[name].append(record)
+    for title, records in sections.items():
+        if records:
+            yield f".SH {title}"
+            yield from (line for record in records for line in _entry(*record))
 
 
 def _entry(term: str, meaning: str, *, section: str = "") -> list[str]:
