@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from tests.architecture.hot_path import UPDATE, hot_path, loaded, pinned
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
 
@@ -16,29 +14,6 @@ HEAVY = {
     "anthropic", "openai", "httpx", "httpx2", "pydantic", "tiktoken", "rich", "platformdirs", "requests", "logging",
     "asyncio", "hypothesis", "sqlite3.dump",
 }  # fmt: skip
-WATCHED = """
-import atexit, sys
-atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))
-sys.argv = ["om", *sys.argv[1:]]
-from omcli.cli.main import main
-main()
-"""
-
-
-def imported(om: Om, *arguments: str) -> set[str]:
-    """Modules that a run has in memory when it ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, *arguments],
-        capture_output=True,
-        text=True,
-        env=om.environment(),
-        cwd=om.folder,
-        stdin=subprocess.DEVNULL,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stderr.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize(
@@ -52,7 +27,7 @@ def imported(om: Om, *arguments: str) -> set[str]:
 def test_a_quick_command_imports_nothing_heavy(om: Om, arguments: list[str]) -> None:
     """Invariant 12: no SDK, no tokenizer, no rich, and no reader of transcripts."""
     om("observe", stdin=tide_story().text())
-    modules = imported(om, *arguments)
+    modules = loaded(om, *arguments)
     assert not HEAVY & modules, f"imported by om {' '.join(arguments)}: {sorted(HEAVY & modules)}"
     if arguments[0] != "--help":
         assert not {module for module in modules if module.startswith(("omcli.observers", "omcli.formats."))}
@@ -68,13 +43,21 @@ PLAIN = [
 def test_a_plain_command_line_waits_for_nothing_slow(om: Om, arguments: list[str]) -> None:
     """Invariant 12: what takes longer to import than the memory takes to read."""
     om("observe", stdin=tide_story().text())
-    slow = SLOW & imported(om, *arguments)
+    slow = SLOW & loaded(om, *arguments)
     assert not slow, f"imported by om {' '.join(arguments)}: {sorted(slow)}"
+
+
+def test_the_hot_path_loads_the_modules_of_the_list(om: Om) -> None:
+    """Invariant 12: a module more is a decision, which the list shows."""
+    now, before = hot_path(om), pinned()
+    new = {command: sorted(modules - before.get(command, set())) for command, modules in now.items()}
+    gone = {command: sorted(modules - now.get(command, set())) for command, modules in before.items()}
+    assert now == before, f"newly loaded: {new}; no longer: {gone}; if that is meant, run: {UPDATE}"
 
 
 def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
     om("observe", stdin=tide_story().text())
-    modules = imported(om, "context")
+    modules = loaded(om, "context")
     assert "json" not in modules
     assert not {"tomllib", "omcli.settings.layers", "omcli.settings.values", "omcli.memory.reflection"} & modules
     layouts = {module for module in modules if module.startswith("omcli.pack.layouts.")}
@@ -82,7 +65,7 @@ def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
 
 
 def test_a_command_imports_no_other_command(om: Om) -> None:
-    commands = {module for module in imported(om, "log") if module.startswith("omcli.cli.")}
+    commands = {module for module in loaded(om, "log") if module.startswith("omcli.cli.")}
     assert commands == {
         f"omcli.cli.{name}"
         for name in ("arguments", "command", "commands", "commands.log", "console", "main", "options", "output", "run")
@@ -91,10 +74,10 @@ def test_a_command_imports_no_other_command(om: Om) -> None:
 
 def test_observing_imports_no_tokenizer_and_no_rich(om: Om) -> None:
     om.write("tide.jsonl", tide_story().text())
-    assert not {"tiktoken", "rich", "pydantic", "anthropic", "openai"} & imported(om, "observe", "-q", "tide.jsonl")
+    assert not {"tiktoken", "rich", "pydantic", "anthropic", "openai"} & loaded(om, "observe", "-q", "tide.jsonl")
 
 
-def test_the_watch_sees_what_is_imported(om: Om) -> None:
+def test_the_watch_sees_what_is_loaded(om: Om) -> None:
     """The tests above can fail."""
-    assert {"sqlite3", "omcli.operations.context"} <= imported(om, "context")
-    assert {"typer", "inspect"} <= imported(om, "context", "--help")
+    assert {"sqlite3", "omcli.operations.context"} <= loaded(om, "context")
+    assert {"typer", "inspect"} <= loaded(om, "context", "--help")

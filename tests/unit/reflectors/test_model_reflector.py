@@ -186,6 +186,23 @@ def test_a_protected_row_stays_unless_it_is_told_word_for_word() -> None:
     assert critical.id in verbatim.reflections[0].replaces
 
 
+@pytest.mark.parametrize("words", [3, 4, 7])
+def test_a_protected_row_stays_if_only_its_beginning_is_told(words: int) -> None:
+    """T41, V12: by a text that takes its place, or by another row that the text repeats."""
+    critical = row(5, "CRITICAL: never restart the berth controller by day", priority=HIGH, status=OPEN)
+    beginning = " ".join(critical.text.split()[:words])
+    retold = f"The queue is in Postgres. {beginning}"
+    given_rows = material(*QUEUE, critical, protected=frozenset({critical.id}))
+    reflected = reflect(given_rows, reply((retold, ["o1", "o2", "o5"])))
+    assert critical in left(given_rows, reflected)
+    assert reflected.findings["restored"] == 1
+    same = row(6, beginning, priority=HIGH, status=OPEN)
+    given_rows = material(*QUEUE, critical, same, protected=frozenset({critical.id}))
+    reflected = reflect(given_rows, reply(("The queue is in Postgres", ["o1", "o2"]), (beginning, ["o5", "o6"])))
+    assert critical in left(given_rows, reflected)
+    assert reflected.findings["restored"] == 1
+
+
 def test_a_row_that_is_not_protected_may_go_where_the_reply_says_why() -> None:
     """T41: the default, done."""
     done = row(5, "Moved every job over", priority=HIGH, status=DONE)
