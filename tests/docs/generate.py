@@ -35,7 +35,7 @@ _ENVIRONMENT = {
     "OM_COUNTER": "Token counter. Default: o200k-approx.",
     "OM_WAIT": "Seconds to wait for another process that is writing. Default: 10.",
     "OM_CONTEXT_BUDGET": "Tokens of a context pack. Default: 20000.",
-    "OM_OBSERVER_PROVIDER": "Who observes: anthropic, openai, ollama, ... or rules. Default: whose key is set.",
+    "OM_OBSERVER_PROVIDER": "Provider that observes: anthropic, openai, ollama, ..., or rules. Default: by API key.",
     "OM_OBSERVER_MODEL": "The model that observes, and reflects if no other is named.",
     "OM_...": "Any other setting: OM_OBSERVE_TOKENS sets observe.tokens. om-config(5) lists them all.",
     "ANTHROPIC_API_KEY": "Makes a model of Anthropic's the observer, unless another one is named.",

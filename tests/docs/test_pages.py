@@ -15,6 +15,7 @@ from omcli.settings.layers import PRESETS, preset_file, variable_name
 from omcli.settings.values import DEFAULTS, KEYS, as_json, is_private
 from omcli.sqlite.connection import open_temporary
 from omcli.sqlite.migrate import steps
+from tests.conftest import Om
 from tests.docs.generate import ROOT
 
 WRITTEN = sorted(page for page in (ROOT / "man").glob("man?/*") if page.parent.name != "man1")
@@ -54,6 +55,10 @@ def test_every_error_is_explained(error: type[OmError]) -> None:
 def test_no_error_is_explained_that_does_not_exist() -> None:
     explained = re.findall(r"^\.TP\n([a-z-]+) \(\d+\)$", source("om-errors.7"), re.MULTILINE)
     assert sorted(explained) == sorted({error.slug for error in errors()})
+
+
+def test_the_error_that_is_shown_is_the_one_that_om_prints(om: Om) -> None:
+    assert om("observe", "nothing.jsonl", code=66).stderr in source("om-errors.7").replace("\\(ga", "`")
 
 
 def test_every_setting_is_described_with_its_kind_default_and_variable() -> None:
