@@ -1,1 +1,1 @@
-"""Where values come from: flags, environment, defaults."""
+"""Settings and their sources: flags, environment variables, files, presets, defaults."""

@@ -1,4 +1,4 @@
-"""The layers of settings, one over the other, and what is wrong in them."""
+"""Layers of settings, each overriding the one below, with warnings about invalid values."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from omcli.settings.values import DEFAULTS, KEYS, SECTIONS, InvalidValue, is_pri
 
 PRESETS = ("default", "zora", "lango", "duet", "pi", "coding", "mastra")
 _LARGEST = 1_000_000
-"""Bytes of a file that somebody may have written by hand."""
-_NO_MODELS = ("command", "scripted")
-"""Providers that run a program, or read a file, of whoever names them."""
+"""Largest configuration file, in bytes."""
+_LOCAL_PROVIDERS = ("command", "scripted")
+"""Providers that run a program or read a file."""
 _SHOWN = 60
-"""Characters of a wrong value that are shown."""
+"""Characters of an invalid value that are shown."""
 _OPPOSITES = {"enabled": "disabled"}
-"""Keys that say what another one says, the other way round."""
-_OF_A_PROVIDER = ("model", "base_url", "command", "fallback_model", "max_output")
-"""What is said of a provider's models means nothing for another one's."""
+"""Negations of other keys."""
+_PROVIDER_KEYS = ("model", "base_url", "command", "fallback_model", "max_output")
+"""Keys that apply to one provider only."""
 
 
 @record
 class GivenValue:
-    """What somebody says that a key is."""
+    """A value given for a key, and its origin."""
 
     value: object
     by: str
     """A flag, a variable, a file or a preset."""
     folder: Path | None = None
-    """What a path starts from."""
+    """Base of a relative path."""
     opposite: bool = False
-    """It says the opposite."""
+    """True if the key is a negation."""
 
-    def spelt(self, key: str) -> str:
-        """As it was written down."""
+    def as_written(self, key: str) -> str:
+        """Return the setting as written in its source."""
         if self.by.startswith(PREFIX):
             return f"`{self.by}={str(self.value)[:_SHOWN]}`"
         return f"`{key} = {repr(self.value)[:_SHOWN]}` in {self.by}"
 
 
 class Layers:
-    """All that is said, and what it comes to."""
+    """All values given, by layer, and the settings they result in."""
 
     def __init__(self, *, flags: Mapping[str, object], variables: Mapping[str, str], files: Files) -> None:
-        """Reads the files. Raises BadConfiguration."""
+        """Read the files. Raises BadConfiguration."""
         self._warnings: list[str] = []
         layers = (
-            self._of_user(files) if files.user_is_there else {},
+            self._of_user(files) if files.has_user_file else {},
             self._of_project(files.project) if files.project else {},
             _of_variables(variables),
             {key: GivenValue(value=value, by=FLAG) for key, value in flags.items()},
@@ -61,12 +61,12 @@ class Layers:
         self._preset = _kept(self._of_preset(), under=self._said)
 
     def settings(self, *, default_store: Callable[[], Path]) -> Settings:
-        """Everything settled. Raises BadUsage for a flag that makes no sense, or that there is no key for."""
+        """Return the resolved settings. Raises BadUsage for an invalid value or an unknown key given as a flag."""
         for key in self._said.keys() - KEYS.keys():
-            raise BadUsage(f"there is no key `{key}`{_meant(key)}")
+            raise BadUsage(f"unknown key `{key}`{_suggestion(key)}")
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
-        for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # shares are of that
+        for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # shares of tokens need it
             for said in (self._said.get(key), self._preset.get(key)):
                 if said and self._take(key, said, values):
                     origins[key] = said.by
@@ -77,7 +77,7 @@ class Layers:
         return _made(values, origins, self._warnings)
 
     def _take(self, key: str, said: GivenValue, values: dict[str, Any]) -> bool:
-        """Puts a value where it belongs; where it makes none, that is said."""
+        """Parse a value into `values`; return False, with a warning, if it is invalid."""
         whole = values.get("effective_context", DEFAULTS.effective_context)
         if said.by == FLAG and isinstance(said.value, Path):
             values[key] = said.value
@@ -86,8 +86,8 @@ class Layers:
             value = parse_value(key, said.value, whole=whole, folder=said.folder)
         except InvalidValue as error:
             if said.by == FLAG:
-                raise BadUsage(f"`{said.value}` is {error} for `{key}`") from None
-            self._warnings.append(f"{said.spelt(key)} is {error}, and is ignored")
+                raise BadUsage(f"`{said.value}` is not a valid `{key}` (expected {error})") from None
+            self._warnings.append(f"{said.as_written(key)} is not valid (expected {error}); ignored")
             return False
         values[key] = not value if said.opposite else value
         return True
@@ -98,10 +98,14 @@ class Layers:
             return {}
         if said.value in PRESETS:
             name = str(said.value)
-            return {key: GivenValue(value=value, by=f"preset {name}") for key, value in _flat(read(preset_file(name)))}
+            return {
+                key: GivenValue(value=value, by=f"preset {name}") for key, value in _by_key(read(preset_file(name)))
+            }
         if said.by == FLAG:
-            raise BadConfiguration(f"there is no preset `{said.value}`", hint=f"one of: {', '.join(PRESETS)}")
-        self._warnings.append(f"{said.spelt('preset')} is none of {', '.join(PRESETS)}, and is ignored")
+            raise BadConfiguration(f"unknown preset `{said.value}`", hint=f"one of: {', '.join(PRESETS)}")
+        self._warnings.append(
+            f"{said.as_written('preset')} is not valid (expected one of {', '.join(PRESETS)}); ignored"
+        )
         del self._said["preset"]
         return {}
 
@@ -111,61 +115,60 @@ class Layers:
         except BadConfiguration as error:
             if files.is_named:
                 raise
-            self._warnings.append(f"{error.message}; it is ignored")
+            self._warnings.append(f"{error.message}; ignored")
             return {}
 
     def _of_project(self, path: Path) -> dict[str, GivenValue]:
         try:
             said = self._of_file(path)
         except BadConfiguration as error:
-            self._warnings.append(f"{error.message}; it is ignored")
+            self._warnings.append(f"{error.message}; ignored")
             return {}
         refused = [key for key in said if _is_refused(key, said[key].value)]
         for key in refused:
             self._warnings.append(
-                f"{path}: a project may not say what `{key}` is (your own configuration, a variable or a flag may), "
-                "and it is ignored"
+                f"{path}: a project file may not set `{key}` (your own file, a variable or a flag may); ignored"
             )
             del said[key]
         return said
 
     def _of_file(self, path: Path) -> dict[str, GivenValue]:
-        """What a file says, by key. Raises BadConfiguration where it cannot be read."""
+        """Return the values of a file by key. Raises BadConfiguration if it cannot be read."""
         said = {}
-        for name, value in _flat(read(path)):
+        for name, value in _by_key(read(path)):
             key = _OPPOSITES.get(name, name)
             if key in KEYS:
                 said[key] = GivenValue(value=value, by=str(path), folder=path.parent, opposite=key != name)
             else:
-                self._warnings.append(f"{path}: there is no key `{name}`{_meant(name)}; it is ignored")
+                self._warnings.append(f"{path}: unknown key `{name}`{_suggestion(name)}; ignored")
         return said
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a file says. Raises BadConfiguration where it cannot be read or is no TOML."""
-    import tomllib  # noqa: PLC0415 - variables need none
+    """Return the content of a file. Raises BadConfiguration if it cannot be read or is not TOML."""
+    import tomllib  # noqa: PLC0415 - not needed for variables
 
     try:
         if not path.is_file():
-            raise BadConfiguration(f"{path}: there is no such file")
+            raise BadConfiguration(f"{path}: no such file")
         with path.open("rb") as stream:
             content = stream.read(_LARGEST + 1)
         if len(content) > _LARGEST:
-            raise BadConfiguration(f"{path}: it has more than {_LARGEST} bytes")
+            raise BadConfiguration(f"{path}: larger than {_LARGEST} bytes")
         return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
-        raise BadConfiguration(f"{path}: it cannot be read: {error.strerror}") from None
+        raise BadConfiguration(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise BadConfiguration(f"{path}: it is no TOML: {error}") from None
+        raise BadConfiguration(f"{path}: not valid TOML: {error}") from None
 
 
 def preset_file(name: str) -> Path:
-    """The file of a preset."""
+    """Return the file of a preset."""
     return Path(__file__).with_name("presets") / f"{name}.toml"
 
 
 def variable_name(key: str) -> str:
-    """The environment variable that says what a key is."""
+    """Return the environment variable of a key."""
     return PREFIX + key.replace(".", "_").upper()
 
 
@@ -178,8 +181,8 @@ def _of_variables(variables: Mapping[str, str]) -> dict[str, GivenValue]:
     return said
 
 
-def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """The values of a file by their keys, a section's name before a dot."""
+def _by_key(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield the values of a file by key, with a section's name before a dot."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, dict):
             yield from ((f"{name}.{inner}", said) for inner, said in value.items())
@@ -188,23 +191,23 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _kept(said: Mapping[str, GivenValue], *, under: Mapping[str, GivenValue]) -> dict[str, GivenValue]:
-    """What still holds under a stronger layer: nothing of a provider's models where that names another provider."""
+    """Return the values that remain under a stronger layer: without a provider's own keys if it names another one."""
     gone: set[str] = set()
     for role in ("observer", "reflector"):
         below, above = (layer.get(f"{role}.provider") for layer in (said, under))
         if below and above and below.value != above.value:
-            gone |= {f"{role}.{name}" for name in _OF_A_PROVIDER}
+            gone |= {f"{role}.{name}" for name in _PROVIDER_KEYS}
     return {key: value for key, value in said.items() if key not in gone}
 
 
 def _is_refused(key: str, value: object) -> bool:
-    """Whether this is not for a project to say: what is private, and a program or a file in the place of a model."""
+    """Return True if a project may not set this: a private key, or a program or file in place of a model."""
     whose = str(value).strip().lower().partition("/")[0]
-    stands_in = key.endswith((".provider", ".model", ".fallback_model")) and whose in _NO_MODELS
+    stands_in = key.endswith((".provider", ".model", ".fallback_model")) and whose in _LOCAL_PROVIDERS
     return stands_in or is_private(key)
 
 
-def _meant(name: str) -> str:
+def _suggestion(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
     near = get_close_matches(name, KEYS, n=1, cutoff=0.8)
@@ -212,12 +215,12 @@ def _meant(name: str) -> str:
 
 
 def _follow(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Fills in what is said elsewhere: whose model reflects, and what is reflected at once."""
+    """Fill in values that follow others: the reflector's model, and its batch size."""
     if values.get("reflect.tokens") and "reflect.batch_tokens" not in values:
         values["reflect.batch_tokens"] = values["reflect.tokens"]
         origins["reflect.batch_tokens"] = origins["reflect.tokens"]
     if values.get("reflector.provider") is None:
-        for name in ("provider", *_OF_A_PROVIDER):
+        for name in ("provider", *_PROVIDER_KEYS):
             mine, theirs = f"reflector.{name}", f"observer.{name}"
             if theirs in values and values.get(mine) is None:
                 values[mine], origins[mine] = values[theirs], origins[theirs]

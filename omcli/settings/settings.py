@@ -1,4 +1,4 @@
-"""What a run goes by: every setting by name, with its built-in default."""
+"""All settings with their built-in defaults, and the files they are read from."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PREFIX = "OM_"
 FLAG = "flag"
 """The origin of a value given on the command line."""
 
-# An annotation is more than a type here: `values` reads by its words what a file or a variable may say.
+# Annotations are used at run time: `values` chooses the parser of a value by the text of its annotation.
 Tokens: TypeAlias = int
-"""May be stated as a share of `effective_context`: `32.5%`."""
+"""May be given as a share of `effective_context`: `32.5%`."""
 Amount: TypeAlias = float
-"""A share of something, up to 1, or tokens; those may be stated as a share of `effective_context` as well."""
+"""Up to 1 a share, above it tokens; may also be given as a share of `effective_context`."""
 Days: TypeAlias = float
 Span: TypeAlias = str
-"""From how many to how many: `2-5`."""
+"""A range: `2-5`."""
 Trigger = Literal["tokens", "turn", "tool", "manual"]
 Scope = Literal["session", "project", "global"]
 Fallback = Literal["none", "rules"]
@@ -38,81 +38,80 @@ Part = Literal["cross", "session", "tail"]
 
 @record
 class ObserveSettings:
-    """When messages are observed, how many at once, and how much is shown and taken."""
+    """Time and size of observing, and limits on a model's prompt and reply."""
 
     trigger: Trigger = "tokens"
-    """What `om tick` waits for: tokens that no observation covers, the end of a turn, a tool's result, or nothing."""
+    """Condition of `om tick`: unobserved tokens, the end of a turn, a tool's result, or manual."""
     tokens: Tokens = 10_000
-    """As many have to wait; 0 where anything that waits is due."""
+    """Unobserved tokens that make a batch due; 0: any."""
     inclusive: bool = True
-    """Exactly so many are enough."""
+    """True if exactly `tokens` are enough."""
     chunk_messages: int = 0
-    """The oldest so many at once; 0 for all."""
+    """Observe this many of the oldest messages at a time; 0 for all."""
     batch_tokens: Tokens = 6_000
-    """Tokens of the messages that a model is shown at once."""
+    """Tokens of messages shown to a model at a time."""
     max_transcript: Tokens | None = 35_000
-    """The most that is observed in one go."""
+    """Most tokens observed in one run."""
     newest_only: bool = False
-    """Whether of more than that a model is shown only the newest, and rules alone observe the rest."""
+    """True if beyond `max_transcript` a model is shown only the newest messages, and rules observe the rest."""
     max_output: Tokens | None = 8_000
-    """The most that the rows of one reply may have."""
+    """Most tokens in the rows of one reply."""
     sentences: Span | None = None
-    """How long a model is asked to be."""
+    """Length to ask a model for."""
     previous_tokens: Tokens | None = 1_500
-    """Rows of before that a model is shown, so that it does not repeat them."""
+    """Tokens of earlier rows shown to a model so that it does not repeat them."""
     verify: bool = False
-    """Whether rows of a model that name what their messages don't are left out, and not kept as unverified."""
+    """True if a model's rows that name what their messages don't are dropped instead of marked unverified."""
     precompute: Amount = 0.0
-    """When a batch is observed ahead of its time: at a share of `tokens`, or every so many; 0 for never."""
+    """Share of `tokens`, or multiple of tokens, at which a model observes before a batch is due; 0 for never."""
     precompute_late: Tokens = 0
-    """Every so many instead, once `precompute_late_from` wait; 0 for the same as before."""
+    """Multiple to use instead once `precompute_late_from` tokens are unobserved; 0 for no change."""
     precompute_late_from: Tokens = 0
     floor: Tokens = 0
-    """As many stay unobserved when what was observed ahead is written down."""
+    """Tokens to leave unobserved when rows observed before they were due are written."""
     block_after: Amount = 2.0
-    """How many times `tokens` (or how many tokens, from 100) may wait before a background run has to be waited for; 0
-    for any."""
+    """Multiple of `tokens` (from 100: tokens) that may be unobserved before `--background` waits for the run; 0 for
+    any."""
 
 
 @record
 class ReflectSettings:
-    """When rows are folded into fewer, and into how many."""
+    """Time and result of folding rows into fewer."""
 
     tokens: Tokens | None = 20_000
-    """Rows of so many tokens are due; None where none ever are."""
+    """Tokens of rows that make folding due; None for never."""
     inclusive: bool = True
-    """Exactly so many are enough."""
+    """True if exactly `tokens` are enough."""
     target: Amount = 0.5
-    """What the result should have: a share of what is folded, or tokens. 1: anything smaller will do."""
+    """Size of the result: a share of what is folded, or tokens. 1: anything smaller."""
     rows: int = 0
-    """How many rows it should be; 0 for as many as it takes."""
+    """Rows in the result; 0 for as many as needed."""
     sentences: Span | None = None
-    """How long a model is asked to be."""
+    """Length to ask a model for."""
     attempts: int = 2
-    """How often a model is asked before the best of its answers is taken."""
+    """Most requests to a model before its best reply is taken."""
     levels: tuple[int, ...] = (1, 3)
-    """How hard it is asked to shorten, attempt by attempt: 0 not at all, 4 hardest."""
+    """Compression to ask for in each attempt, from 0 (none) to 4 (strongest)."""
     temperature_step: float = 0.0
     """Added to the reflector's temperature with every attempt."""
     verbatim: Verbatim = "open"
-    """Which rows are kept to the letter: none, those of high priority while they are open, all of high priority."""
+    """Rows to keep word for word: none, those of high priority while open, or all of high priority."""
     meta: Meta = "never"
-    """Whether reflections are folded again: never, a generation at a time, or all of them every time."""
+    """Fold reflections again: never, one generation at a time, or all of them every time."""
     meta_at: int = 5
-    """How many reflections of a generation make the next."""
+    """Reflections of one generation that are folded into the next."""
     min_age: Days = 3.0
-    """How old an observation is before the global reflection folds it."""
+    """Age from which reflecting across sessions folds an observation."""
     batch_tokens: Tokens = 20_000
-    """Tokens of the rows that a model is shown at once in a reflection across sessions; where nobody says, as many as
-    `tokens`."""
+    """Tokens of rows shown to a model at a time when reflecting across sessions; follows `tokens` if not given."""
 
 
 @record
 class ContextSettings:
-    """What a context pack holds."""
+    """Content of a context pack."""
 
     budget: Tokens | None = None
-    """Tokens of the whole pack; None for what its tiers may have together."""
+    """Tokens of the whole pack; None for the sum of its tiers."""
     cross: Tokens | None = 4_000
     """Tokens of rows of other sessions."""
     session: Tokens | None = 8_000
@@ -120,76 +119,76 @@ class ContextSettings:
     tail: Tokens | None = 8_000
     """Tokens of the last messages."""
     evict: Tokens | None = None
-    """With `freeze`: at how many tokens of messages the tail is cut back to `tail`, and to three quarters of that many
-    at most. None: at none, where the host has the messages; a tail that is printed is cut back to half when it is full.
-    What is not observed yet is not cut off."""
+    """With `freeze`: tokens of messages at which the tail is cut back to `tail`, and to at most three quarters of this
+    number. None: never if the host keeps the messages; a printed tail is cut back to half when it is full. Unobserved
+    messages are never cut off."""
     order: tuple[Part, ...] = ("cross", "session", "tail")
-    """In which order the tiers are printed."""
+    """Order of the tiers."""
     reflections: int | None = None
-    """The most reflections of the session."""
+    """Most reflections of the session."""
     observations: int | None = None
-    """The most other rows of the session."""
+    """Most other rows of the session."""
     select: Select = "worth"
-    """Which rows of the session come first where not all find room: those that say most, or the newest."""
+    """Rows of the session to prefer if not all fit: the most informative, or the newest."""
     rank: Rank = "half-life"
-    """How the worth of other sessions' rows fades: by half every week, or to 1/e."""
+    """Weekly decay of other sessions' rows: by half, or to 1/e."""
     render: Direction = "asc"
-    """Whether its rows are printed oldest first, or newest first."""
+    """Order of rows: oldest first, or newest first."""
     block: bool = False
-    """The working-memory block stands for all of it, where nothing else is asked for."""
+    """True to print the working-memory block by default."""
     freeze: bool = False
-    """A session's pack stays as it is until rows are folded, folding is undone, something is noted by hand or the tail
-    is cut; until then messages are added at its end, where they are printed."""
+    """True to keep a session's pack unchanged until rows are folded, folding is undone, a note is added or the tail is
+    cut; until then printed messages are only added at its end."""
 
 
 @record
 class RetentionSettings:
-    """What `om consolidate` leaves in sight; `om prune` is told with every run."""
+    """Rows that `om consolidate` keeps visible; `om prune` takes the same rules as options."""
 
     older_than: Days | None = None
-    """Rows older than so many days go; None: none do."""
+    """Hide rows older than this; None for none."""
     keep_last: int | None = None
-    """Of a session's rows the newest so many stay."""
+    """Newest rows to keep in each session."""
     max_tokens: Tokens | None = None
-    """Of a session's rows what matters least goes until they have no more tokens than that."""
+    """Tokens of rows to keep in each session; the least important are hidden first."""
     keep_sessions: int | None = None
-    """Rows of so many sessions stay, those that were active last."""
+    """Most recently active sessions whose rows to keep."""
     raw_older_than: Days | None = None
-    """Messages older than so many days go, as far as they were observed."""
+    """Hide observed messages older than this."""
 
 
 @record
 class ModelSettings:
-    """A model, and who answers in its place. Without a provider of its own the reflector's is the observer's."""
+    """A model and its fallbacks. The reflector follows the observer unless it has a provider of its own."""
 
     provider: str | None = None
-    """Whose: `anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model. Where nobody says, the one whose
-    key is in the environment."""
+    """`anthropic`, `openai`, `ollama`, …, `command`, or `rules` for no model. By default the one whose key is in the
+    environment."""
     model: str | None = None
-    """By the name that the provider knows it by, or `PROVIDER/NAME`."""
+    """The provider's name for the model, or `PROVIDER/NAME`."""
     base_url: str | None = None
-    """The endpoint, where it is not the provider's own."""
+    """Endpoint, if not the provider's own."""
     command: str | None = None
-    """For the provider `command`: the program."""
+    """Command line for the provider `command`."""
     temperature: float | None = 0.3
     """None: not sent."""
     effort: str | None = None
-    """How hard it should think, where the provider takes that."""
+    """Reasoning effort, if the provider supports it."""
     max_output: Tokens | None = None
-    """The most tokens of a reply; None leaves it to the provider."""
+    """Most tokens of a reply; None leaves it to the provider."""
     fallback_model: str | None = None
-    """Asked once where the model fails."""
+    """Model to try once if the first one fails."""
     fallback: Fallback = "none"
-    """Who does the work where the models fail: nobody, so that it waits, or the rules."""
+    """If the models fail: `none`, so that the work waits, or `rules`."""
     instructions_file: Path | None = None
-    """A text of yours that is added to what the model is told."""
+    """File with additional instructions for the model."""
     images: bool = True
-    """Whether it is shown images, where it takes them. A reflector has none to see."""
+    """True to show images to a model that takes them; only the observer has any."""
 
 
 @record
 class ToolSettings:
-    """How much of what tools are given and answer a model is shown."""
+    """Characters of a tool's arguments and result shown to a model."""
 
     args_chars: int = 1_500
     result_chars: int = 1_500
@@ -197,15 +196,15 @@ class ToolSettings:
 
 @record
 class ProviderSettings:
-    """How models are called."""
+    """Requests to models."""
 
     timeout: float = 60.0
-    """Seconds, over all attempts of a call."""
+    """Seconds for a request, all attempts included."""
 
 
 @record
 class CostLimits:
-    """What models may cost. From a soft limit on it is said, beyond a hard one nothing is asked."""
+    """Most that models may cost. Soft limits only warn; beyond a hard one no request is sent."""
 
     day_tokens: int | None = None
     month_tokens: int | None = None
@@ -220,37 +219,37 @@ class CostLimits:
 
 @record
 class ConsolidateSettings:
-    """What `om consolidate` looks after."""
+    """Input of `om consolidate`."""
 
     places: tuple[Path, ...] | None = None
-    """Folders and files that transcripts are taken in from; None for where the agents that om knows keep theirs."""
+    """Folders and files of transcripts; None for the folders of the agents that om knows."""
     notes: Path | None = None
-    """The folder of daily notes, `YYYY-MM-DD.md`."""
+    """Folder of daily notes, `YYYY-MM-DD.md`."""
     archive_after: Days | None = None
-    """Notes older than that are moved to `archive` there, and what lasts of them to `MEMORY.md`; None for never."""
+    """Age from which notes are moved to `archive`, and their lasting facts to `MEMORY.md`; None for never."""
     backups: int = 5
-    """How many backups of the store are kept; 0 for none."""
+    """Backups of the store to keep; 0 for none."""
 
 
 @record
 class Settings:
-    """What a run goes by."""
+    """All settings of a run."""
 
     db: Path
     """The store."""
     preset: str = "default"
     wait: float = 10.0
-    """Seconds to wait for a lock or a lane that somebody else holds."""
+    """Seconds to wait for a lock or a lane held by another process."""
     disabled: bool = False
-    """Nothing is written."""
+    """True to write nothing."""
     counter: str = "o200k-approx"
     """Name of the token counter."""
     notation: str = "words"
-    """How priorities are written."""
+    """Notation of priorities."""
     scope: Scope = "project"
-    """Whose rows a pack holds: those of its session, also those of the project's others, or of all others."""
+    """Sessions whose rows a pack holds: its own, also the project's others, or all."""
     effective_context: int = 200_000
-    """Tokens that the model reading the pack can take."""
+    """Context window, in tokens, of the model that reads the pack."""
     observe: ObserveSettings = ObserveSettings()
     reflect: ReflectSettings = ReflectSettings()
     context: ContextSettings = ContextSettings()
@@ -262,33 +261,33 @@ class Settings:
     limits: CostLimits = CostLimits()
     consolidate: ConsolidateSettings = ConsolidateSettings()
     prices: Mapping[str, Price] = field(default_factory=dict)
-    """By the model's name; over those that are known."""
+    """Prices by model; they override the built-in ones."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """Who says so, by key, where it is not a built-in default."""
+    """Origin by key, for values that are not built-in defaults."""
     warnings: tuple[str, ...] = ()
-    """What was wrong with variables and files, and is not followed."""
+    """Problems with variables and files whose values were ignored."""
 
     def origin(self, key: str) -> str:
-        """Who says what a key is: a flag, a variable, a file, a preset, or nobody."""
+        """Return the origin of a key's value: a flag, a variable, a file, a preset, or `default`."""
         return self.origins.get(key, "default")
 
 
 @record
 class Files:
-    """Where a run looks for configuration."""
+    """Configuration files of a run."""
 
     user: Path
     is_named: bool
-    """The user's own is one that was asked for, and has to be there."""
+    """True if the user's file was given explicitly, and so has to exist."""
     project: Path | None
-    """The project's, if it has one."""
+    """None if the project has none."""
 
     @property
-    def user_is_there(self) -> bool:
-        """Whether there is anything to read of the user's."""
-        return self.is_named or is_there(self.user)
+    def has_user_file(self) -> bool:
+        """True if the user's file has to be read."""
+        return self.is_named or exists(self.user)
 
 
-def is_there(path: Path) -> bool:
-    """Whether there is something by this name, be it readable or not."""
+def exists(path: Path) -> bool:
+    """Return True if the path exists, readable or not."""
     return os.path.lexists(path)

@@ -1,4 +1,4 @@
-"""What a file, a variable or a preset may say for a key, and what that means."""
+"""Parses values of settings from files, variables and presets, and prints them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omcli.settings import settings
 from omcli.settings.settings import Settings
 
 DEFAULTS = Settings(db=Path())
-"""What holds where nobody says anything, but for the store."""
+"""Built-in defaults, except for the store."""
 SECTIONS: Mapping[str, Any] = {
     name: getattr(DEFAULTS, name)
     for name in (
@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, Any] = {
         *("observer", "reflector", "tools", "provider", "limits"),
     )
 }
-"""The keys with a dot begin with one of these."""
+"""Sections: the part of a key before its dot."""
 _NO_KEYS = {*SECTIONS, "origins", "warnings", "reflector.images"}
 _PRIVATE = frozenset({"limits", "prices", "provider", "retention", "consolidate"})
 _UNSET = frozenset({"unlimited", "unset"})
@@ -32,12 +32,12 @@ _SPAN = re.compile(r"[1-9][0-9]{0,2}-[1-9][0-9]{0,2}")
 
 
 def as_json(of: Settings) -> dict[str, object]:
-    """All keys with their values, as JSON has them."""
+    """Return all settings as JSON values by key."""
     return {key: _plain(_at(of, key)) for key in KEYS}
 
 
 def toml(key: str, value: object) -> str:
-    """A value of `as_json` as a configuration file says it."""
+    """Return a value of `as_json` as TOML."""
     if value is None:
         is_limit = KEYS[key].startswith(("int", "Tokens", "Days")) or key.startswith("limits.")
         return '"unlimited"' if is_limit else '"unset"'
@@ -67,11 +67,11 @@ def _toml(value: object) -> str:
 
     if isinstance(value, dict) and value:
         return f"{{ {', '.join(f'{json.dumps(name)} = {_toml(inner)}' for name, inner in value.items())} }}"
-    return json.dumps(value, ensure_ascii=False)  # which, but for tables, is how TOML writes it
+    return json.dumps(value, ensure_ascii=False)  # except for tables, the same as TOML
 
 
 class InvalidValue(Exception):
-    """A value makes no sense for a key; says what it is instead: `no whole number from 0 up`."""
+    """A value is not valid for a key; its text says what is expected: `a whole number from 0`."""
 
 
 def _kinds() -> dict[str, str]:
@@ -82,11 +82,11 @@ def _kinds() -> dict[str, str]:
 
 
 KEYS: Mapping[str, str] = _kinds()
-"""All keys, each with the words of its annotation."""
+"""All keys, each with its annotation as text."""
 
 
 def is_private(key: str) -> bool:
-    """Whether a project may not say what this is: endpoints, commands, paths, costs, and what is kept of everything."""
+    """Return True for keys that a project may not set: endpoints, commands, paths, costs and retention."""
     section, _, name = key.partition(".")
     return KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in _PRIVATE
 
@@ -120,20 +120,20 @@ def _share(said: str, whole: int) -> int:
     except InvalidValue:
         share = -1.0
     if not 0 <= share <= 100:
-        raise InvalidValue("no share between 0% and 100%")
+        raise InvalidValue("a share between 0% and 100%")
     return round(share * whole / 100)
 
 
 def _text(said: object) -> str:
     if not isinstance(said, str) or not said.strip():
-        raise InvalidValue("no text")
+        raise InvalidValue("a text")
     return said.strip()
 
 
 def _whole(said: object) -> int:
     text = str(said).strip().replace("_", "")
     if isinstance(said, (bool, float)) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST:
-        raise InvalidValue("no whole number from 0 up")
+        raise InvalidValue("a whole number from 0")
     return int(text)
 
 
@@ -143,7 +143,7 @@ def _number(said: object) -> float:
     except (ValueError, OverflowError):
         number = -1.0
     if not 0 <= number <= _MOST:
-        raise InvalidValue("no number from 0 up")
+        raise InvalidValue("a number from 0")
     return number
 
 
@@ -151,45 +151,45 @@ def _days(said: object) -> float:
     try:
         return _number(said.strip().removesuffix("d") if isinstance(said, str) else said)
     except InvalidValue:
-        raise InvalidValue("no number of days, as 30d,") from None
+        raise InvalidValue("a number of days, such as 30d") from None
 
 
-def _switch(said: object) -> bool:
+def _flag(said: object) -> bool:
     text = str(said).strip().lower()
     if text not in _YES | _NO:
-        raise InvalidValue("neither yes nor no")
+        raise InvalidValue("yes or no")
     return text in _YES
 
 
 def _span(said: object) -> str:
     text = _text(said)
     if not _SPAN.fullmatch(text):
-        raise InvalidValue("no span like 2-5")
+        raise InvalidValue("a range such as 2-5")
     return text
 
 
 def _choice(said: object, choices: tuple[str, ...]) -> str:
     text = str(said).strip().lower()
     if text not in choices:
-        raise InvalidValue(f"none of {', '.join(choices)}")
+        raise InvalidValue(f"one of {', '.join(choices)}")
     return text
 
 
 def _prices(said: object) -> Mapping[str, Price]:
     if not isinstance(said, dict):
-        raise InvalidValue("no table of models")
+        raise InvalidValue("a table of models")
     return {model: _price(model, price) for model, price in said.items()}
 
 
 def _price(model: str, said: Any) -> Price:
     if not isinstance(said, dict) or not {"input", "output"} <= said.keys() <= {"input", "output", "cached"}:
-        raise InvalidValue(f"no table with `input`, `output` and perhaps `cached` for `{model}`")
+        raise InvalidValue(f"a table with `input`, `output` and optionally `cached` for `{model}`")
     return Price(**{name: _number(cost) for name, cost in said.items()})
 
 
 _READERS: Mapping[str, Callable[[object], object]] = {
     "str": _text,
-    "bool": _switch,
+    "bool": _flag,
     "int": _whole,
     "Tokens": _whole,
     "float": _number,

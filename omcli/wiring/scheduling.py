@@ -95,7 +95,7 @@ def _flags(settings: Settings, files: Files) -> list[str]:
         if by == "flag" or by.startswith("OM_") or is_moved:
             value = getattr(settings, key)
             flags += [f"--{key}", str(value.absolute() if isinstance(value, Path) else _plain(value))]
-    if files.is_named or (files.user_is_there and "XDG_CONFIG_HOME" in os.environ):
+    if files.is_named or (files.has_user_file and "XDG_CONFIG_HOME" in os.environ):
         flags += ["--config", str(files.user.absolute())]
     return flags
 

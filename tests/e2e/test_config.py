@@ -185,25 +185,25 @@ def test_wrong_values_warn_with_their_place_and_strict_refuses_them(om: Om) -> N
     """F92, T71, D11, S0.34."""
     bad = {"OM_OBSERVE_TOKENS": "abc"}
     run = om("context", env=bad)
-    assert run.stderr == "om: warning: `OM_OBSERVE_TOKENS=abc` is no whole number from 0 up, and is ignored\n"
+    assert run.stderr == "om: warning: `OM_OBSERVE_TOKENS=abc` is not valid (expected a whole number from 0); ignored\n"
     assert om("context", "--strict", env=bad, code=78).stdout == ""
     assert om("config", "--json", "--preset", "lango", env=bad).document["settings"]["observe.tokens"] == 1_000
     project = om.write(".om.toml", "observe.tokens = -3\nobserve.tokns = 3\n")
     assert om("config").stderr.splitlines() == [
-        f"om: warning: {project}: there is no key `observe.tokns` (did you mean `observe.tokens`?); it is ignored",
-        f"om: warning: `observe.tokens = -3` in {project} is no whole number from 0 up, and is ignored",
+        f"om: warning: {project}: unknown key `observe.tokns` (did you mean `observe.tokens`?); ignored",
+        f"om: warning: `observe.tokens = -3` in {project} is not valid (expected a whole number from 0); ignored",
     ]
     assert om("config", "--strict", code=78).stdout == ""
 
 
 def test_a_file_that_was_asked_for_has_to_be_there(om: Om) -> None:
     """D11, T71: one that nobody asked for may be broken."""
-    assert "nowhere.toml: there is no such file" in om("context", "--config", "nowhere.toml", code=78).stderr
+    assert "nowhere.toml: no such file" in om("context", "--config", "nowhere.toml", code=78).stderr
     assert om("context", env={"OM_CONFIG": "nowhere.toml"}, code=78).stdout == ""
     broken = om.write("broken.toml", "observe = [")
-    assert om("log", "--config", broken, code=78).stderr.startswith(f"om: error: {broken}: it is no TOML: ")
+    assert om("log", "--config", broken, code=78).stderr.startswith(f"om: error: {broken}: not valid TOML: ")
     user = users_file(om, "observe = [")
-    assert om("log").stderr.startswith(f"om: warning: {user}: it is no TOML: ")
+    assert om("log").stderr.startswith(f"om: warning: {user}: not valid TOML: ")
     assert om("log", "--strict", code=78).stdout == ""
     other = om.write("other.toml", "wait = 2")
     assert om("config", "--json", "--config", other).document["settings"]["wait"] == 2
@@ -213,9 +213,9 @@ def test_a_file_that_was_asked_for_has_to_be_there(om: Om) -> None:
 def test_an_unknown_preset_is_refused_on_the_command_line_and_warned_of_elsewhere(om: Om) -> None:
     run = om("context", "--preset", "nope", code=78)
     assert run.stderr == (
-        "om: error: there is no preset `nope`\nhint: one of: default, zora, lango, duet, pi, coding, mastra\n"
+        "om: error: unknown preset `nope`\nhint: one of: default, zora, lango, duet, pi, coding, mastra\n"
     )
-    assert "is none of default, zora" in om("context", env={"OM_PRESET": "nope"}).stderr
+    assert "is not valid (expected one of default, zora" in om("context", env={"OM_PRESET": "nope"}).stderr
 
 
 def test_memory_can_be_switched_off_in_a_file(om: Om) -> None:

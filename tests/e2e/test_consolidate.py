@@ -269,7 +269,7 @@ def test_a_project_may_not_say_where_transcripts_and_notes_lie(om: Om) -> None:
     """S3.2: paths are the user's to say."""
     om.write(".om.toml", '[consolidate]\nplaces = ["secret"]\nnotes = "notes"\nbackups = 0\n')
     run = om("consolidate", *NOW)
-    assert run.stderr.count("a project may not say what `consolidate.") == 3
+    assert run.stderr.count("a project file may not set `consolidate.") == 3
 
 
 # What is observed, and reflected on

@@ -121,9 +121,12 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            ({"settings": {"observe.token": 3}}, "there is no key `observe.token` (did you mean `observe.tokens`?)"),
-            ({"settings": {"observe.tokens": -3}}, "`-3` is no whole number from 0 up for `observe.tokens`"),
-            ({"settings": {"observe.tokens": [3]}}, "is no whole number"),
+            ({"settings": {"observe.token": 3}}, "unknown key `observe.token` (did you mean `observe.tokens`?)"),
+            (
+                {"settings": {"observe.tokens": -3}},
+                "`-3` is not a valid `observe.tokens` (expected a whole number from 0)",
+            ),
+            ({"settings": {"observe.tokens": [3]}}, "expected a whole number"),
             ({"settings": {"observe.trigger": "never"}}, "`never` is"),
             ({"wait": -1}, "`-1` is no number of seconds"),
             ({"counter": "abacus"}, "abacus"),

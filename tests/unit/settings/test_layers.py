@@ -201,13 +201,15 @@ def test_where_a_value_makes_no_sense_the_presets_holds() -> None:
     assert made.origin("observe.tokens") == "preset zora"
     (warning,) = made.warnings
     assert warning.startswith("`observe.tokens = -5` in /")
-    assert warning.endswith("/project is no whole number from 0 up, and is ignored")
+    assert warning.endswith("/project is not valid (expected a whole number from 0); ignored")
 
 
 def test_a_flag_that_makes_no_sense_is_a_mistake_of_the_command_line() -> None:
-    with pytest.raises(BadUsage, match="`weekly` is none of tokens, turn, tool, manual for"):
+    with pytest.raises(
+        BadUsage, match=r"`weekly` is not a valid `observe.trigger` \(expected one of tokens, turn, tool, manual\)"
+    ):
         settled(flags={"observe.trigger": "weekly"})
-    with pytest.raises(BadConfiguration, match="there is no preset `nope`"):
+    with pytest.raises(BadConfiguration, match="unknown preset `nope`"):
         settled(flags={"preset": "nope"})
 
 
@@ -273,10 +275,10 @@ def test_an_unknown_key_is_told_with_the_nearest_one() -> None:
     """S0.34."""
     made = settled(user='observe.token = 5\nsurprise = 1\n[nothing]\nx = 1\n[observer]\napi_key = "s3cret"')
     assert [warning.partition(": ")[2] for warning in made.warnings] == [
-        "there is no key `observe.token` (did you mean `observe.tokens`?); it is ignored",
-        "there is no key `surprise`; it is ignored",
-        "there is no key `nothing`; it is ignored",
-        "there is no key `observer.api_key`; it is ignored",
+        "unknown key `observe.token` (did you mean `observe.tokens`?); ignored",
+        "unknown key `surprise`; ignored",
+        "unknown key `nothing`; ignored",
+        "unknown key `observer.api_key`; ignored",
     ]
 
 
@@ -293,7 +295,7 @@ def test_a_file_that_cannot_be_read_is_ignored_unless_it_was_asked_for(tmp_path:
         default_store=default_store
     )
     assert len(made.warnings) == 2
-    assert all(warning.startswith(f"{path}: it ") for warning in made.warnings)
+    assert all(warning.startswith(f"{path}: ") and warning.endswith("; ignored") for warning in made.warnings)
     with pytest.raises(BadConfiguration):
         Layers(flags={}, variables={}, files=Files(user=path, is_named=True, project=None))
 
