@@ -136,8 +136,8 @@ class AgentReply:
     @property
     def is_about_messages(self) -> bool:
         """True if any of it is about messages rather than rows."""
-        said = self.answer
-        return bool(said.rows or said.used or said.current_task or said.next_step or said.title)
+        reply = self.answer
+        return bool(reply.rows or reply.used or reply.current_task or reply.next_step or reply.title)
 
     def messages(self) -> Iterator[tuple[str, str]]:
         """Yield labels of messages, each with the place of its citation."""
@@ -160,8 +160,8 @@ class AgentReply:
 
 def parse_agent_reply(document: object) -> AgentReply:
     """Parse a JSON value. Raises BadInput, which names the place of the fault."""
-    all_ = _JsonObject.of(document, "")
-    all_.check(
+    top = _JsonObject.of(document, "")
+    top.check(
         "schema",
         "token",
         "observations",
@@ -173,25 +173,25 @@ def parse_agent_reply(document: object) -> AgentReply:
         "items",
         "retire",
     )
-    rows = tuple(_row(entry) for entry in all_.entries("observations"))
+    rows = tuple(_row(entry) for entry in top.entries("observations"))
     for number, row in enumerate(rows):
         if row.under is not None and not 0 <= row.under < number:
             raise _fault(
                 f"observations[{number}].under", "not a valid position (expected that of an earlier row, from 0)"
             )
     return AgentReply(
-        token=all_.text("token", required=True),
+        token=top.text("token", required=True),
         answer=ObserverReply(
             rows=rows,
-            used=all_.label_list("used"),
-            current_task=all_.text("current_task"),
-            next_step=all_.text("next_step"),
-            title=all_.text("title"),
+            used=top.label_list("used"),
+            current_task=top.text("current_task"),
+            next_step=top.text("next_step"),
+            title=top.text("title"),
         ),
-        lacks_observations=all_.content.get("observations") is None,
-        reflections=tuple(_reflection(entry) for entry in all_.entries("reflections")),
-        items=tuple(_item(entry) for entry in all_.entries("items")),
-        retired=tuple(_retired_row(entry) for entry in all_.entries("retire")),
+        lacks_observations=top.content.get("observations") is None,
+        reflections=tuple(_reflection(entry) for entry in top.entries("reflections")),
+        items=tuple(_item(entry) for entry in top.entries("items")),
+        retired=tuple(_retired_row(entry) for entry in top.entries("retire")),
     )
 
 
@@ -342,18 +342,18 @@ def observe_reply(answer: ObserverReply, evidence: Evidence, batch: Batch, *, ru
     Raises BadInput if most rows have no text after redaction.
     """
     try:
-        told = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)
+        reply = validate(answer, evidence, batch, token="", most_rows=MOST_ROWS, verify=False)
     except Unusable as error:
         raise BadInput(f"observations: {error.message}") from None
     by_rules = [draft for draft in rules.observe(batch).drafts if draft.type in TOOL_EVENTS]
     roles = {kept.seq: kept.message.role for kept in evidence.shown.labels.values()}
-    rows = merge_rows(told.drafts, by_rules, roles)
-    drafts = (*rows.drafts, *([told.task] if told.task else []))
+    rows = merge_rows(reply.drafts, by_rules, roles)
+    drafts = (*rows.drafts, *([reply.task] if reply.task else []))
     return Observed(
         drafts=tuple(
             replace(draft, source=Source.AGENT) if draft.source is Source.MODEL else draft for draft in drafts
         ),
-        used=told.used,
-        title=told.title,
-        findings=dict(+(told.findings + Counter(recorded_by_rules=rows.recorded_by_rules))),
+        used=reply.used,
+        title=reply.title,
+        findings=dict(+(reply.findings + Counter(recorded_by_rules=rows.recorded_by_rules))),
     )

@@ -38,15 +38,15 @@ def select_context_rows(rows: Sequence[Observation], *, room: int | None, counte
 
     Rows of tool events are recorded by rules and shown only while open.
     """
-    told = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
-    left = room
+    candidates = [row for row in rows if row.type not in TOOL_EVENTS or row.status is Status.OPEN]
+    left_over = room
     chosen: set[int] = set()
-    for place in _by_use(told):
-        cost = counter.text(f"o99 {_line(told[place])}\n")
-        if left is None or cost <= left:
+    for place in _by_use(candidates):
+        cost = counter.text(f"o99 {_line(candidates[place])}\n")
+        if left_over is None or cost <= left_over:
             chosen.add(place)
-            left = None if left is None else left - cost
-    kept = [told[place] for place in sorted(chosen)]
+            left_over = None if left_over is None else left_over - cost
+    kept = [candidates[place] for place in sorted(chosen)]
     labels = {f"o{number}": row for number, row in enumerate(kept, start=1)}
     return ContextRows(labels=labels, lines=tuple(f"{label} {_line(row)}" for label, row in labels.items()))
 
@@ -98,13 +98,13 @@ class Evidence:
         Near messages are added to the cited ones if they hold a missing name. Names in the texts `also` count as found.
         """
         missing = self._missing(text, labels, also)
-        bearing = list(labels)
+        supporting = list(labels)
         for label in self._near(labels) if missing else ():
-            left = tuple(name for name in missing if not self._has_name(label, name))
-            if len(left) < len(missing):
-                bearing.append(label)
-                missing = left
-        return self.in_order(bearing), missing
+            still_missing = tuple(name for name in missing if not self._has_name(label, name))
+            if len(still_missing) < len(missing):
+                supporting.append(label)
+                missing = still_missing
+        return self.in_order(supporting), missing
 
     def _near(self, labels: Sequence[str]) -> list[str]:
         """Return the labels around some, without those."""
@@ -120,13 +120,13 @@ class Evidence:
         Empty if no message shares a word. `at` is a time as shown, or a part of one.
         """
         labels = [label for label in self.shown.labels if label in self.shown.new]
-        told = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels
-        if at and (then := [label for label in told if at in (self.shown.minutes.get(label, ""))]):
-            told = then
-        wanted, *said = terms_of([text, *(self.shown.labels[label].message.text for label in told)])
-        shared = [len(wanted & terms) for terms in said]
-        best = max(range(len(told)), key=lambda place: (shared[place], place), default=None)
-        return (told[best],) if best is not None and shared[best] else ()
+        candidates = [label for label in labels if self.shown.labels[label].message.role in _SAID] or labels
+        if at and (same_time := [label for label in candidates if at in (self.shown.minutes.get(label, ""))]):
+            candidates = same_time
+        wanted, *message_terms = terms_of([text, *(self.shown.labels[label].message.text for label in candidates)])
+        shared = [len(wanted & terms) for terms in message_terms]
+        best = max(range(len(candidates)), key=lambda place: (shared[place], place), default=None)
+        return (candidates[best],) if best is not None and shared[best] else ()
 
     def rows(self, labels: Iterable[str]) -> tuple[Observation, ...]:
         """Return the context rows of these labels."""
@@ -144,8 +144,8 @@ class Evidence:
 
     def _searchable(self, label: str) -> str:
         if label not in self.searched:
-            said = self.shown.labels[label].message
+            message = self.shown.labels[label].message
             when = self.shown.minutes.get(label, "")
-            words = f"{when} {said.name or ''} {said.tool or ''} {said.exit_code or ''} {said.text}"
+            words = f"{when} {message.name or ''} {message.tool or ''} {message.exit_code or ''} {message.text}"
             self.searched[label] = searchable(words)
         return self.searched[label]

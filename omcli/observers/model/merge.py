@@ -41,8 +41,8 @@ def limit_priorities(rows: Sequence[Draft], roles: Mapping[int, Role]) -> list[D
     High means barely high. If more than a third of the rows, and more than three, are high, all become medium. Rows
     taken from tools alone lose one priority: their output can be read again.
     """
-    sure = [row for row in rows if UNVERIFIED not in row.tags]
-    is_flood = sum(row.importance >= HIGH_FROM for row in sure) > max(_FEW_HIGH, len(sure) / _HIGH_SHARE)
+    verified = [row for row in rows if UNVERIFIED not in row.tags]
+    is_flood = sum(row.importance >= HIGH_FROM for row in verified) > max(_FEW_HIGH, len(verified) / _HIGH_SHARE)
     most = Priority.MEDIUM.importance if is_flood else HIGH_FROM
     limited = [replace(row, importance=min(row.importance, most)) for row in rows]
     return [
@@ -72,24 +72,24 @@ def merge_rows(
     were not shown to a model.
     """
     tools = [draft for draft in by_rules if draft.type in TOOL_EVENTS]
-    ruled = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
+    speech = [draft for draft in by_rules if draft.type not in TOOL_EVENTS]
     new = [draft for draft in by_model if not _only_repeats(draft, tools, roles)]
-    unsure = [draft for draft in new if UNVERIFIED in draft.tags]
-    believed = [draft for draft in new if UNVERIFIED not in draft.tags]
-    read = [draft for draft in ruled if draft.sources[-1] not in unread]
-    gone = [draft for draft in read if _is_replaced(draft, believed, roles)]
-    staying = [draft for draft in ruled if draft not in gone]
-    adding = [draft for draft in believed if _is_new(draft, staying, gone)]
-    told = [
-        _with_model_facts(draft, believed) if draft in staying else draft for draft in by_rules if draft not in gone
+    unverified = [draft for draft in new if UNVERIFIED in draft.tags]
+    verified = [draft for draft in new if UNVERIFIED not in draft.tags]
+    shown = [draft for draft in speech if draft.sources[-1] not in unread]
+    dropped = [draft for draft in shown if _is_replaced(draft, verified, roles)]
+    kept = [draft for draft in speech if draft not in dropped]
+    added = [draft for draft in verified if _is_new(draft, kept, dropped)]
+    rows = [
+        _with_model_facts(draft, verified) if draft in kept else draft for draft in by_rules if draft not in dropped
     ]
-    told = _take_replacements(told, [draft for draft in believed if draft not in adding])
-    settled = {row for draft in told for row in draft.replaces}
-    added = [_with_rule_facts(_without_settled(draft, settled), ruled, gone) for draft in adding]
+    rows = _take_replacements(rows, [draft for draft in verified if draft not in added])
+    settled = {row for draft in rows for row in draft.replaces}
+    new_rows = [_with_rule_facts(_without_settled(draft, settled), speech, dropped) for draft in added]
     return MergedRows(
-        drafts=tuple(_in_order(told, [*added, *unsure])),
-        added_back=sum(draft not in gone and not covers(believed, draft) for draft in read),
-        recorded_by_rules=len(by_model) - len(added) - len(unsure),
+        drafts=tuple(_in_order(rows, [*new_rows, *unverified])),
+        added_back=sum(draft not in dropped and not covers(verified, draft) for draft in shown),
+        recorded_by_rules=len(by_model) - len(new_rows) - len(unverified),
     )
 
 
@@ -99,17 +99,17 @@ def _is_replaced(draft: Draft, by_model: Sequence[Draft], roles: Mapping[int, Ro
         return False
     if draft.replaces:
         return {row for other in by_model for row in other.replaces}.issuperset(draft.replaces)
-    about = [other for other in by_model if _shares_message(other, [draft])]
+    related = [other for other in by_model if _shares_message(other, [draft])]
     if draft.type in _ASKED and draft.status is Status.OPEN:
-        about = [other for other in about if other.status is Status.OPEN]
-    return covers(about, draft) and sum(len(other.text) for other in about) <= len(draft.text)
+        related = [other for other in related if other.status is Status.OPEN]
+    return covers(related, draft) and sum(len(other.text) for other in related) <= len(draft.text)
 
 
-def _is_new(draft: Draft, staying: Sequence[Draft], gone: Sequence[Draft]) -> bool:
+def _is_new(draft: Draft, kept: Sequence[Draft], dropped: Sequence[Draft]) -> bool:
     """Return True if a model row replaces a dropped row or says more than the kept ones."""
-    if draft.replaces and not any(covers([draft], rule) for rule in staying):
+    if draft.replaces and not any(covers([draft], rule) for rule in kept):
         return True  # no kept row could make the replacements instead
-    return _shares_message(draft, gone) or not repeats(draft, staying)
+    return _shares_message(draft, dropped) or not repeats(draft, kept)
 
 
 def _shares_message(draft: Draft, others: Sequence[Draft]) -> bool:
@@ -139,30 +139,30 @@ def _take_replacements(rows: Sequence[Draft], repeating: Sequence[Draft]) -> lis
 def _with_model_facts(rule: Draft, by_model: Sequence[Draft]) -> Draft:
     """Add type, importance, status and date from the model rows that cover a row of the rules."""
     same = [draft for draft in by_model if covers([draft], rule)]
-    sure = [draft for draft in same if draft.type in _CERTAIN]
-    kind = max(sure, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
+    certain = [draft for draft in same if draft.type in _CERTAIN]
+    kind = max(certain, key=lambda draft: draft.importance, default=rule).type if rule.type in _VAGUE else rule.type
     high = [draft.importance for draft in same if draft.importance >= HIGH_FROM]
     known = (draft.status for draft in same if draft.status and draft.type is kind)
-    spoken = (draft.refers_to for draft in same if draft.refers_to)
+    dates = (draft.refers_to for draft in same if draft.refers_to)
     return replace(
         rule,
         type=kind,
         importance=max([rule.importance, *high]),
         status=rule.status or next(known, None),
-        refers_to=rule.refers_to or next(spoken, None),
+        refers_to=rule.refers_to or next(dates, None),
     )
 
 
-def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], gone: Sequence[Draft]) -> Draft:
+def _with_rule_facts(draft: Draft, by_rules: Sequence[Draft], dropped: Sequence[Draft]) -> Draft:
     """Add type, importance and status from the rows of the rules that a model row covers."""
-    told = [rule for rule in by_rules if covers([draft], rule)]
-    matters = [rule.importance for rule in told if rule in gone and rule.importance >= HIGH_FROM]
+    covered = [rule for rule in by_rules if covers([draft], rule)]
+    matters = [rule.importance for rule in covered if rule in dropped and rule.importance >= HIGH_FROM]
     importance = max([draft.importance, *matters])
-    sure = [rule for rule in told if rule.type in _CERTAIN]
+    certain = [rule for rule in covered if rule.type in _CERTAIN]
     if draft.type in _VAGUE:
-        same = [rule for rule in sure if rule.sources == draft.sources]
+        same = [rule for rule in certain if rule.sources == draft.sources]
         draft = replace(draft, type=max(same, key=lambda rule: rule.importance, default=draft).type)
-    known = [rule.status for rule in sure if rule.type is draft.type]
+    known = [rule.status for rule in certain if rule.type is draft.type]
     status = draft.status or next((status for status in known if status), None)
     return replace(draft, importance=importance, status=status)
 

@@ -108,14 +108,14 @@ class SliceReader:
 
     def _replace(self, draft: Draft, shown: dict[str, Draft]) -> Draft:
         """Merge a draft with the rows of earlier slices that it replaces."""
-        own = [shown[row] for row in draft.replaces if row in shown]
-        if not own:
+        earlier = [shown[row] for row in draft.replaces if row in shown]
+        if not earlier:
             return draft
-        self.gone += own
-        self.said = [said for said in self.said if not any(_is_same_row(said, one) for one in own)]
+        self.gone += earlier
+        self.said = [said for said in self.said if not any(_is_same_row(said, one) for one in earlier)]
         rows = [row for row in draft.replaces if row not in shown]
-        replaces = tuple(dict.fromkeys([*rows, *(row for one in own for row in one.replaces)]))
-        sources = tuple(sorted({*draft.sources, *(seq for one in own for seq in one.sources)}))
+        replaces = tuple(dict.fromkeys([*rows, *(row for one in earlier for row in one.replaces)]))
+        sources = tuple(sorted({*draft.sources, *(seq for one in earlier for seq in one.sources)}))
         return replace(draft, replaces=replaces, sources=sources, reason=draft.reason if replaces else None)
 
 

@@ -116,15 +116,15 @@ class _Validator:
         status = self._status(row, kind)
         refers_to, is_estimate = self._row_date(row, text, sources)
         cited = self.evidence.rows(row.replaces)
-        bearing, missing = self.evidence.support(text, sources, (*_texts_of(cited), refers_to or ""))
-        self.findings["sources_added"] += len(bearing) > len(sources)
+        supporting, missing = self.evidence.support(text, sources, (*_texts_of(cited), refers_to or ""))
+        self.findings["sources_added"] += len(supporting) > len(sources)
         replaced = [] if missing else rows_to_replace(cited, text, status)[:MOST_REPLACED]
         self.findings["not_replaced"] += len(cited) - len(replaced)
         draft = Draft(
             text=with_earlier(text, replaced),
             type=kind,
             importance=PRIORITIES.get(row.priority, Priority.MEDIUM).importance,
-            sources=tuple(kept.seq for kept in self.evidence.messages(bearing)),
+            sources=tuple(kept.seq for kept in self.evidence.messages(supporting)),
             status=status,
             event_at=self._event_at(row.at, sources),
             refers_to=refers_to,
@@ -161,10 +161,10 @@ class _Validator:
 
     def task(self, answer: ObserverReply) -> Draft | None:
         """Return a row for the current task; None if it is unchanged or has unknown names."""
-        said = (self.text(answer.current_task), self.text(answer.next_step))
-        text, step = (each[:_LONGEST_TASK].rstrip() for each in said)
-        before = [row for row in self.batch.standing if CURRENT in row.tags]
-        if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in before):
+        texts = (self.text(answer.current_task), self.text(answer.next_step))
+        text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
+        earlier = [row for row in self.batch.standing if CURRENT in row.tags]
+        if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in earlier):
             return None
         everything = tuple(self.evidence.shown.labels)
         _, missing = self.evidence.support(f"{text}\n{step}", everything, _texts_of(self.batch.standing))
@@ -182,8 +182,8 @@ class _Validator:
             event_at=kept.message.at,
             tags=(CURRENT,),
             metadata={"next_step": step} if step else {},
-            replaces=tuple(row.id for row in before),
-            reason="the task changed" if before else None,
+            replaces=tuple(row.id for row in earlier),
+            reason="the task changed" if earlier else None,
             source=Source.MODEL,
         )
 
@@ -362,8 +362,8 @@ def row_date(text: str, given: str, messages: Sequence[Message]) -> RowDate:
     of_row = {spoken_date(text, at=message.at, utc_offset=message.utc_offset) for message in days.values()}
     if date is None:
         return RowDate(date=of_row.pop() if len(of_row) == 1 else None, is_unreal=bool(given))
-    said = (message for message in messages if message.role in _SAID_ROLES)
-    readings = (of_row | {_date_in(message) for message in said}) - {None}
+    spoken = (message for message in messages if message.role in _SAID_ROLES)
+    readings = (of_row | {_date_in(message) for message in spoken}) - {None}
     return RowDate(
         date=date, is_other=bool(readings) and not any(_overlap(date, reading or "") for reading in readings)
     )

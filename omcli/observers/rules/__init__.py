@@ -51,11 +51,13 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
         turns = list(_turns(thread))
         if thread[0].message.agent is None and with_agent:
             status_events += turn_events(turns, last_said)
-        done = _tool_events(turns, calls, running)
-        for turn, events, after in zip(turns, done, [*turns[1:], None], strict=True):
+        events_by_turn = _tool_events(turns, calls, running)
+        for turn, events, following in zip(turns, events_by_turn, [*turns[1:], None], strict=True):
             status_events += succeeded(events)
             drafts += tool_drafts(events, cwd=batch.cwd, interest=interest)
-            drafts += _text_drafts(turn, calls, last_said, after=after, with_agent=with_agent, with_tools=bool(events))
+            drafts += _text_drafts(
+                turn, calls, last_said, after=following, with_agent=with_agent, with_tools=bool(events)
+            )
             speaks = Role.ASSISTANT if with_agent else Role.USER
             last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
     source_text = _source_text(batch, calls)
@@ -102,8 +104,8 @@ def _text_drafts(
     for kept in turn:
         if kept.message.role is Role.USER and kept.message.aside is None:
             if with_agent:
-                said = prompt_drafts(kept, last_said)
-                yield from map(open_if_asked, map(with_work_importance, said) if calls else said)
+                drafts = prompt_drafts(kept, last_said)
+                yield from map(open_if_asked, map(with_work_importance, drafts) if calls else drafts)
             else:
                 yield from chat_drafts(kept, last_said)
         elif kept.message.role in (Role.USER, Role.EVENT):
@@ -148,12 +150,12 @@ def _tool_events(
 
 def _source_text(batch: Batch, calls: Calls) -> _SourceText:
     """Collect the text of the batch's messages and, for earlier ones, of the context rows made from them."""
-    told = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
-    before: dict[int, str] = {}
+    messages = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
+    earlier: dict[int, str] = {}
     for row in batch.standing:
         for seq in row.sources:
-            before[seq] = f"{before.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
-    return _SourceText(messages={kept.seq: kept for kept in told}, earlier=before)
+            earlier[seq] = f"{earlier.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
+    return _SourceText(messages={kept.seq: kept for kept in messages}, earlier=earlier)
 
 
 @mutable_record
@@ -171,13 +173,13 @@ class _SourceText:
 
     def _text(self, seq: int) -> str:
         if seq not in self.searchable:
-            said = self.messages[seq].message if seq in self.messages else None
-            words = f"{said.tool or ''} {said.exit_code or ''} {said.text}" if said else self.earlier[seq]
+            message = self.messages[seq].message if seq in self.messages else None
+            words = f"{message.tool or ''} {message.exit_code or ''} {message.text}" if message else self.earlier[seq]
             self.searchable[seq] = searchable(words)
         return self.searchable[seq]
 
 
 def _is_quoted(text: str, sources: Iterable[str]) -> bool:
     """Return True if a row quotes a message word for word, so that its names need no search."""
-    who, _, said = text.partition(": ")
-    return who in ("User", "Agent") and any(said in source for source in sources)
+    speaker, _, quotation = text.partition(": ")
+    return speaker in ("User", "Agent") and any(quotation in source for source in sources)

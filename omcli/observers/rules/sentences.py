@@ -90,15 +90,15 @@ def _indent(line: str) -> int:
 
 def _joined_lines(lines: Iterable[str]) -> list[str]:
     """Return the lines that are not empty; a line continued in lower case is joined with the next."""
-    whole: list[str] = []
+    joined: list[str] = []
     open_line = False
     for line in lines:
         if open_line and _CONTINUES.match(line):
-            whole[-1] += f" {line.strip()}"
+            joined[-1] += f" {line.strip()}"
         elif line.strip():
-            whole.append(line)
+            joined.append(line)
         open_line = len(line) > _HEADING_CHARACTERS and not _HEADING.match(line) and not _TABLE.match(line)
-    return whole
+    return joined
 
 
 def sentences(line: str) -> list[str]:
@@ -203,8 +203,8 @@ def _labelled_cells(line: str, columns: list[str]) -> str:
     """Return a table row with its column names: `| speed | before: 3 ms | after: 1 ms |`."""
     first, *cells = _cells(line)
     named = columns[1:] if len(columns) == len(cells) + 1 else [""] * len(cells)
-    told = [f"{name}: {cell}" if name else cell for name, cell in zip(named, cells, strict=True) if cell]
-    return f"| {' | '.join((first, *told))} |"
+    labelled = [f"{name}: {cell}" if name else cell for name, cell in zip(named, cells, strict=True) if cell]
+    return f"| {' | '.join((first, *labelled))} |"
 
 
 def _code_end(lines: list[str], start: int, fence: str) -> int | None:

@@ -71,10 +71,10 @@ def directory_of(arguments: Mapping[str, object]) -> str | None:
     named = next(
         (place for name in _DIRECTORY_ARGUMENTS if isinstance(place := arguments.get(name), str) and place), None
     )
-    moved = _CHANGES_DIRECTORY.match(_command_line(arguments))
-    if moved is None:
+    changed = _CHANGES_DIRECTORY.match(_command_line(arguments))
+    if changed is None:
         return named
-    return posixpath.join(named or "", moved[1].strip("'\""))
+    return posixpath.join(named or "", changed[1].strip("'\""))
 
 
 def same_directory(one: str | None, other: str | None) -> bool:

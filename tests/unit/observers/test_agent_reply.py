@@ -1,4 +1,4 @@
-"""What an agent hands in, before anything is looked up."""
+"""Replies of agents, before their labels are resolved."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def test_any_json_is_a_document_or_bad_input(document: Any) -> None:
 
 
 @given(st.text(), st.integers(0, 1 << 62), st.integers(0, 1 << 62), st.text())
-def test_a_ticket_comes_back_from_its_token(session: str, after: int, through: int, counter: str) -> None:
+def test_a_token_is_decoded_as_it_was_encoded(session: str, after: int, through: int, counter: str) -> None:
     shown = shown_digest(session, [1, 2], ["a"])
     made = PendingToken(session=session, after=after, through=through, counter=counter, shown=shown)
     assert parse_token(f" {made.encode()}\n") == made
 
 
 @given(st.text() | st.from_regex(r"om1\.[A-Za-z0-9_-]{0,40}", fullmatch=True))
-def test_what_is_no_token_is_bad_input(token: str) -> None:
+def test_an_invalid_token_is_bad_input(token: str) -> None:
     with pytest.raises(BadInput, match=r"^token: "):
         parse_token(token)
 
 
-def test_what_is_shown_is_told_apart_by_messages_rows_and_their_order() -> None:
+def test_the_digest_depends_on_messages_rows_and_their_order() -> None:
     seen = {
         shown_digest("s", [1, 2], ["a"]), shown_digest("s", [1], ["a"]), shown_digest("s", [1, 2], []),
         shown_digest("s", [1, 2], ["a", "b"]), shown_digest("s", [1, 2], ["b", "a"]), shown_digest("t", [1, 2], ["a"]),

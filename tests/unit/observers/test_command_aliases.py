@@ -1,4 +1,4 @@
-"""Which command that works tells that another one would."""
+"""Commands that do the same in other words."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ def _mends(passed: str, failed: str) -> bool:
 
 
 @pytest.mark.parametrize(("failed", "passed"), MENDED)
-def test_the_same_in_other_words_or_more_of_it_mends_a_failure(failed: str, passed: str) -> None:
-    """S4.16: what counts is the program, its verb and what it was done to."""
+def test_the_same_in_other_words_or_more_of_it_resolves_a_failure(failed: str, passed: str) -> None:
+    """S4.16: the program, its subcommand and its arguments count."""
     assert _mends(passed, failed)
 
 
 @pytest.mark.parametrize(("failed", "passed"), OTHERS)
-def test_less_of_it_and_anything_else_mends_nothing(failed: str, passed: str) -> None:
-    """S4.16: what is not known to be the same is not."""
+def test_less_of_it_and_anything_else_resolves_nothing(failed: str, passed: str) -> None:
+    """S4.16: unknown differences count."""
     assert not _mends(passed, failed)
 
 
 @pytest.mark.parametrize("run", ["sudo ", "A=1 ", "> a", " ", "-v ", "'", '"', "a && ", "npx -- ", "timeout 5 "])
-def test_hostile_commands_cost_no_more_than_their_length(run: str) -> None:
+def test_hostile_commands_take_linear_time(run: str) -> None:
     long = run * (300_000 // len(run))
     began = time.process_time()
     parse_parts(long)

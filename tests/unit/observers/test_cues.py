@@ -1,4 +1,4 @@
-"""What kind of thing a sentence is, in English and in the few words known of other languages."""
+"""Types of sentences, in English and by the few cues of other languages."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ FACTS = (
         *((sentence, Type.FACT) for sentence in FACTS),
     ],
 )
-def test_what_a_person_says_is_told_apart(sentence: str, kind: Type) -> None:
+def test_sentences_of_people_are_classified(sentence: str, kind: Type) -> None:
     """S0.24, S3.9, O3: a statement is no question, and what is weighed is not decided."""
     assert people.user_type(sentence) is kind
     assert people.user_type(sentence.replace("'", "\u2019")) is kind
@@ -157,7 +157,7 @@ def test_what_binds_counts_more_than_what_is_asked(sentence: str, kind: Type | N
     assert people.user_importance(sentence, kind) == importance
 
 
-def test_a_wish_for_a_change_is_no_change() -> None:
+def test_a_wish_for_a_change_is_not_a_change() -> None:
     """O17: a plan is a plan."""
     assert people.user_importance("We moved the call to Friday.", Type.FACT) == 7
     assert people.user_importance("I want the call moved to Friday.", Type.FACT) < 7
@@ -193,7 +193,7 @@ LANGUAGES = {
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_most_valuable_kinds_are_told_apart_in_other_languages(language: str) -> None:
+def test_the_most_valuable_types_are_recognised_in_other_languages(language: str) -> None:
     """S1.20, O24: rules, preferences, decisions, corrections, requests, yes, no and courtesies."""
     rule, preference, decision, correction, request, yes, no, thanks = LANGUAGES[language]
     assert people.user_type(rule) is Type.INSTRUCTION
@@ -227,7 +227,7 @@ def test_the_most_valuable_kinds_are_told_apart_in_other_languages(language: str
         ("name | resolved: yes", None),
     ],
 )
-def test_what_an_agent_says_is_told_apart(sentence: str, kind: Type | None) -> None:
+def test_sentences_of_agents_are_classified(sentence: str, kind: Type | None) -> None:
     """S0.24, O18: done is what the agent says it did, not what somebody else once did."""
     assert agents.agent_type(sentence) is kind
 
@@ -271,7 +271,7 @@ def test_praise_and_sympathy_are_reactions(sentence: str) -> None:
         "I'm so happy that I bought the boat.",
     ],
 )
-def test_what_tells_something_is_no_reaction(sentence: str) -> None:
+def test_a_sentence_with_a_fact_is_not_a_reaction(sentence: str) -> None:
     assert not people.is_reaction(sentence)
 
 
@@ -304,7 +304,7 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
 
 
 @pytest.mark.parametrize("sentence", [*STANDING, *PREFERENCES, *DECISIONS, *CORRECTIONS, *QUESTIONS, *REQUESTS])
-def test_what_is_shouted_is_what_it_is_when_said(sentence: str) -> None:
+def test_capitals_do_not_change_the_type(sentence: str) -> None:
     assert people.user_type(sentence.upper()) is people.user_type(sentence)
     assert cues.is_courtesy(sentence.upper()) is cues.is_courtesy(sentence)
 
@@ -317,14 +317,14 @@ def test_any_text_is_of_some_kind_or_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("sentence", ORDERS)
-def test_what_tells_somebody_what_to_do_is_no_fact(sentence: str) -> None:
-    """Whatever is told in its clauses."""
+def test_an_order_is_not_a_fact(sentence: str) -> None:
+    """Whatever its clauses say."""
     assert people.user_type(sentence) in (None, Type.REQUEST)
 
 
 @pytest.mark.parametrize("run", [".", " ", "。", ", ", "!thanks"])
 @pytest.mark.parametrize("said", ["no", "yes", "不要", "never mind"])
-def test_a_long_run_of_signs_after_a_bare_reply_costs_no_more_than_its_length(said: str, run: str) -> None:
+def test_many_signs_after_a_bare_reply_take_linear_time(said: str, run: str) -> None:
     reply = said + run * 100_000 + "x"
     began = time.process_time()
     assert not cues.is_yes(reply)
@@ -340,5 +340,5 @@ def test_a_bare_no_may_thank_and_have_signs(reply: str) -> None:
 
 
 @pytest.mark.parametrize("reply", ["no thanks, ", "no thanks thanks", "no way", "nob"])
-def test_a_no_that_goes_on_is_no_bare_one(reply: str) -> None:
+def test_a_no_with_more_words_is_not_a_bare_no(reply: str) -> None:
     assert not cues.is_no(reply)

@@ -28,7 +28,7 @@ def asked(about: str) -> Talk:
     return Talk().user(about)
 
 
-def test_a_line_is_kept_where_the_work_comes_back_to_what_it_names() -> None:
+def test_a_line_with_recurring_names_is_kept() -> None:
     """S4.4, S4.6: what was read matters by what is done with it later."""
     talk = asked("Why does load_station fail on Windows?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
     (row,) = excerpts(talk.agent("load_station joins the path twice."))
@@ -44,7 +44,7 @@ def test_a_name_alone_says_nothing() -> None:
     assert row.text == "In tides.py: kept = load_station(path)"
 
 
-def test_a_file_that_nobody_comes_back_to_gives_no_excerpt() -> None:
+def test_a_file_not_mentioned_again_gives_no_excerpt() -> None:
     """S0.26: search and read noise stays folded."""
     assert excerpts(asked("Look around.").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)) == []
 
@@ -63,7 +63,7 @@ def test_new_lines_of_an_edit_stand_with_what_was_changed() -> None:
     assert excerpts(talk) == [], "told once"
 
 
-def test_the_same_lines_seen_twice_in_a_turn_are_told_of_the_later_sight() -> None:
+def test_lines_seen_twice_in_a_turn_are_quoted_from_the_later_output() -> None:
     talk = asked("What calls load_station?").tool("Read", {"file_path": "/src/app/tides.py"}, SOURCE)
     talk.tool("Bash", {"command": "cat tides.py"}, SOURCE).agent("Only load_station itself.")
     assert [row.text for row in excerpts(talk)] == ["In `cat tides.py`: def load_station(path):"]

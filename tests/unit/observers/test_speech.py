@@ -1,4 +1,4 @@
-"""What the rules write down of what is said: near-verbatim, by whom, and what kind of thing it is."""
+"""Rows of speech: nearly verbatim, with speaker and type."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_binds_later_work_is_high(kind: str) -> None:
     assert row.importance > Talk().user("Add a test for tabs").one().importance
 
 
-def test_a_standing_instruction_inside_a_request_is_a_row_of_its_own() -> None:
+def test_a_lasting_rule_inside_a_request_is_a_row_of_its_own() -> None:
     """S3.9, O8: kept as the literal phrase."""
     rows = (
         Talk().user("Please add the export command. Always write the changelog entry first. Then tell me.").observed()
@@ -80,7 +80,7 @@ def test_a_bare_no_is_a_decision_too() -> None:
     assert (declined.type, declined.status) == (Type.DECISION, None), "nothing is left to be done"
 
 
-def test_a_yes_to_an_offer_sets_work_going_and_decides_nothing() -> None:
+def test_a_yes_to_an_offer_starts_work_and_decides_nothing() -> None:
     """F53: it is of no use to a later session."""
     talk = Talk().agent("The parser drops the last line. Want me to fix this?").user("yes")
     assert [row.type for row in talk.observed() if "agreed" in row.text] == [Type.REQUEST]
@@ -134,7 +134,7 @@ def test_a_long_prompt_keeps_whole_sentences_a_row_for_a_few_of_them() -> None:
         assert all(f"{piece.strip('.')}." in sentences for piece in kept.replace(". Step", ".\0Step").split("\0"))
 
 
-def test_what_a_turn_came_to_is_one_row() -> None:
+def test_the_report_of_a_turn_is_one_row() -> None:
     """S1.2, O18: a reported result of a turn that used tools is done."""
     talk = (
         Talk()
@@ -187,7 +187,7 @@ def test_a_question_of_the_agent_stays_open_until_it_is_answered() -> None:
         (Aside.QUEUED, "also bump the version", "User: also bump the version", Type.REQUEST),
     ],
 )
-def test_words_that_stand_where_no_prompt_does_are_kept(aside: Aside, said: str, text: str, kind: Type) -> None:
+def test_words_outside_of_prompts_are_kept(aside: Aside, said: str, text: str, kind: Type) -> None:
     """formats.md §1, where a person speaks: a user's "no" is a decision, and so is an answer."""
     row = Talk().user(said, aside=aside).one()
     assert (row.text, row.type) == (text, kind)
@@ -202,7 +202,7 @@ def test_a_refused_call_is_what_was_said_about_it_and_no_failure() -> None:
 
 
 def test_of_questions_that_were_answered_in_part_the_answers_are_kept() -> None:
-    """What a client writes around them is nobody's word."""
+    """The client's text around them is left out."""
     poll = 'The person wants to talk about these.\n\n    Questions asked:\n- "Which sea?"\n  {}\n- "Which boat?"\n  {}'
     answered = Talk().user(poll.format("Answer: the North Sea", "(No answer provided)"), aside=Aside.REMARK)
     assert answered.texts() == ["User answered: Which sea? → the North Sea"]
@@ -248,7 +248,7 @@ _TEXTS = st.lists(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "agent", "tool"]), _TEXTS), max_size=8))
-def test_every_anchor_of_a_row_stands_in_its_sources(turns: list[tuple[str, str]]) -> None:
+def test_every_anchor_of_a_row_occurs_in_its_sources(turns: list[tuple[str, str]]) -> None:
     """V9, invariant 8: whatever is said, no row names a thing that its messages don't name, and rows are one line."""
     talk = Talk()
     for who, text in turns:
@@ -308,7 +308,7 @@ def test_a_prompt_that_is_one_long_run_still_says_something(said: str) -> None:
 
 
 @pytest.mark.parametrize("run", ["x", "-", "汉", "a ", "**a", "`", "| a |\n", "```py\n", "never ", "a, "])
-def test_hostile_prompts_cost_no_more_than_their_length(run: str) -> None:
+def test_hostile_prompts_take_linear_time(run: str) -> None:
     """A prompt of 300 kB; the square of it would take minutes."""
     Talk().user(run * (300_000 // len(run))).agent(run * (300_000 // len(run))).observed()
 
@@ -322,7 +322,7 @@ def test_hostile_prompts_cost_no_more_than_their_length(run: str) -> None:
         ("This allows true generation rather than static templates.", Type.DECISION),
     ],
 )
-def test_a_statement_with_the_words_of_a_rule_is_none(said: str, not_a: Type) -> None:
+def test_a_statement_with_the_words_of_a_rule_is_not_a_rule(said: str, not_a: Type) -> None:
     """O3: assertion and intent are told apart."""
     assert Talk().user(said).one().type is not not_a
 
@@ -368,7 +368,7 @@ def test_a_long_prompt_gives_a_row_for_each_thing_it_says() -> None:
     ]
 
 
-def test_a_question_after_a_comma_stands_apart_from_what_is_told_before_it() -> None:
+def test_a_question_after_a_comma_is_split_from_the_statement_before_it() -> None:
     """O3, O4: a statement outweighs the question that follows it in the same breath."""
     talk = Talk().user("I prefer small pull requests over big ones, can you help me with that?")
     assert [(row.type, row.text) for row in talk.observed()] == [
@@ -429,7 +429,9 @@ def test_a_decision_keeps_its_reason_and_what_was_rejected(said: str, row: str) 
     ],
     ids=["who somebody is", "a preference", "finished work", "a hypothesis", "idle speculation"],
 )
-def test_how_bad_it_would_be_to_lose_a_row(talk: Talk, priority: Priority, status: Status | None) -> None:
+def test_importance_says_how_bad_it_would_be_to_lose_a_row(
+    talk: Talk, priority: Priority, status: Status | None
+) -> None:
     """T24, O18, O23: facts about the user, preferences and finished work are high, a hypothesis is medium."""
     passed_over = (Type.FILE_READ, Type.FILE_MODIFIED, Type.QUESTION)
     row = next(row for row in reversed(talk.observed()) if row.type not in passed_over)
@@ -465,7 +467,7 @@ def test_an_agreed_refactor_is_kept_and_the_search_before_it_is_not() -> None:
     assert not any("src/a.ts:14" in text for text in talk.texts())
 
 
-def test_an_opinion_that_weighs_is_no_decision() -> None:
+def test_weighing_options_is_not_a_decision() -> None:
     """O3: "I'm thinking of using X" decides nothing, and "should we?" is a question."""
     assert Talk().user("I'm thinking of using a queue here").one().type is Type.PLAN
     assert Talk().user("Should we use a queue here?").one().type is Type.QUESTION
@@ -613,7 +615,7 @@ def test_every_row_is_near_verbatim(turns: list[tuple[str, str]]) -> None:
         assert any(all(word in spoken for word in _words(said)) for spoken in sources), row.text
 
 
-def test_a_sentence_that_runs_on_is_parted_where_it_is_joined() -> None:
+def test_a_long_sentence_is_split_at_its_joints() -> None:
     """S0.26: a row is one line of some sixty words, also where somebody never comes to a full stop."""
     said = " and ".join(f"in week {n} we moved the {n} old cabinets from the hall to the barn" for n in range(20))
     texts = Talk().user(said).texts()
@@ -647,11 +649,11 @@ LOG = "\n".join(f"2026-03-02 10:0{n}:00 INFO stock: wait for slot {n}, don't use
 
 
 class TestPasted:
-    """What is pasted asks, rules and corrects nothing, whatever words stand in it."""
+    """Pasted text asks, rules and corrects nothing, whatever its words."""
 
     @pytest.mark.parametrize("pasted", [TRACE, TABLE, DIFF, LOG])
     @pytest.mark.parametrize("template", ["It broke today, please find out why:\n{}", "{}\nwhy does it do this?"])
-    def test_logs_traces_diffs_and_tables_are_one_row_beside_what_is_said(self, template: str, pasted: str) -> None:
+    def test_logs_traces_diffs_and_tables_are_one_row_beside_the_words(self, template: str, pasted: str) -> None:
         rows = Talk().user(template.format(pasted)).observed()
         assert len(rows) == 2
         said, thrown_in = rows
@@ -660,7 +662,7 @@ class TestPasted:
         assert thrown_in.type in (Type.FACT, Type.EXCERPT)
         assert f"[{len(pasted.strip().splitlines())} pasted lines]" in thrown_in.text
 
-    def test_of_a_stack_trace_its_error_is_told(self) -> None:
+    def test_a_stack_trace_is_summarised_by_its_error(self) -> None:
         assert (
             Talk().user(f"It broke again, why?\n{TRACE}").texts()[1] == "User pasted: KeyError: 'net' [11 pasted lines]"
         )
@@ -669,12 +671,12 @@ class TestPasted:
         [row] = Talk().user(TRACE + "\n" + LOG).observed()
         assert (row.type, row.status) == (Type.REQUEST, Status.OPEN)
 
-    def test_a_list_of_wishes_is_no_paste(self) -> None:
+    def test_a_list_of_wishes_is_not_pasted(self) -> None:
         wishes = [f"- add a test for the case where slot {n} is empty when the tray arrives" for n in range(1, 6)]
         assert not any("pasted" in text for text in Talk().user("\n".join(wishes)).texts())
 
     @pytest.mark.parametrize("run", ["\t", "a@", "at x", "(a) ", "1\t", '\\\\"', "Error", "a."])
-    def test_hostile_lines_cost_no_more_than_their_length(self, run: str) -> None:
+    def test_hostile_lines_take_linear_time(self, run: str) -> None:
         started = time.process_time()
         Talk().user("look at this\n" + run * 10_000).observed()
         assert time.process_time() - started < 2
@@ -692,7 +694,7 @@ def test_a_question_with_a_remark_behind_it_is_a_question() -> None:
     assert (row.type, row.status) == (Type.QUESTION, Status.OPEN)
 
 
-def test_what_needs_no_doing_is_an_instruction() -> None:
+def test_no_need_to_is_an_instruction() -> None:
     row = Talk().user("nobody has the old file format yet, so no need for a converter").one()
     assert (row.type, Priority.of_importance(row.importance)) == (Type.INSTRUCTION, Priority.HIGH)
 
@@ -711,8 +713,8 @@ def test_the_items_of_a_list_stay_with_what_opens_it(opens: str, joint: str) -> 
     assert f"Agent: {opens}{joint}reads `a.csv` · skips `b.csv`" in rows
 
 
-def test_how_far_a_build_is_gives_no_row_in_the_middle_of_a_turn() -> None:
-    """What was found meanwhile does."""
+def test_progress_of_a_build_gives_no_row_in_the_middle_of_a_turn() -> None:
+    """A finding on the way does."""
     talk = Talk().user("Build `shop`").agent("The build of `shop` is still running, nothing to do yet.")
     talk.tool("Bash", {"command": "make shop"}, "ok").agent("I found that `shop` still needs `libfoo`.")
     talk.tool("Bash", {"command": "make libfoo"}, "ok").agent("`shop` is built.")
@@ -755,7 +757,7 @@ def test_an_indented_list_below_a_line_of_a_log_is_said(mark: str) -> None:
     assert Type.INSTRUCTION in {row.type for row in rows}
 
 
-def test_what_stands_below_a_clock_is_pasted_with_it() -> None:
+def test_lines_below_a_clock_are_pasted_with_it() -> None:
     log = ("fatal: no crate was read", "please make sure that you always have the", "right belt, and never two")
     lines = "\n".join(f"07:11:0{n}.212\n {line}" for n, line in enumerate(log))
     rows = Talk().user(f"{lines}\nit used to work with a nested crate. {'It fails with every order. ' * 9}").observed()

@@ -1,4 +1,4 @@
-"""What becomes of rows when more is said and done: whether in the same batch, a later one or a later run."""
+"""The status of rows as more is said and done, in the same batch, a later one or a later run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def told(rows: list[Observation]) -> Told:
 
 
 def both_ways(talk: Talk, *ends: int, types: tuple[Type, ...]) -> Told:
-    """What is in sight after one run, which has to be what is in sight after several."""
+    """Return the rows visible after one run, and check that several runs give the same."""
     at_once = told(in_sight(remembered(talk), *types))
     assert told(in_sight(remembered(talk, *ends), *types)) == at_once
     return at_once
@@ -104,7 +104,7 @@ class TestFailures:
         talk = self.fails(self.passes(self.fails(Talk())))
         assert both_ways(talk, *ends, types=FAILURES) == [(Status.OPEN, "Ran: bun test → exit 1: FAIL a.test.ts (× 2)")]
 
-    def test_another_failure_of_a_command_that_was_mended_leaves_the_mended_one_alone(self) -> None:
+    def test_another_failure_of_a_command_leaves_a_resolved_one_alone(self) -> None:
         talk = self.fails(self.passes(self.fails(Talk())), "FAIL b.test.ts")
         assert both_ways(talk, 4, types=FAILURES) == [
             (Status.RESOLVED, "Ran: bun test → exit 1: FAIL a.test.ts"),
@@ -122,14 +122,14 @@ class TestFailures:
         talk.tool("Bash", {"command": "cd /src/app && CI=1 npm run test --silent"}, "12 passed", exit_code=0)
         assert both_ways(talk, *ends, types=FAILURES) == [(Status.RESOLVED, "Ran: npm test → exit 1: FAIL a.test.ts")]
 
-    def test_a_run_of_which_only_the_end_was_shown_mends_nothing_where_that_counts_failures(self) -> None:
+    def test_a_run_shown_only_by_its_end_resolves_nothing_if_it_counts_failures(self) -> None:
         """S4.16: the status is that of `tail`."""
         talk = self.fails(Talk())
         talk.tool("Bash", {"command": "bun test 2>&1 | tail -2"}, "Tests: 3 failed, 9 passed", failed=False)
         assert [status for status, _ in both_ways(talk, 2, types=FAILURES)] == [Status.OPEN]
 
     @pytest.mark.parametrize("ends", [(), (3,), (5,), (6,)])
-    def test_a_way_that_led_nowhere_is_over_once_another_one_did(self, ends: tuple[int, ...]) -> None:
+    def test_a_dead_end_is_resolved_once_another_way_works(self, ends: tuple[int, ...]) -> None:
         talk = Talk().user("Number the harbours")
         talk.tool("Bash", {"command": "node -e 'number()'"}, "SyntaxError: number", failed=True, exit_code=1)
         edits(talk).agent("Done: numbered the harbours in `auth.py`.")
@@ -144,13 +144,13 @@ class TestFailures:
         assert [status for status, _ in both_ways(talk, *ends, types=FAILURES)] == [Status.OPEN]
 
     @pytest.mark.parametrize("ends", [(), (3,), (4,)])
-    def test_what_was_looked_for_in_vain_is_over_with_the_turn(self, ends: tuple[int, ...]) -> None:
+    def test_a_search_in_vain_is_resolved_with_the_turn(self, ends: tuple[int, ...]) -> None:
         talk = Talk().user("Where are the tides kept?")
         talk.tool("Read", {"file_path": "tides.csv"}, "File does not exist.", failed=True)
         talk.agent("They are computed from the moon.").user("Then add a table of them")
         assert [status for status, _ in both_ways(talk, *ends, types=FAILURES)] == [Status.RESOLVED]
 
-    def test_what_was_taken_for_an_end_and_was_none_resolves_nothing(self) -> None:
+    def test_a_supposed_end_of_a_turn_resolves_nothing(self) -> None:
         talk = Talk().user("Number the harbours")
         talk.tool("Bash", {"command": "node -e 'number()'"}, "SyntaxError: number", failed=True, exit_code=1)
         edits(talk).agent("Numbered the harbours in `auth.py`.")
@@ -175,7 +175,7 @@ class TestFailures:
 
 class TestWhatGoesOn:
     def test_a_command_polled_in_a_later_run_gives_its_outcome(self) -> None:
-        """T28: `(still running)` makes way for how it ended."""
+        """T28: `(still running)` is replaced by the outcome."""
         talk = Talk().tool("exec_command", {"cmd": "bun run test"}, "Process running with session ID 7", failed=None)
         assert told(in_sight(remembered(talk))) == [(Status.OPEN, "Ran: bun run test (still running)")]
         talk.agent("Let me wait.")
@@ -185,7 +185,7 @@ class TestWhatGoesOn:
             assert told(rows) == [(Status.OPEN, "Ran: bun run test → exit 1: FAIL a.test.ts")]
             assert {1, 5} <= set(rows[0].sources)
 
-    def test_a_background_command_that_ends_well_mends_a_failure_before(self) -> None:
+    def test_a_background_command_that_ends_well_resolves_an_earlier_failure(self) -> None:
         """S4.16."""
         talk = Talk().tool("Bash", {"command": "npm test"}, "3 failed", failed=True, exit_code=1)
         talk.tool("Bash", {"command": "npm test"}, "Command running in background with ID: ab12")
@@ -230,7 +230,7 @@ class TestQuestions:
         assert rows[-1][1] == f"User: {long} (answering: Which timezone should reports use?)"
         assert not any(text.startswith("Agent: Which") for _, text in rows)
 
-    def test_a_question_that_nobody_takes_up_stays_open(self) -> None:
+    def test_an_unanswered_question_stays_open(self) -> None:
         other = "Please add a changelog entry for the last release and tag it as v1.2.0, then push the branch"
         rows = both_ways(self.asked().user(other), 2, types=ASKED)
         assert (Status.OPEN, "Agent: Which timezone should reports use?") in rows
@@ -378,7 +378,7 @@ class TestRequests:
         rows = told(in_sight(remembered(talk, *ends), *ASKED))
         assert rows == [(Status.OPEN, "User: remove the two slow tests of the parser again")]
 
-    def test_what_is_asked_for_another_thing_takes_the_place_of_nothing(self) -> None:
+    def test_a_request_for_something_else_replaces_nothing(self) -> None:
         talk = Talk().user("remove the tests of the parser").user("remove the tests of the lexer")
         assert len(in_sight(remembered(talk), *ASKED)) == 2
 
@@ -445,7 +445,7 @@ class TestWhatTheTalkWentPast:
         assert (Status.DONE, self.FIRST) in both_ways(talk, *ends, types=ASKED)
 
     @pytest.mark.parametrize("ends", [(), (3,), (4,), (7,)])
-    def test_what_was_put_right_is_neither_open_nor_done(self, ends: tuple[int, ...]) -> None:
+    def test_a_corrected_request_is_neither_open_nor_done(self, ends: tuple[int, ...]) -> None:
         talk = self.start().event("[Request interrupted]", Aside.INTERRUPT).user("No, stop, not there")
         talk.user("Rename the module to login")
         edits(talk).agent("Renamed `auth.py` to `login.py`.")
@@ -531,7 +531,7 @@ class TestOverruling:
     def test_what_a_later_message_changes_is_overruled(
         self, before: str, after: str, now: str, ends: tuple[int, ...]
     ) -> None:
-        """The earlier row goes out of sight; what it alone said stays in the row that overrules it."""
+        """The earlier row is hidden; its words stay in the row that supersedes it."""
         assert [row.text for row in in_sight(remembered(Talk().user(before).user(after), *ends))] == [now]
 
     @pytest.mark.parametrize(
@@ -549,14 +549,14 @@ class TestOverruling:
         ],
     )
     def test_what_may_both_be_true_stays(self, before: str, after: str) -> None:
-        """Superseding hides a row: where in doubt, both stay."""
+        """Superseding hides a row: if in doubt, both stay."""
         assert len(in_sight(remembered(Talk().user(before).user(after)))) == 2
 
     def test_a_long_row_is_not_hidden_for_one_of_its_words(self) -> None:
         long = "We use Postgres for the queue, Redis for the sessions, " + "and a service of its own for mail, " * 5
         assert len(in_sight(remembered(Talk().user(long).user("use SQLite instead of Postgres")))) == 2
 
-    def test_nobody_overrules_somebody_else(self) -> None:
+    def test_people_do_not_overrule_each_other(self) -> None:
         talk = (
             Talk().user("I live in Lisbon, near the river", name="Bea").user("I no longer live in Lisbon", name="Ada")
         )
@@ -573,7 +573,7 @@ class TestOverruling:
         assert len(texts) == 1
         assert "use SQLite instead of Postgres (earlier: I decided on Postgres" in texts[0]
 
-    def test_a_chain_of_changes_names_only_the_last_before(self) -> None:
+    def test_a_chain_of_changes_names_only_the_last_value(self) -> None:
         talk = Talk().user("Let's use Postgres for the queue").user("use SQLite instead of Postgres")
         talk.user("Let's use Redis instead of SQLite")
         (row,) = in_sight(remembered(talk, 1, 2))
@@ -582,7 +582,7 @@ class TestOverruling:
     @pytest.mark.parametrize(
         "run", ["instead of ", "not a, but ", "from ", " (earlier: ", "1 is ", "Scrap that ", ", not "]
     )
-    def test_hostile_statements_cost_no_more_than_their_length(self, run: str) -> None:
+    def test_hostile_statements_take_linear_time(self, run: str) -> None:
         long = run * (300_000 // len(run))
         in_sight(remembered(Talk().user("Let's use a").user(long).user(f"Let's use {run * 30}").agent(long), 1))
 
@@ -643,7 +643,7 @@ def _told_by(talk: Talk, ends: list[int], *types: Type) -> list[tuple[str, str |
 @given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
 @settings(deadline=None)
 def test_wherever_messages_are_cut_failures_and_commands_come_out_alike(steps: list[Step], ends: list[int]) -> None:
-    """S4.16, T35, T22: one batch or several, the same rows are in sight."""
+    """S4.16, T35, T22: one batch or several, the same rows are visible."""
     talk = _talk_of(steps)
     types = (*FAILURES, Type.COMMAND_RUN)
     assert _told_by(talk, ends, *types) == _told_by(talk, [], *types)
@@ -658,7 +658,7 @@ def test_wherever_messages_are_cut_requests_come_out_alike(steps: list[Step], en
 
 @given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
 @settings(deadline=None)
-def test_nothing_in_sight_is_doubled_or_open_though_mended(steps: list[Step], ends: list[int]) -> None:
+def test_no_visible_row_is_doubled_or_open_though_resolved(steps: list[Step], ends: list[int]) -> None:
     """T22, T35; and every row names only what its sources say (invariant 8)."""
     talk = _talk_of(steps)
     rows = in_sight(remembered(talk, *ends))
@@ -677,7 +677,7 @@ def test_nothing_in_sight_is_doubled_or_open_though_mended(steps: list[Step], en
 
 @given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
 @settings(deadline=None)
-def test_what_is_replaced_is_replaced_by_a_row_that_is_there(steps: list[Step], ends: list[int]) -> None:
+def test_a_replaced_row_is_replaced_by_one_that_exists(steps: list[Step], ends: list[int]) -> None:
     """Invariant 5: nothing is destroyed in passing."""
     rows = {row.id: row for row in in_sight(remembered(_talk_of(steps), *ends), hidden=True)}
     for row in rows.values():

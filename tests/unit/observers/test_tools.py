@@ -1,4 +1,4 @@
-"""What the rules write down of tools: the extractors of the coding-agent design over the tools agents really have."""
+"""Rows of tool events: the extractors of the coding-agent design over the tools agents really have."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_long_error_is_cut_in_the_row_and_whole_in_the_metadata(command: str) 
     assert row.status is Status.OPEN
 
 
-def test_the_error_of_a_command_stands_in_what_its_json_output_says() -> None:
+def test_the_error_of_a_command_is_read_from_its_json_output() -> None:
     """T28: exit 1 with stderr, as an object."""
     output = json.dumps({"stdout": "building\n", "stderr": "ld: symbol not found: _main\n", "exitCode": 1})
     row = Talk().tool("run_command", {"command": "make all"}, output, failed=None).one()
@@ -160,7 +160,7 @@ def test_an_error_is_resolved_when_the_same_command_works_later() -> None:
     ]
 
 
-def test_commands_that_only_look_are_one_low_row() -> None:
+def test_read_only_commands_are_one_low_row() -> None:
     """S4.5, O12: listings and searches are not memory; that they were made is one line."""
     talk = Talk()
     for command in ("ls -la", "git status", "grep -rn needle src | head -5", "cat README.md"):
@@ -170,7 +170,7 @@ def test_commands_that_only_look_are_one_low_row() -> None:
     assert Priority.of_importance(row.importance) is Priority.LOW
 
 
-def test_a_grep_without_a_hit_is_no_error() -> None:
+def test_a_grep_without_a_match_is_not_an_error() -> None:
     row = Talk().tool("Bash", {"command": "grep -rn needle src"}, "", failed=True, exit_code=1).observed()
     assert [draft.type for draft in row] == []
 
@@ -186,7 +186,7 @@ def test_a_grep_without_a_hit_is_no_error() -> None:
         "cat > f <<'EOF'\nx\nEOF",
     ],
 )
-def test_commands_that_change_something_are_not_taken_for_looking(command: str) -> None:
+def test_commands_that_change_something_are_not_read_only(command: str) -> None:
     row = Talk().tool("Bash", {"command": command}, "").one()
     assert row.importance == 4
 
@@ -333,12 +333,12 @@ def test_an_edit_that_only_speaks_of_errors_has_worked(said: str) -> None:
     assert row.type is Type.FILE_MODIFIED
 
 
-def test_what_is_found_may_speak_of_errors() -> None:
+def test_output_of_reads_may_mention_errors() -> None:
     row = Talk().tool("Grep", {"pattern": "raise"}, "Error: not found\nError: no file", failed=None).one()
     assert row.text == 'Searched "raise" → 2 matches'
 
 
-def test_an_edit_knows_its_file_what_became_of_it_and_how_often() -> None:
+def test_an_edit_names_its_file_its_change_and_their_number() -> None:
     """T27, T32: what the working-memory block is made of."""
     talk = Talk().tool("Write", {"file_path": "/src/app/new.py", "content": "x = 1"}, "File created")
     for new in ("2", "3"):
@@ -370,7 +370,7 @@ def test_a_todo_of_an_earlier_turn_is_known_by_its_number() -> None:
     assert row.status is Status.OPEN
 
 
-def test_a_subagent_in_the_background_is_told_by_its_end() -> None:
+def test_a_background_subagent_is_reported_when_it_ends() -> None:
     """S4.8: the outcome of a delegation is its report, not the note that it began."""
     launched = "Async agent launched successfully.\nagentId: a7e8 (This is an internal ID)\nIt works in the background."
     talk = Talk().tool("Task", {"description": "Review the API", "prompt": "…"}, launched)
@@ -387,7 +387,7 @@ def test_a_subagent_in_the_background_is_told_by_its_end() -> None:
 
 @pytest.mark.parametrize("run", ["\n", "E \n", "a:1", "1:", "<output>", "x not ", "Async agent launched ", "task #"])
 @pytest.mark.parametrize("tool", ["Bash", "Edit", "Grep", "Task", "TaskUpdate"])
-def test_hostile_outputs_cost_no_more_than_their_length(tool: str, run: str) -> None:
+def test_hostile_outputs_take_linear_time(tool: str, run: str) -> None:
     output = run * (200_000 // len(run))
     arguments = {"command": "make", "file_path": "a", "pattern": "p", "description": "d", "taskId": "1"}
     start = time.process_time()
@@ -397,7 +397,7 @@ def test_hostile_outputs_cost_no_more_than_their_length(tool: str, run: str) -> 
 
 
 @pytest.mark.parametrize("run", ['"\\', "'\"", "a\\ ", "| ", "cd a && ", "\n", "<<"])
-def test_hostile_commands_cost_no_more_than_their_length(run: str) -> None:
+def test_hostile_commands_take_linear_time(run: str) -> None:
     command = run * (100_000 // len(run))
     start = time.process_time()
     for failed in (False, True):
@@ -409,7 +409,7 @@ def test_hostile_commands_cost_no_more_than_their_length(run: str) -> None:
     "command",
     ['grep -n "a\\"; b" x.py', "grep -n 'it | is' x.py", 'echo \\"it', 'grep "a > b" x.py', 'cat "a\\\nb" | wc'],
 )
-def test_what_is_in_quotes_is_no_part_of_a_command(command: str) -> None:
+def test_quoted_text_is_not_part_of_a_command(command: str) -> None:
     assert shell.is_read_only(command)
 
 
@@ -429,7 +429,7 @@ def test_the_same_failure_again_is_one_row_with_a_count() -> None:
     assert row.metadata["times"] == 3
 
 
-def test_the_same_look_twice_is_one_row_with_its_outcome() -> None:
+def test_the_same_read_only_command_twice_is_one_row_with_its_outcome() -> None:
     """T32"""
     talk = (
         Talk()
@@ -473,7 +473,7 @@ def test_tool_names_map_to_a_few_kinds(names: str, kind: ToolKind | None) -> Non
     assert {tool_kind(name) for name in names.split()} == {kind}
 
 
-def test_a_connectors_change_is_kept_and_its_looking_is_low() -> None:
+def test_a_connectors_changes_are_kept_and_its_reads_are_low() -> None:
     talk = Talk().tool("mcp__tracker__create_issue", {"title": "Crash on start", "project": "APP"}, "ok")
     talk.tool("mcp__tracker__get_issue", {"id": "APP-7"}, "…")
     rows = {row.importance: row.text for row in talk.observed()}
@@ -505,7 +505,7 @@ def test_the_same_failure_after_a_success_is_open_again() -> None:
     assert (row.status, row.priority, len(row.sources)) == (Status.OPEN, None, 6)
 
 
-def test_a_part_of_a_command_that_worked_mends_its_failure() -> None:
+def test_a_part_of_a_command_that_worked_resolves_its_failure() -> None:
     talk = Talk().tool("Bash", {"command": "make lint"}, "error: unused import", failed=True, exit_code=2)
     talk.tool("Bash", {"command": "make lint && make test"}, "41 passed", exit_code=0)
     assert [row.status for row in talk.observed() if row.type is Type.COMMAND_ERROR] == [Status.RESOLVED]
@@ -520,7 +520,7 @@ def test_the_status_of_a_pipe_is_not_the_commands() -> None:
     assert row.status is None
 
 
-def test_a_command_that_goes_on_is_told_by_its_end() -> None:
+def test_a_background_command_is_reported_when_it_ends() -> None:
     """formats.md §2: `exec_command` leaves it running, `write_stdin` says how it ended."""
     talk = Talk().tool("exec_command", {"cmd": "bun run test"}, "Process running with session ID 7", failed=None)
     assert talk.texts() == ["Ran: bun run test (still running)"]
@@ -530,7 +530,7 @@ def test_a_command_that_goes_on_is_told_by_its_end() -> None:
     assert row.sources == (1, 4)
 
 
-def test_a_background_command_of_claude_code_is_told_by_its_end() -> None:
+def test_a_background_command_of_claude_code_is_reported_when_it_ends() -> None:
     """formats.md §1: BashOutput names the exit code in a tag."""
     talk = Talk().tool("Bash", {"command": "npm test"}, "Command running in background with ID: ab12")
     talk.tool("BashOutput", {"bash_id": "ab12"}, "<status>running</status>")

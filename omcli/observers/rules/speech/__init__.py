@@ -53,16 +53,16 @@ def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> I
     row: list[Segment] = []
     kind: Type | None = None
     words = 0
-    for part, its in zip(parts, kinds, strict=True):
+    for part, part_kind in zip(parts, kinds, strict=True):
         size = word_count(part.text)
         is_listing = any(opens.is_heading or opens.text.endswith(":") for opens in row)
-        joins = bool(row) and _belongs_to_group(row[-1], kind, part, its, size, is_listing=is_listing)
+        joins = bool(row) and _belongs_to_group(row[-1], kind, part, part_kind, size, is_listing=is_listing)
         if joins and words + size <= _ROW_WORDS:
-            kind = kind or its
+            kind = kind or part_kind
         else:
             if row:
                 yield SentenceGroup(joined_sentences(row), kind)
-            row, kind, words = [], its, 0
+            row, kind, words = [], part_kind, 0
         row.append(part)
         words += size
     if row:
@@ -70,12 +70,12 @@ def group_sentences(parts: Sequence[Segment], kinds: Sequence[Type | None]) -> I
 
 
 def _belongs_to_group(
-    last: Segment, kind: Type | None, part: Segment, its: Type | None, size: int, *, is_listing: bool
+    last: Segment, kind: Type | None, part: Segment, part_kind: Type | None, size: int, *, is_listing: bool
 ) -> bool:
     """Return True if a sentence joins the row that ends with `last`; `is_listing` if the row opens a list."""
     if last.is_heading:
         return True
-    if its in _OWN_ROW or part.is_heading:
+    if part_kind in _OWN_ROW or part.is_heading:
         return False
     if last.is_item and not part.is_item and last.text[-1] not in ".!?。！？:":
         return False
@@ -83,9 +83,9 @@ def _belongs_to_group(
         return True
     if part.is_item != last.is_item:
         return last.text.endswith(":")
-    if part.is_item and is_listing and its is None:
+    if part.is_item and is_listing and part_kind is None:
         return True
-    return (its not in _ONE_PER_ROW or size <= _SHORT_WORDS) and (kind is None or kind is its)
+    return (part_kind not in _ONE_PER_ROW or size <= _SHORT_WORDS) and (kind is None or kind is part_kind)
 
 
 def joined_sentences(parts: Sequence[Segment]) -> str:
@@ -101,10 +101,10 @@ def split_question(part: Segment) -> Iterator[Segment]:
     """Split off a question after a comma: "I use SQLite, how do I index it?"."""
     start = 0
     for joint in _COMMA.finditer(part.text):
-        told = part.text[start : joint.start() + 1]
-        asked = part.text[joint.end() : joint.end() + _QUESTION_BEGINS_WITHIN]
-        if word_count(told) > _FRAGMENT_WORDS and cues.starts_question(asked):
-            yield Segment(told, is_item=part.is_item)
+        statement = part.text[start : joint.start() + 1]
+        question = part.text[joint.end() : joint.end() + _QUESTION_BEGINS_WITHIN]
+        if word_count(statement) > _FRAGMENT_WORDS and cues.starts_question(question):
+            yield Segment(statement, is_item=part.is_item)
             start = joint.end()
     yield Segment(part.text[start:], is_item=part.is_item, is_heading=part.is_heading)
 

@@ -43,8 +43,8 @@ _AGENT_IMPORTANCE: Mapping[Type, int] = MappingProxyType({
 def progress_drafts(texts: Sequence[KeptMessage]) -> Iterator[Draft]:
     """Yield rows of findings, decisions, blockers and names in the texts of a turn before the last."""
     for text in texts:
-        telling = [part for part in segments(text.message.text) if _is_kept(part)]
-        for row in group_sentences(telling, [_progress_type(part.text) for part in telling]):
+        content = [part for part in segments(text.message.text) if _is_kept(part)]
+        for row in group_sentences(content, [_progress_type(part.text) for part in content]):
             kind = row.kind or Type.FACT
             status = Status.OPEN if kind is Type.BLOCKER else None
             importance = _agent_importance(row.text, row.kind) - 1
@@ -70,10 +70,10 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
 
     `worked` is True if the agent used tools in the turn, `in_chat` if no tools are used at all.
     """
-    who = text.message.name or "Agent"
+    speaker = text.message.name or "Agent"
     parts = [part for part in segments(text.message.text) if not agents.is_filler(part.text)]
-    telling = best_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
-    for row in group_sentences(telling, _report_kinds(telling)):
+    content = best_sentences(parts, _ANSWER_CHARACTERS if in_chat else _OUTCOME_CHARACTERS)
+    for row in group_sentences(content, _report_kinds(content)):
         if text_length(row.text) < MIN_CHARACTERS and not anchors(row.text):
             continue
         kind = row.kind or Type.FACT
@@ -83,7 +83,7 @@ def report_drafts(text: KeptMessage, *, worked: bool, in_chat: bool = False) -> 
         importance = _agent_importance(row.text, kind if row.kind else None)
         importance += worked and kind is not Type.OUTCOME and importance > _UNNAMED_IMPORTANCE
         yield text_draft(
-            text, f"{who}: {cut(row.text, _ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status
+            text, f"{speaker}: {cut(row.text, _ROW_CHARACTERS)}", kind, importance - 2 * in_chat, status=status
         )
 
 

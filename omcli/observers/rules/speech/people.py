@@ -56,7 +56,7 @@ _PASTED_IMPORTANCE = 5
 
 def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Draft]:
     """Yield the rows of one prompt. `asked` is the agent's last text: a bare yes or no answers it."""
-    who = prompt.message.name or "User"
+    speaker = prompt.message.name or "User"
     text = without_code(prompt.message.text)
     question = _last_question(asked)
     if asked and question and (cues.is_yes(text) or cues.is_no(text)):
@@ -65,43 +65,43 @@ def prompt_drafts(prompt: KeptMessage, asked: KeptMessage | None) -> Iterator[Dr
         is_offer = agents.is_offer(question) and not anchors(question)
         kind = Type.REQUEST if is_offer and verb == "agreed" else Type.DECISION
         importance = 7 if is_offer else 8
-        yield text_draft(prompt, f'{who} {verb} ("{text}") to: {question}', kind, importance, also=asked)
+        yield text_draft(prompt, f'{speaker} {verb} ("{text}") to: {question}', kind, importance, also=asked)
         return
     if not text or cues.is_yes(text) or cues.is_no(text):
         return
     parts = list(segments(prompt.message.text))
-    telling = _with_content(parts)
+    content = _with_content(parts)
     if not (
-        telling or prompt.message.images or "`" in text or any(cues.has_question_mark(part.text) for part in parts)
+        content or prompt.message.images or "`" in text or any(cues.has_question_mark(part.text) for part in parts)
     ):
         return
     if word_count(text) > _PROMPT_WORDS:
-        yield from _long_prompt(prompt, who)
+        yield from _long_prompt(prompt, speaker)
         return
-    about = (
+    suffix = (
         f" (answering: {question})"
         if question and len(text) <= _SHORT_ANSWER and not cues.has_question_mark(text)
         else ""
     )
-    for row, importance in _short_prompt(text, telling):
-        yield text_draft(prompt, f"{who}: {_fitted(row.text)}{about}", row.kind or Type.REQUEST, importance,
-                     also=asked if about else None)  # fmt: skip
-        about = ""
+    for row, importance in _short_prompt(text, content):
+        yield text_draft(prompt, f"{speaker}: {_fitted(row.text)}{suffix}", row.kind or Type.REQUEST, importance,
+                     also=asked if suffix else None)  # fmt: skip
+        suffix = ""
 
 
-def _long_prompt(prompt: KeptMessage, who: str) -> Iterator[Draft]:
+def _long_prompt(prompt: KeptMessage, speaker: str) -> Iterator[Draft]:
     """Yield rows of the words of a long prompt, then one row of pasted logs and tables."""
-    said, pasted = split_pasted(prompt.message.text)
-    parts = list(segments(said))
-    telling = _with_content(parts)
-    if word_count(without_code(said)) > _PROMPT_WORDS:
-        yield from _prompt_parts(prompt, who, telling or parts)
-    elif telling:
-        for row, importance in _short_prompt(without_code(said), telling):
-            yield text_draft(prompt, f"{who}: {row.text}", row.kind or Type.REQUEST, importance)
+    words, pasted = split_pasted(prompt.message.text)
+    parts = list(segments(words))
+    content = _with_content(parts)
+    if word_count(without_code(words)) > _PROMPT_WORDS:
+        yield from _prompt_parts(prompt, speaker, content or parts)
+    elif content:
+        for row, importance in _short_prompt(without_code(words), content):
+            yield text_draft(prompt, f"{speaker}: {row.text}", row.kind or Type.REQUEST, importance)
     if pasted:
-        kind = Type.REQUEST if not telling else Type.FACT if has_error("\n".join(pasted)) else Type.EXCERPT
-        yield text_draft(prompt, f"{who} pasted: {_fitted(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
+        kind = Type.REQUEST if not content else Type.FACT if has_error("\n".join(pasted)) else Type.EXCERPT
+        yield text_draft(prompt, f"{speaker} pasted: {_fitted(pasted_summary(pasted))}", kind, _PASTED_IMPORTANCE)
 
 
 def _with_content(parts: Sequence[Segment]) -> list[Segment]:
@@ -109,9 +109,9 @@ def _with_content(parts: Sequence[Segment]) -> list[Segment]:
     return [piece for part in parts for piece in split_question(part) if not _is_empty(piece.text)]
 
 
-def _short_prompt(text: str, telling: Sequence[Segment]) -> Iterator[tuple[SentenceGroup, int]]:
+def _short_prompt(text: str, content: Sequence[Segment]) -> Iterator[tuple[SentenceGroup, int]]:
     """Yield a prompt as one row with its importance, and each lasting rule in it as another."""
-    rows = list(group_sentences(telling, [people.user_type(part.text) for part in telling]))
+    rows = list(group_sentences(content, [people.user_type(part.text) for part in content]))
     rules = [row for row in rows if _is_lasting_row(row)]
     rest = [row for row in rows if row not in rules]
     if rest or not rules:
@@ -141,18 +141,18 @@ def _is_lasting_row(row: SentenceGroup) -> bool:
     return text_length(row.text) >= MIN_CHARACTERS and people.is_lasting(row.text, row.kind)
 
 
-def _prompt_parts(prompt: KeptMessage, who: str, parts: Sequence[Segment]) -> Iterator[Draft]:
+def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[Segment]) -> Iterator[Draft]:
     """Yield a row for each thing a long prompt says; the last one counts the lines left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
     rows = list(group_sentences(kept, [people.user_type(part.text) for part in kept]))
-    left = len(parts) - len(kept)
+    omitted = len(parts) - len(kept)
     for at, row in enumerate(rows):
-        note = f" … [{counted(left)} more lines]" if left and at == len(rows) - 1 else ""
+        note = f" … [{counted(omitted)} more lines]" if omitted and at == len(rows) - 1 else ""
         importance = people.user_importance(row.text, row.kind)
         if row.kind is None and at and row.text[0].islower():  # the continuation of a sentence
             importance = min(importance, 6)
         kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
-        yield text_draft(prompt, f"{who}: {_fitted(row.text)}{note}", kind, importance)
+        yield text_draft(prompt, f"{speaker}: {_fitted(row.text)}{note}", kind, importance)
 
 
 def _fitted(text: str) -> str:
@@ -166,9 +166,9 @@ def _prompt_type(kinds: Sequence[Type | None]) -> Type:
     """Return the type of a prompt: the only one, else a statement among questions, else a request."""
     if kinds and (len(set(kinds)) == 1 or kinds[0] is Type.CORRECTION):
         return kinds[0] or Type.REQUEST
-    told = [kind for kind in kinds if kind in _STATEMENTS and kinds[0] is not Type.QUESTION]
+    statements = [kind for kind in kinds if kind in _STATEMENTS and kinds[0] is not Type.QUESTION]
     if kinds and all(kind in _STATEMENTS or kind in (Type.QUESTION, Type.PLAN) for kind in kinds):
-        return told[0] if told else Type.QUESTION
+        return statements[0] if statements else Type.QUESTION
     return Type.REQUEST
 
 
@@ -189,66 +189,66 @@ def _select(parts: Sequence[Segment], limit: int) -> list[Segment]:
     return [parts[index] for index in sorted(kept)] or list(parts[:1])
 
 
-def chat_drafts(said: KeptMessage, before: KeptMessage | None) -> Iterator[Draft]:
+def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Draft]:
     """Yield rows of a message between people, without courtesies, questions and reactions.
 
-    `before` is the message before it; a short answer quotes its question. People do not give each other instructions.
+    `previous` is the message before it; a short answer quotes its question. People do not give each other instructions.
     """
-    telling = [
+    content = [
         part
-        for part in segments(said.message.text)
+        for part in segments(kept.message.text)
         if not (cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people.is_reaction(part.text))
     ]
-    who = said.message.name or "User"
-    other = before.message.name or "" if before and before.message.name != said.message.name else ""
-    question = _last_question(before) if other and word_count(_last_question(before)) >= _QUESTION_WORDS else ""
-    kinds = [people.user_type(part.text) for part in telling]
-    for at, row in enumerate(group_sentences(telling, [kind if kind in _CHAT_TYPES else None for kind in kinds])):
+    speaker = kept.message.name or "User"
+    other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
+    question = _last_question(previous) if other and word_count(_last_question(previous)) >= _QUESTION_WORDS else ""
+    kinds = [people.user_type(part.text) for part in content]
+    for at, row in enumerate(group_sentences(content, [kind if kind in _CHAT_TYPES else None for kind in kinds])):
         words = word_count(row.text)
-        about = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
+        suffix = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
         # The other person's name alone does not count.
         importance = people.chat_importance(row.text.replace(other, "") if other else row.text)
         says_little = text_length(row.text) < MIN_CHARACTERS or (
             importance < _MIN_CHAT_IMPORTANCE and words < _ANSWER_WORDS
         )
-        if says_little and not about:
+        if says_little and not suffix:
             continue
-        text = cut(f"{who}: {row.text}{about}", _PROMPT_CHARACTERS)
-        yield text_draft(said, text, row.kind or Type.FACT, importance, also=before if about else None)
+        text = cut(f"{speaker}: {row.text}{suffix}", _PROMPT_CHARACTERS)
+        yield text_draft(kept, text, row.kind or Type.FACT, importance, also=previous if suffix else None)
 
 
-def other_drafts(said: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
+def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Draft]:
     """Yield rows of a person's messages that are not prompts. `refused` is the call that was refused."""
-    text = without_code(said.message.text)
+    text = without_code(kept.message.text)
     if not text:
         return
-    if said.message.aside is Aside.ANSWER:
-        yield text_draft(said, cut(f"User answered: {text}", 900), Type.DECISION, 8)
-    elif said.message.aside is Aside.REMARK and _QUESTIONS_ASKED in said.message.text:
+    if kept.message.aside is Aside.ANSWER:
+        yield text_draft(kept, cut(f"User answered: {text}", 900), Type.DECISION, 8)
+    elif kept.message.aside is Aside.REMARK and _QUESTIONS_ASKED in kept.message.text:
         if answers := "; ".join(
-            f"{asked} → {answer}" for asked, answer in _QUESTION_AND_ANSWER.findall(said.message.text)
+            f"{asked} → {answer}" for asked, answer in _QUESTION_AND_ANSWER.findall(kept.message.text)
         ):
-            yield text_draft(said, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
-    elif said.message.aside is Aside.REMARK:
+            yield text_draft(kept, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
+    elif kept.message.aside is Aside.REMARK:
         tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
-        yield text_draft(said, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
-    elif said.message.aside is Aside.QUEUED:
-        yield from prompt_drafts(said, None)
-    elif said.message.aside is Aside.NOTE:
-        yield from _note_drafts(said)
-    elif said.message.aside is Aside.COMMAND:
+        yield text_draft(kept, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
+    elif kept.message.aside is Aside.QUEUED:
+        yield from prompt_drafts(kept, None)
+    elif kept.message.aside is Aside.NOTE:
+        yield from _note_drafts(kept)
+    elif kept.message.aside is Aside.COMMAND:
         if " " in text.strip():
-            yield text_draft(said, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
-    elif said.message.aside is Aside.SHELL:
-        yield text_draft(said, f"User ran in the shell: {short(said.message.text)}", Type.EVENT, 3)
-    elif said.message.aside is Aside.INTERRUPT:
-        yield text_draft(said, "User interrupted the agent", Type.EVENT, 4)
+            yield text_draft(kept, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
+    elif kept.message.aside is Aside.SHELL:
+        yield text_draft(kept, f"User ran in the shell: {short(kept.message.text)}", Type.EVENT, 3)
+    elif kept.message.aside is Aside.INTERRUPT:
+        yield text_draft(kept, "User interrupted the agent", Type.EVENT, 4)
 
 
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     """Yield rows of a written note: sentences that ask for nothing are facts."""
-    telling = _with_content(list(segments(note.message.text)))
-    for row in group_sentences(telling, [people.user_type(part.text) for part in telling]):
+    content = _with_content(list(segments(note.message.text)))
+    for row in group_sentences(content, [people.user_type(part.text) for part in content]):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
         yield text_draft(note, f"User: {_fitted(row.text)}", kind, people.user_importance(row.text, kind))
 
@@ -316,6 +316,6 @@ def _is_escaped(line: str) -> bool:
 def pasted_summary(pasted: Sequence[str]) -> str:
     """Summarise pasted lines by their errors, or else their beginning, and their number."""
     lines = [one_line(line) for line in pasted]
-    trouble = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.has_error("\n".join(lines)) else ""
-    what = trouble if len(trouble) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)
-    return f"{what} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"
+    errors = shell.error_lines("\n".join(lines), _PASTED_CHARACTERS) if shell.has_error("\n".join(lines)) else ""
+    text = errors if len(errors) > 1 else cut(" · ".join(lines), _PASTED_CHARACTERS)
+    return f"{text} [{counted(len(lines))} pasted line{'s' if len(lines) > 1 else ''}]"

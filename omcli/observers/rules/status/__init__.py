@@ -139,17 +139,17 @@ class _StatusTracker:
         said_before = self.table.rows[last].sources[-1] < draft.sources[0]
         return last if said_before and len(asked) > _FEW_WORDS and asked <= _words(draft.text) else None
 
-    def resolve_failures(self, passed: Succeeded) -> None:
+    def resolve_failures(self, success: Succeeded) -> None:
         """Resolve the open failures of something that now worked."""
-        for target in passed.targets:
-            if failed := self.table.failures(target, passed.directory):
-                self._resolve(failed[-1], passed)
-        done = parse_parts(passed.command)
+        for target in success.targets:
+            if failed := self.table.failures(target, success.directory):
+                self._resolve(failed[-1], success)
+        commands = parse_parts(success.command)
         for number, row in self.table.remaining(
-            [number for number, aim in self.table.failed_commands.items() if covers(done, aim)]
+            [number for number, command in self.table.failed_commands.items() if covers(commands, command)]
         ):
-            if same_directory(failure_directory(row), passed.directory):
-                self._resolve(number, passed)
+            if same_directory(failure_directory(row), success.directory):
+                self._resolve(number, success)
 
     def _resolve(self, number: int, by: Succeeded) -> None:
         row = self.table.rows[number]
@@ -182,14 +182,14 @@ class _StatusTracker:
         if self.table.latest > ended.seq:
             return  # the turn continued, or was stopped
         asked = self._asked_since(ended.since)
-        began = min((self.table.rows[number].sources[-1] for number in asked), default=ended.seq)
+        start = min((self.table.rows[number].sources[-1] for number in asked), default=ended.seq)
         for number, row in self.table.remaining(asked):
             self._close_request(number, row, ended)
-        left = {row.metadata.get(_PREVIOUS) for row in self.table.rows.values()}
-        for number, row in self.table.remaining(self._open_before(began)):
+        unanswered = {row.metadata.get(_PREVIOUS) for row in self.table.rows.values()}
+        for number, row in self.table.remaining(self._open_before(start)):
             if row.text.startswith(AGENT):
                 self._close(number, ended, None)  # it had a reply and was not repeated
-            elif row.sources[-1] not in left and self._is_done(row, ended):
+            elif row.sources[-1] not in unanswered and self._is_done(row, ended):
                 self._close(number, ended, None if self._changed_since(row, ended) else Status.DONE)
         if ended.accepted or (ended.is_complete and ended.reports):
             self._resolve_minor_failures(ended)
@@ -203,10 +203,10 @@ class _StatusTracker:
         elif ended.accepted and not ended.asks:
             self._unanswered = asked.sources[-1]
 
-    def _open_before(self, began: int) -> list[int]:
+    def _open_before(self, start: int) -> list[int]:
         """Return what was asked before this turn and is still open."""
         asked = ((number, self.table.rows[number]) for number in sorted(self.table.asked))
-        return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < began]
+        return [number for number, row in asked if row.status is Status.OPEN and row.sources[-1] < start]
 
     def _changed_since(self, asked: Draft, ended: TurnEnded) -> bool:
         """Return True if the person corrected something after asking."""
@@ -229,16 +229,16 @@ class _StatusTracker:
     def _resolve_blockers(self, end: Succeeded, *, since: int) -> None:
         """Resolve blockers and failures met on the way to something that is done."""
         for number, row in self.table.remaining(self.table.rows):
-            stood = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
-            if stood and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
+            is_obstacle = row.type is Type.BLOCKER or (row.type in FAILURES and not is_check(row))
+            if is_obstacle and row.status is Status.OPEN and since < row.sources[-1] < end.seq:
                 self._resolve(number, end)
 
     def _resolve_minor_failures(self, ended: TurnEnded) -> None:
         """Resolve the minor failures of a turn that is over."""
         end = Succeeded(targets=(), sources=(ended.seq,), at=ended.at)
         for number, row in self.table.remaining(self.table.rows):
-            detour = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
-            if detour and row.sources[-1] < ended.seq:
+            is_minor = row.type in FAILURES and row.importance < _SERIOUS and row.status is Status.OPEN
+            if is_minor and row.sources[-1] < ended.seq:
                 self._resolve(number, end)
 
     def _finish_plan(self, end: Succeeded, *, since: int) -> None:
@@ -269,9 +269,9 @@ class _StatusTracker:
         With a report the last change must come after the last failure; without one nothing may have failed, and the
         person must have gone on to something else.
         """
-        began = asked.sources[-1]
-        later = [row for row in self.table.rows.values() if row.sources and began < row.sources[-1] <= ended.seq]
-        broke = max(
+        start = asked.sources[-1]
+        later = [row for row in self.table.rows.values() if row.sources and start < row.sources[-1] <= ended.seq]
+        last_failure = max(
             (
                 row.sources[-1]
                 for row in later
@@ -280,8 +280,10 @@ class _StatusTracker:
             default=0,
         )
         changes = (row for row in later if row.type in _CHANGES and not row.text.startswith(AGENT))
-        worked = max((row.sources[-1] for row in changes), default=0)
-        return ended.is_complete and (broke <= worked if ended.reports else ended.accepted and not broke)
+        last_change = max((row.sources[-1] for row in changes), default=0)
+        return ended.is_complete and (
+            last_failure <= last_change if ended.reports else ended.accepted and not last_failure
+        )
 
     def _asked_since(self, since: int | None) -> list[int]:
         """Return the requests since the turn began; if none or unknown, the latest one."""
@@ -308,8 +310,8 @@ class _StatusTracker:
             said = [number for number, row in self.table.rows.items() if row.text.startswith(f"{change.speaker}: ")]
             return [(n, False) for n, claim in claims if n in said[-1:] and claim.kind not in (Type.FACT, Type.REQUEST)]
         for named, about in change.given_up:
-            if held := [number for number, claim in claims if supersede.is_dropped(claim, named, about)]:
-                return [(held[-1], False)]
+            if dropped := [number for number, claim in claims if supersede.is_dropped(claim, named, about)]:
+                return [(dropped[-1], False)]
         return [(number, True) for number, claim in claims if supersede.has_new_value(claim, change)]
 
     def _each_claim(self) -> Iterator[tuple[int, supersede.Claim]]:
@@ -333,10 +335,10 @@ class _StatusTracker:
         self.table.add(changed) if position is None else self.table.add_at(position, changed)
 
 
-def _with_note(row: Draft, how: str | None) -> Draft:
+def _with_note(row: Draft, note: str | None) -> Draft:
     """Return a row with a note on how it was left, or without one."""
     known = {name: value for name, value in row.metadata.items() if name != _LEFT}
-    return replace(row, metadata=MappingProxyType({**known, _LEFT: how} if how else known))
+    return replace(row, metadata=MappingProxyType({**known, _LEFT: note} if note else known))
 
 
 def _is_open_question(row: Draft) -> bool:
@@ -345,13 +347,13 @@ def _is_open_question(row: Draft) -> bool:
 
 def _with_question(answer: Draft, question: str) -> Draft | None:
     """Return an answer with its question; None if the row may not be the answer."""
-    named = _NAMED_QUESTION.search(answer.text)
-    if f": {question[:_QUOTED_QUESTION]}" in answer.text or (named and named[1] in question):
+    quoted = _NAMED_QUESTION.search(answer.text)
+    if f": {question[:_QUOTED_QUESTION]}" in answer.text or (quoted and quoted[1] in question):
         return answer
     if answer.type is Type.QUESTION or " | " in question or not _shares_word(answer.text, question):
         return None
-    about = f" (answering: {question})" if len(question) <= _QUOTED_QUESTION else ""
-    return replace(answer, text=f"{answer.text}{about}")
+    suffix = f" (answering: {question})" if len(question) <= _QUOTED_QUESTION else ""
+    return replace(answer, text=f"{answer.text}{suffix}")
 
 
 def _shares_word(answer: str, question: str) -> bool:

@@ -51,12 +51,12 @@ class ParsedCommand:
     flags: frozenset[str]
 
 
-def covers(passed: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
+def covers(succeeded: Iterable[ParsedCommand], failed: ParsedCommand) -> bool:
     """Return True if a command that worked does all that a failed one was to do.
 
     `npm test` covers `npm run test -- parser`, not the other way round. Unknown flags cover nothing.
     """
-    return any(_covers_one(one, failed) for one in passed)
+    return any(_covers_one(one, failed) for one in succeeded)
 
 
 def last_command(failed: str) -> ParsedCommand | None:
@@ -72,7 +72,7 @@ def parse_parts(command: str) -> tuple[ParsedCommand, ...]:
     if shell.is_status_lost(command):
         return ()
     parts = (part.strip() for part in command.split("&&"))
-    return tuple(aim for part in parts if not shell.is_read_only(part) and (aim := _parse_part(part)))
+    return tuple(parsed for part in parts if not shell.is_read_only(part) and (parsed := _parse_part(part)))
 
 
 def _parse_part(part: str) -> ParsedCommand | None:
@@ -91,12 +91,12 @@ def _parse_part(part: str) -> ParsedCommand | None:
     return ParsedCommand(does, frozenset(() if does in _ANY_TARGET else named), flags)
 
 
-def _covers_one(done: ParsedCommand, failed: ParsedCommand) -> bool:
-    if done.does != failed.does or not done.on <= failed.on:
+def _covers_one(succeeded: ParsedCommand, failed: ParsedCommand) -> bool:
+    if succeeded.does != failed.does or not succeeded.on <= failed.on:
         return False
-    if any(_NO_EFFECT_FLAG.fullmatch(flag) for flag in done.flags):
+    if any(_NO_EFFECT_FLAG.fullmatch(flag) for flag in succeeded.flags):
         return False
-    more, less = done.flags - failed.flags, failed.flags - done.flags
+    more, less = succeeded.flags - failed.flags, failed.flags - succeeded.flags
     return all(_SAME_EFFECT_FLAG.fullmatch(flag) for flag in more) and all(
         _SAME_EFFECT_FLAG.fullmatch(flag) or _NARROWING_FLAG.fullmatch(flag) for flag in less
     )

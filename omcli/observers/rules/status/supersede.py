@@ -157,8 +157,8 @@ def with_earlier(text: str, claim: Claim, *, anew: bool) -> str:
 
     With `anew` only the value differs, and the earlier value is enough.
     """
-    before = claim.value if anew else claim.said
-    return text if _content_words(before) <= _content_words(text) else f"{text} (earlier: {before})"
+    earlier = claim.value if anew else claim.said
+    return text if _content_words(earlier) <= _content_words(text) else f"{text} (earlier: {earlier})"
 
 
 def _is_claim(row: Draft, said: str) -> bool:

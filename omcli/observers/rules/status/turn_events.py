@@ -78,19 +78,19 @@ _DISSATISFIED = lazily(
 
 def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage | None) -> Iterator[StatusEvent]:
     """Yield the events of the main thread's turns. `last_said` is the agent's last text before them."""
-    said, since = last_said, None
+    text, since = last_said, None
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         opening = turn[0]
         if starts_turn(opening):
-            if said is not None and opening.message.role is Role.USER:
-                yield TurnAnswered(seq=opening.seq, asked=said.seq)
+            if text is not None and opening.message.role is Role.USER:
+                yield TurnAnswered(seq=opening.seq, asked=text.seq)
             since = opening.seq
         if turn is turns[0] and last_said is not None:
             yield from _first_events(opening, last_said)
         ended = _turn_end(_last_texts(turn), since=since, after=after)
         if ended is not None:
             yield ended
-        said = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), said)
+        text = next((kept for kept in reversed(turn) if kept.message.role is Role.ASSISTANT), text)
 
 
 def starts_turn(kept: KeptMessage) -> bool:
@@ -132,16 +132,16 @@ def _turn_end(
     goes_on = after is not None and not starts_turn(after[0])
     if not closing or goes_on or (after is not None and _is_complaint(after[0])):
         return None
-    whole = [part for kept in closing for part in segments(kept.message.text)]
-    parts = [part.text for part in whole]
-    told = [part for part in parts if not agents.is_filler(part)]
-    kinds = {agents.agent_type(part) for part in told}
+    report = [part for kept in closing for part in segments(kept.message.text)]
+    parts = [part.text for part in report]
+    informative = [part for part in parts if not agents.is_filler(part)]
+    kinds = {agents.agent_type(part) for part in informative}
     announces = (
         bool(parts) and agents.is_filler(parts[-1]) and not (agents.is_offer(parts[-1]) or cues.is_courtesy(parts[-1]))
     )
-    if all(map(cues.has_question_mark, told)) or announces:
+    if all(map(cues.has_question_mark, informative)) or announces:
         return None
-    asks, lacks = _has_question(whole), Type.BLOCKER in kinds or _is_unfinished(whole)
+    asks, lacks = _has_question(report), Type.BLOCKER in kinds or _is_unfinished(report)
     return TurnEnded(
         seq=closing[-1].seq,
         at=closing[-1].message.at,

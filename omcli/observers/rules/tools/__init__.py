@@ -28,18 +28,18 @@ def tool_drafts(events: Sequence[ToolEvent], *, cwd: str | None, interest: Ident
 
     Paths below `cwd` are shortened; `interest` chooses the lines quoted from files and output.
     """
-    near = Paths(cwd)
-    done = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
-    fine = [event for event in done if not event.failed]
-    yield from (failure_draft(event, near) for event in done if event.failed and not is_answer(event))
+    paths = Paths(cwd)
+    finished = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
+    successful = [event for event in finished if not event.failed]
+    yield from (failure_draft(event, paths) for event in finished if event.failed and not is_answer(event))
     yield from file_change_drafts(
-        [event for event in fine if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, near
+        [event for event in successful if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, paths
     )
-    yield from command_drafts([event for event in fine if event.kind is ToolKind.RUN])
-    yield from read_only_drafts(fine, near)
-    yield from excerpt_drafts(fine, interest, near)
-    if draft := todo_draft([event for event in fine if event.kind is ToolKind.TODO]):
+    yield from command_drafts([event for event in successful if event.kind is ToolKind.RUN])
+    yield from read_only_drafts(successful, paths)
+    yield from excerpt_drafts(successful, interest, paths)
+    if draft := todo_draft([event for event in successful if event.kind is ToolKind.TODO]):
         yield draft
-    for event in fine:
+    for event in successful:
         if (single := DRAFTS.get(event.kind)) and (draft := single(event)):
             yield draft

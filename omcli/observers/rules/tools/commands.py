@@ -51,45 +51,47 @@ _EXIT_TAIL = lazily(r"Command exited with code \d+")
 
 def command_drafts(events: Sequence[ToolEvent]) -> Iterator[Draft]:
     """Yield one row per command and outcome, and one row for all read-only commands."""
-    looked: list[tuple[str, ToolEvent]] = []
-    ran: dict[tuple[str, str], list[ToolEvent]] = {}
+    read_only: list[tuple[str, ToolEvent]] = []
+    others: dict[tuple[str, str], list[ToolEvent]] = {}
     for event in events:
         command = shell.command_of(event.arguments, event.raw)
         if not command:
             continue
-        if (told := _outcome_draft(command, event)) is not None:
-            yield told
+        if (draft := _outcome_draft(command, event)) is not None:
+            yield draft
         elif shell.is_read_only(command):
-            looked.append((shell.short(command), event))
+            read_only.append((shell.short(command), event))
         else:
-            ran.setdefault((shell.short(command), _outcome(event)), []).append(event)
-    for (command, outcome), same in ran.items():
-        yield _command_draft(command, outcome, same)
-    if looked:
-        yield _read_only_draft(looked)
+            others.setdefault((shell.short(command), _outcome(event)), []).append(event)
+    for (command, outcome), repeats in others.items():
+        yield _command_draft(command, outcome, repeats)
+    if read_only:
+        yield _read_only_draft(read_only)
 
 
-def _command_draft(command: str, outcome: str, same: Sequence[ToolEvent], *, priority: Priority | None = None) -> Draft:
+def _command_draft(
+    command: str, outcome: str, events: Sequence[ToolEvent], *, priority: Priority | None = None
+) -> Draft:
     return event_draft(
-        same,
-        with_times(f"Ran: {command}{outcome}", len(same)),
+        events,
+        with_times(f"Ran: {command}{outcome}", len(events)),
         Type.COMMAND_RUN,
         4,
         priority=priority,
-        status=Status.OPEN if same[-1].process else None if _is_failure_lost(same[-1]) else Status.DONE,
+        status=Status.OPEN if events[-1].process else None if _is_failure_lost(events[-1]) else Status.DONE,
         metadata={
             "command": command,
-            "exit_code": same[-1].exit_code,
-            "times": _times(same),
-            **process_metadata(same[-1]),
+            "exit_code": events[-1].exit_code,
+            "times": _times(events),
+            **process_metadata(events[-1]),
         },
     )
 
 
-def _read_only_draft(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
+def _read_only_draft(commands_run: Sequence[tuple[str, ToolEvent]]) -> Draft:
     """Return one row for a turn's read-only commands, with the outcome if there is only one."""
-    events = [event for _, event in looked]
-    commands = list(dict.fromkeys(command for command, _ in looked))
+    events = [event for _, event in commands_run]
+    commands = list(dict.fromkeys(command for command, _ in commands_run))
     if len(commands) == 1 and (outcome := _outcome(events[-1])):
         return _command_draft(commands[0], outcome, events, priority=Priority.LOW)
     names = list(dict.fromkeys(shell.short(command, _FOLDED_CHARACTERS) for command in commands))
@@ -103,8 +105,8 @@ def _read_only_draft(looked: Sequence[tuple[str, ToolEvent]]) -> Draft:
     )
 
 
-def _times(same: Sequence[ToolEvent]) -> int | None:
-    return len(same) if len(same) > 1 else None
+def _times(events: Sequence[ToolEvent]) -> int | None:
+    return len(events) if len(events) > 1 else None
 
 
 def _outcome(event: ToolEvent) -> str:
@@ -115,14 +117,14 @@ def _outcome(event: ToolEvent) -> str:
     if event.process:
         return " (still running)"
     code, masked = event.exit_code, shell.is_status_lost(shell.command_of(event.arguments, event.raw))
-    told = (
+    detail = (
         shell.error_lines(event.output, _ANSWER_CHARACTERS)
         if _is_failure_lost(event)
         else shell.summary_line(event.output)
     )
     succeeded = not masked and event.result is not None and event.result.message.failed is False
-    how = f"exit {code}" if code is not None else "ok" if succeeded else ""
-    return f" → {how}{': ' if how and told else ''}{told}" if how or told else ""
+    status = f"exit {code}" if code is not None else "ok" if succeeded else ""
+    return f" → {status}{': ' if status and detail else ''}{detail}" if status or detail else ""
 
 
 def _is_failure_lost(event: ToolEvent) -> bool:
@@ -168,7 +170,7 @@ def succeeded(events: Iterable[ToolEvent]) -> Iterator[Succeeded]:
             )
 
 
-def failure_draft(event: ToolEvent, near: Paths) -> Draft:
+def failure_draft(event: ToolEvent, paths: Paths) -> Draft:
     """Return the row of one failure, open; `status` counts repeats and resolves it."""
     metadata: dict[str, object] = {"error": _error_text(event), "tool": event.name, "exit_code": event.exit_code}
     if directory := _directory(event):
@@ -185,7 +187,7 @@ def failure_draft(event: ToolEvent, near: Paths) -> Draft:
             status=Status.OPEN,
             metadata=metadata | {"command": shell.short(command) or event.name},
         )
-    doing = " ".join(part for part in (event.name, near(subject(event))) if part)
+    doing = " ".join(part for part in (event.name, paths(subject(event))) if part)
     return event_draft(
         [event],
         _failure_text(f"{doing} failed", event),
@@ -197,12 +199,12 @@ def failure_draft(event: ToolEvent, near: Paths) -> Draft:
     )
 
 
-def _failure_text(what: str, event: ToolEvent) -> str:
+def _failure_text(subject_text: str, event: ToolEvent) -> str:
     """Describe a failure and its reason within the length of a row, with room left for a count."""
-    most = _FAILURE_CHARACTERS - len(" (× 99)")
-    room = most - len(what) - len(": ")
-    why = _reason(event, room) if room > 0 else ""
-    return cut(f"{what}{f': {why}' if why else ''}", most)
+    limit = _FAILURE_CHARACTERS - len(" (× 99)")
+    room = limit - len(subject_text) - len(": ")
+    reason = _reason(event, room) if room > 0 else ""
+    return cut(f"{subject_text}{f': {reason}' if reason else ''}", limit)
 
 
 def _error_text(event: ToolEvent) -> str:
@@ -221,8 +223,8 @@ def _reason(event: ToolEvent, limit: int) -> str:
 def _without_exit_note(output: str) -> str:
     if head := _EXIT_HEAD.match(output):
         output = output[head.end() :]
-    before, _, last = output.rstrip().rpartition("\n")
-    return before if before and _EXIT_TAIL.fullmatch(last.strip()) else output
+    rest, _, last = output.rstrip().rpartition("\n")
+    return rest if rest and _EXIT_TAIL.fullmatch(last.strip()) else output
 
 
 def _target_keys(event: ToolEvent) -> tuple[str, ...]:

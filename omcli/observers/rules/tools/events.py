@@ -290,8 +290,8 @@ def _output_text(reply: Mapping[str, object], output: str, kind: ToolKind) -> st
         parts = [part for name in _JSON_OUTPUT if isinstance(part := reply.get(name), str) and part]
         return "\n".join(parts) if parts or "stdout" in reply or "output" in reply else output
     if kind is ToolKind.DELEGATE and (report := _REPORT.search(output)):
-        _, _, told = report[1].rpartition("--- RESULT ---\n")
-        return "\n".join(line for line in told.splitlines() if not line.startswith("[Tool: "))
+        _, _, text = report[1].rpartition("--- RESULT ---\n")
+        return "\n".join(line for line in text.splitlines() if not line.startswith("[Tool: "))
     return output
 
 
@@ -327,10 +327,16 @@ def finished_process(call: KeptMessage, result: KeptMessage) -> str | None:
     """Return the process whose end a call reports; None for other tools and while it runs."""
     if (call.message.tool or "").lower() not in _POLLS:
         return None
-    given = _json_object(call.message.text)
-    process = next((given[name] for name in ("session_id", "bash_id", "task_id", "shell_id") if name in given), None)
-    said = result.message
-    ended = said.exit_code is not None or _EXIT_TAG.search(said.text[:2000]) or _PROCESS_ENDED.search(said.text[:2000])
+    arguments = _json_object(call.message.text)
+    process = next(
+        (arguments[name] for name in ("session_id", "bash_id", "task_id", "shell_id") if name in arguments), None
+    )
+    message = result.message
+    ended = (
+        message.exit_code is not None
+        or _EXIT_TAG.search(message.text[:2000])
+        or _PROCESS_ENDED.search(message.text[:2000])
+    )
     return str(process) if process is not None and ended else None
 
 
@@ -365,17 +371,17 @@ def event_draft(
     metadata: Mapping[str, object] | None = None,
 ) -> Draft:
     """Return a row of these events; None values in `metadata` are left out."""
-    told = list(events)
-    known = {name: value for name, value in (metadata or {}).items() if value is not None}
+    listed = list(events)
+    fields = {name: value for name, value in (metadata or {}).items() if value is not None}
     return Draft(
         text=text,
         type=kind,
         importance=importance,
         status=status,
         priority=priority,
-        sources=tuple(sorted({seq for event in told for seq in event.sources})),
-        event_at=told[-1].at,
-        metadata=MappingProxyType(known),
+        sources=tuple(sorted({seq for event in listed for seq in event.sources})),
+        event_at=listed[-1].at,
+        metadata=MappingProxyType(fields),
     )
 
 

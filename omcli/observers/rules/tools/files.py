@@ -29,7 +29,7 @@ from omcli.text.phrases import counted, first_of
 _ROW_CHARACTERS = 900
 
 
-def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, near: Paths) -> Iterator[Draft]:
+def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
     """Yield one row per file, with all its successful edits as sources.
 
     It names the definitions that were added or removed, and quotes new lines that mention recurring identifiers.
@@ -39,23 +39,23 @@ def file_change_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, 
         for change in edited_files(event.arguments, event.raw):
             creates = change.creates or (event.kind is ToolKind.WRITE and " updated" not in event.output[:200])
             by_path.setdefault(change.path, []).append((event, replace(change, creates=creates)))
-    for path, made in by_path.items():
-        yield _file_draft(path, [event for event, _ in made], [change for _, change in made], interest, near)
+    for path, changes in by_path.items():
+        yield _file_draft(path, [event for event, _ in changes], [change for _, change in changes], interest, paths)
 
 
 def _file_draft(
-    path: str, events: Sequence[ToolEvent], changes: list[FileChange], interest: IdentifierCounts, near: Paths
+    path: str, events: Sequence[ToolEvent], changes: list[FileChange], interest: IdentifierCounts, paths: Paths
 ) -> Draft:
     created, deleted = changes[0].creates, changes[-1].deletes
     edits = len(changes) - created - deleted
     verb = "Deleted" if deleted else "Created" if created else "Modified"
     moved_to = next((change.moved_to for change in changes if change.moved_to), None)
-    moved = f" → {near(moved_to)}" if moved_to else ""
-    what = "" if deleted else _change_text(change_summary(changes), interest.best_lines(new_lines(changes)))
+    moved = f" → {paths(moved_to)}" if moved_to else ""
+    summary = "" if deleted else _change_text(change_summary(changes), interest.best_lines(new_lines(changes)))
     return event_draft(
         events,
         cut(
-            f"{verb} {near(path)}{moved}{_edit_count(edits, created=created)}" + (f": {what}" if what else ""),
+            f"{verb} {paths(path)}{moved}{_edit_count(edits, created=created)}" + (f": {summary}" if summary else ""),
             _ROW_CHARACTERS,
         ),
         Type.FILE_CREATED if created else Type.FILE_MODIFIED,
@@ -96,30 +96,30 @@ _CHANGE_CHARACTERS = 90
 def change_summary(changes: list[FileChange]) -> str:
     """Summarise the changes of one file in names and lines taken from them."""
     old, new = "\n".join(change.old for change in changes), "\n".join(change.new for change in changes)
-    before, after = _names_in(old), _names_in(new)
-    added = [name for name in after if name not in before]
-    removed = [name for name in before if name not in after]
+    old_names, new_names = _names_in(old), _names_in(new)
+    added = [name for name in new_names if name not in old_names]
+    removed = [name for name in old_names if name not in new_names]
     parts = [f"{verb} {_list_names(names)}" for verb, names in (("adds", added), ("removes", removed)) if names]
     if not parts:
         parts = [text for text in (_line_change(old, new),) if text]
-    if not parts and (kept := [name for name in after if name in before]):
+    if not parts and (kept := [name for name in new_names if name in old_names]):
         parts = [f"in {_list_names(kept)}"]
     return "; ".join(parts)
 
 
 def _line_change(old: str, new: str) -> str:
     """Describe a change within one line as `old` → `new`, else quote the first line added or removed."""
-    before = [line.strip() for line in old.splitlines() if line.strip()]
-    after = [line.strip() for line in new.splitlines() if line.strip()]
-    gone = [line for line in before if line not in after]
-    come = [line for line in after if line not in before]
-    if len(gone) == len(come) == 1 and max(len(gone[0]), len(come[0])) <= _CHANGE_CHARACTERS:
-        return f"`{one_line(gone[0])}` → `{one_line(come[0])}`"
-    for verb, lines in (("+", come), ("-", gone)):
-        telling = [line for line in lines if len(line) <= _CHANGE_CHARACTERS and _WORD_CHARACTERS.search(line)]
-        if telling:
-            code = [line for line in telling if not line.startswith(("//", "#", "/*", "*", "--", "<!--"))]
-            return f"{verb} `{one_line((code or telling)[0])}`"
+    old_lines = [line.strip() for line in old.splitlines() if line.strip()]
+    new_ones = [line.strip() for line in new.splitlines() if line.strip()]
+    removed = [line for line in old_lines if line not in new_ones]
+    added = [line for line in new_ones if line not in old_lines]
+    if len(removed) == len(added) == 1 and max(len(removed[0]), len(added[0])) <= _CHANGE_CHARACTERS:
+        return f"`{one_line(removed[0])}` → `{one_line(added[0])}`"
+    for verb, lines in (("+", added), ("-", removed)):
+        candidates = [line for line in lines if len(line) <= _CHANGE_CHARACTERS and _WORD_CHARACTERS.search(line)]
+        if candidates:
+            code = [line for line in candidates if not line.startswith(("//", "#", "/*", "*", "--", "<!--"))]
+            return f"{verb} `{one_line((code or candidates)[0])}`"
     return ""
 
 
@@ -179,18 +179,18 @@ class IdentifierCounts:
     def best_lines(self, lines: Sequence[str]) -> list[str]:
         """Return the lines, in order, that together mention the most weight per character."""
         named = ((place, self.counts.keys() & _WORD.findall(line)) for place, line in enumerate(lines))
-        ahead = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
-        heapify(ahead)
+        queue = [(-self._weight(names, lines[place]), place, names) for place, names in named if names]
+        heapify(queue)
         kept: list[int] = []
-        told: set[str] = set()
-        while ahead and len(kept) < _LINES:
-            _, place, names = heappop(ahead)
-            left = names - told
-            if len(left) == len(names):
+        mentioned: set[str] = set()
+        while queue and len(kept) < _LINES:
+            _, place, names = heappop(queue)
+            unmentioned = names - mentioned
+            if len(unmentioned) == len(names):
                 kept.append(place)
-                told |= names
-            elif left:  # worth less by now: back into the queue
-                heappush(ahead, (-self._weight(left, lines[place]), place, left))
+                mentioned |= names
+            elif unmentioned:  # worth less by now: back into the queue
+                heappush(queue, (-self._weight(unmentioned, lines[place]), place, unmentioned))
         return [cut(lines[place], _LINE_CHARACTERS) for place in sorted(kept)]
 
     def _weight(self, names: Iterable[str], line: str) -> float:
@@ -208,19 +208,19 @@ def new_lines(changes: Iterable[FileChange]) -> list[str]:
     return list(dict.fromkeys(line for change in changes for line in _lines(change.new) if line not in before))
 
 
-def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, near: Paths) -> Iterator[Draft]:
+def excerpt_drafts(events: Sequence[ToolEvent], interest: IdentifierCounts, paths: Paths) -> Iterator[Draft]:
     """Yield a row with the best lines of each successful read, search and command."""
-    told: set[str] = set()
+    quoted: set[str] = set()
     for event in reversed(events):  # of repeated lines the latest counts
         if event.kind not in (ToolKind.READ, ToolKind.SEARCH, ToolKind.RUN):
             continue
         command = shell.command_of(event.arguments, event.raw) if event.kind is ToolKind.RUN else ""
-        where = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else near(subject(event))
+        place = f"`{shell.short(command, _SUBJECT_CHARACTERS)}`" if command else paths(subject(event))
         lines = [line for line in _lines(event.output) if _PROSE_OR_CODE.search(line)]
-        picked = [line for line in interest.best_lines(lines) if line not in told]
-        told.update(picked)
-        if where and picked:
-            yield event_draft([event], f"In {where}: {' · '.join(picked)}", Type.EXCERPT, 3)
+        picked = [line for line in interest.best_lines(lines) if line not in quoted]
+        quoted.update(picked)
+        if place and picked:
+            yield event_draft([event], f"In {place}: {' · '.join(picked)}", Type.EXCERPT, 3)
 
 
 def _lines(text: str) -> list[str]:
@@ -236,9 +236,9 @@ _FIRST_MATCHES = 3
 _MATCH_CHARACTERS = 200
 
 
-def read_only_drafts(events: Sequence[ToolEvent], near: Paths) -> Iterator[Draft]:
+def read_only_drafts(events: Sequence[ToolEvent], paths: Paths) -> Iterator[Draft]:
     """Yield one row each for a turn's reads, searches and read-only remote tools, if any."""
-    read = [(near(subject(event)), event) for event in events if event.kind is ToolKind.READ and subject(event)]
+    read = [(paths(subject(event)), event) for event in events if event.kind is ToolKind.READ and subject(event)]
     if read:
         names = list(dict.fromkeys(name for name, _ in read))
         yield event_draft(
@@ -259,15 +259,15 @@ def _searches_draft(events: Sequence[ToolEvent]) -> Draft:
     for event in events:
         pattern, (number, noun, matches) = one_line(subject(event)), _found(event)
         first = [cut(line, _MATCH_CHARACTERS) for line in matches[:_FIRST_MATCHES]]
-        told = {"pattern": pattern, "matches": number, "unit": noun, "first_matches": first}
-        found[pattern] = (f'"{pattern}" → {counted(number)} {noun}', told)
+        details = {"pattern": pattern, "matches": number, "unit": noun, "first_matches": first}
+        found[pattern] = (f'"{pattern}" → {counted(number)} {noun}', details)
     lines = [line for line, _ in found.values()]
     return event_draft(
         events,
         f"Searched {first_of(lines, '; ')}",
         Type.SEARCH_PERFORMED,
         3,
-        metadata={"searches": [told for _, told in found.values()]},
+        metadata={"searches": [details for _, details in found.values()]},
     )
 
 
@@ -277,8 +277,8 @@ def _found(event: ToolEvent) -> tuple[int, str, list[str]]:
     The number is the one stated by the tool, else the number of lines.
     """
     lines = first_lines(event.output, None)
-    if lines and (told := _COUNT_LINE.match(lines[0])):
-        return int(told[1]), told[2].lower(), lines[1:]
+    if lines and (stated := _COUNT_LINE.match(lines[0])):
+        return int(stated[1]), stated[2].lower(), lines[1:]
     if not lines or _NOTHING.match(lines[0]):
         lines = []
     one, several = ("file", "files") if event.name.lower() in _NAMES_FILES else ("match", "matches")

@@ -41,8 +41,8 @@ class _Todo:
     @property
     def as_metadata(self) -> dict[str, str]:
         """The entry as it is stored in a row's metadata."""
-        told = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
-        return {name: value for name, value in told.items() if value}
+        fields = {"id": self.id, "state": self.state, "text": cut(self.text, _TODO_CHARACTERS)}
+        return {name: value for name, value in fields.items() if value}
 
 
 def todo_draft(events: Sequence[ToolEvent]) -> Draft | None:
@@ -110,10 +110,10 @@ def _whole_list(event: ToolEvent) -> list[_Todo] | None:
     for entry in listed:
         if not isinstance(entry, dict):
             continue
-        what = next((entry[key] for key in ("content", "step", "text", "title", "description") if entry.get(key)), "")
+        text = next((entry[key] for key in ("content", "step", "text", "title", "description") if entry.get(key)), "")
         state = str(entry.get("status") or ("completed" if entry.get("completed") is True else "pending"))
-        if isinstance(what, str) and what:
-            found.append(_Todo(state=_known_state(state), text=one_line(what)))
+        if isinstance(text, str) and text:
+            found.append(_Todo(state=_known_state(state), text=one_line(text)))
     return found
 
 
@@ -121,8 +121,8 @@ def _entry(event: ToolEvent) -> _Todo | None:
     """Return the entry created or changed by a call, with its number from the call or its result."""
     text, state = one_line(event.argument("subject", "title")), event.argument("status")
     number = event.argument("taskId", "task_id", "id")
-    if not number and (told := _NUMBERED.search(event.output[:500])):
-        number = told[1]
+    if not number and (match := _NUMBERED.search(event.output[:500])):
+        number = match[1]
     if not (text or (number and state)):
         return None
     return _Todo(state=_known_state(state or "pending"), text=text, id=one_line(number) or text)

@@ -1,4 +1,4 @@
-"""Whatever a model answers, what is kept is valid, or nothing is."""
+"""Any reply gives valid rows or none."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ def _batches(draw: st.DrawFn) -> Batch:
 
 @settings(max_examples=400)
 @given(_batches(), st.lists(_WRITTEN, min_size=1, max_size=2), st.booleans(), st.sampled_from([40, 8_000]))
-def test_whatever_a_model_answers_rows_are_valid_or_there_are_none(
-    batch: Batch, replies: list[str], verify: bool, output: int
-) -> None:
+def test_any_reply_gives_valid_rows_or_none(batch: Batch, replies: list[str], verify: bool, output: int) -> None:
     """T20, T21, F3, F40, V1 to V5, V10: either ProviderFailed, or rows that can be stored as they are."""
     model = ScriptedModel(*replies)
     options = {"rules": RuleObserver(), "verify": verify, "limits": ObserverLimits(output=output)}

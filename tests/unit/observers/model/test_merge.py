@@ -1,4 +1,4 @@
-"""A model's rows and the rules': what tools did, what was said, and what a model leaves out."""
+"""Rows of a model merged with rows of the rules: tool events, speech, and rows the model left out."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_several_rows_of_people_say_together_what_a_model_says() -> None:
 
 
 def test_a_row_that_is_left_out_tells_what_it_knows() -> None:
-    """What kind of thing it is where rules don't know, that it matters, what became of it, which day it speaks of."""
+    """Its type if the rules have none, its importance, its status and the day it refers to."""
     rule = _draft("User: oak for the tables by Friday", kind=Type.FACT, importance=4)
     known = _model("User wants oak for the tables by Friday", kind=Type.REQUEST, importance=8, status=Status.OPEN,
                    refers_to="2026-03-06")  # fmt: skip
@@ -110,8 +110,8 @@ def test_a_row_that_is_left_out_tells_what_it_knows() -> None:
     assert row == replace(rule, type=Type.REQUEST, importance=8, status=Status.OPEN, refers_to="2026-03-06")
 
 
-def test_what_rules_know_of_what_people_said_a_model_does_not_change() -> None:
-    """A priority goes up only; a kind, a status and a day are told where there is none."""
+def test_a_model_does_not_change_what_rules_know_of_peoples_words() -> None:
+    """A priority only rises; type, status and day are added if missing."""
     rule = _draft("User: oak for the tables", kind=Type.REQUEST, importance=9, status=Status.DONE, refers_to="2026-03")
     known = _model("Oak for the tables", kind=Type.DECISION, importance=2, status=Status.OPEN,
                    refers_to="2025-01-01")  # fmt: skip
@@ -134,7 +134,7 @@ def test_a_row_is_settled_once() -> None:
 # ---- what agents said
 
 
-def test_what_an_agent_said_gives_way_to_no_more_words() -> None:
+def test_an_agents_words_are_replaced_by_no_more_words() -> None:
     rule = _draft("Agent: the harbour invoices are linted and all of the tests pass by now")
     short = _model("The harbour invoices are linted, all tests pass")
     assert merge_rows([short], [rule], {1: Role.ASSISTANT}).drafts == (short,)
@@ -160,14 +160,14 @@ def test_a_model_that_calls_more_than_a_third_high_calls_nothing_high(high: int,
     assert [row.importance for row in rows] == [believed] * high + [5] * (of - high)
 
 
-def test_what_is_unverified_is_no_row_that_others_are_more_than() -> None:
+def test_an_unverified_row_is_not_counted_among_the_high_ones() -> None:
     unsure = [_model(f"Thing {n}", n, importance=2, tags=("unverified",)) for n in range(1, 40)]
     assert {
         row.importance for row in limit_priorities([*unsure, *(_model("It", importance=8) for _ in range(6))], {})
     } == {2, 5}
 
 
-def test_where_everything_is_high_it_is_what_rules_hold_to_be() -> None:
+def test_if_everything_is_high_the_rules_decide() -> None:
     said = {n: _draft(f"User: oak for table {n}", n, importance=8 if n == 3 else 4) for n in range(1, 9)}
     told = limit_priorities([_model(rule.text, n, importance=8) for n, rule in said.items()], {})
     rows = merge_rows(told, list(said.values()), dict.fromkeys(said, Role.USER)).drafts
@@ -184,8 +184,8 @@ def test_what_a_model_says_in_its_own_words_does_not_come_back() -> None:
 
 
 @pytest.mark.parametrize(("status", "is_kept"), [(Status.OPEN, False), (None, True), (Status.DONE, True)])
-def test_what_is_open_still_is_covered_by_what_says_so(status: Status | None, is_kept: bool) -> None:
-    """A question that nobody knows to be open is never answered."""
+def test_an_open_row_is_covered_only_by_open_rows(status: Status | None, is_kept: bool) -> None:
+    """A question not known to be open is never answered."""
     asked = _draft("Agent: shall I lint the harbour invoices?", kind=Type.QUESTION, importance=7, status=Status.OPEN)
     rows = merge_rows([_model("Shall the agent lint harbour invoices", kind=Type.DECISION, status=status)], [asked], {})
     assert (asked in rows.drafts) is is_kept
@@ -198,15 +198,15 @@ def test_a_request_that_a_model_calls_an_event_is_a_request() -> None:
     )
 
 
-def test_a_row_that_tells_several_things_is_of_the_kind_that_weighs_most() -> None:
+def test_a_row_of_several_facts_has_the_most_important_type() -> None:
     decided = _draft("Agent: We lint all of the harbour invoices", kind=Type.DECISION, importance=8)
     held = _draft("Agent: From now on we lint all of the harbour invoices", kind=Type.INSTRUCTION, importance=9)
     (row,) = merge_rows([_model("From now on harbour invoices: lint")], [decided, held], {}).drafts
     assert (row.source, row.type, row.status, row.importance) == (Source.MODEL, Type.INSTRUCTION, None, 9)
 
 
-def test_what_stands_beside_the_words_of_people_has_not_their_weight() -> None:
-    """They say it themselves, and in fewer words."""
+def test_an_addition_to_peoples_words_has_not_their_importance() -> None:
+    """They say the same in fewer words."""
     held = _draft("User: From now on lint the harbour invoices", kind=Type.INSTRUCTION, importance=9)
     more = _model("From now on lint harbour invoices; Ada, Bea, Carl, Dora, Emil and Fritz were there to hear it")
     assert [row.importance for row in merge_rows([more], [held], {1: Role.USER}).drafts] == [9, 5]
@@ -237,8 +237,8 @@ def test_what_holds_from_now_on_does_so_also_where_a_model_calls_it_a_fact(kind:
     assert told.type is Type.TASK
 
 
-def test_a_statement_that_rules_take_for_a_request_is_not_told_twice() -> None:
-    """Whether something is said of a message does not depend on whether it is open."""
+def test_a_statement_that_rules_take_for_a_request_is_one_row() -> None:
+    """A row covers a message, open or not."""
     asked = _draft("User: The gauge stands in harbour 7.", 1, kind=Type.REQUEST, importance=6, status=Status.OPEN)
     assert merge_rows([_model("The gauge stands in harbour 7.", 1)], [asked], {}).drafts == (asked,)
     assert asked in merge_rows([_model("Something else", 2)], [asked], {}).drafts
@@ -249,8 +249,8 @@ def test_an_unverified_row_covers_nothing() -> None:
     assert rule in merge_rows([_model("User prefers oak tables", tags=("unverified",))], [rule], {}).drafts
 
 
-def test_what_a_model_belittles_keeps_its_weight() -> None:
-    """With a model a pack is never worse: what the rules hold to be a standing rule is no background."""
+def test_a_row_the_model_rates_low_keeps_its_importance() -> None:
+    """With a model a pack is never worse: a lasting rule is never background."""
     rule = _draft("User: I prefer oak for the tables", kind=Type.PREFERENCE, importance=8)
     (kept,) = merge_rows([_model("User prefers oak tables", importance=2)], [rule], {}).drafts
     assert (kept.source, kept.importance) == (Source.MODEL, 8)
@@ -263,7 +263,7 @@ def test_rows_that_settle_come_back_unless_the_model_settles_the_same() -> None:
 
 
 def test_a_request_in_the_words_of_a_model_is_settled_later_by_the_rules() -> None:
-    """What it says stays the model's."""
+    """The text stays the model's."""
     talk = Talk().user("Please lint the invoices.").agent("Done: linted all invoices.").user("Now deploy.")
     asked = replace(
         row(1, text="User wants the invoices linted", type=Type.REQUEST, status=Status.OPEN, sources=(1,)),
@@ -328,7 +328,7 @@ def test_a_lazy_model_costs_nothing_that_rules_alone_would_keep() -> None:
         assert [draft for draft in alone if draft.importance >= 7 and draft not in kept] == []
 
 
-def test_what_was_finished_is_high_and_done() -> None:
+def test_finished_work_is_high_and_done() -> None:
     """T24."""
     done = said("Added a null check to `parse_port` in src/net.py; all 12 tests pass", "m1", "m6", priority="high",
                 kind="outcome", status="done")  # fmt: skip
@@ -342,7 +342,7 @@ def test_what_was_finished_is_high_and_done() -> None:
 @pytest.mark.parametrize(
     ("text", "type_"), [("I work at Acme.", Type.FACT), ("I prefer terse answers.", Type.PREFERENCE)]
 )
-def test_who_somebody_is_and_what_they_prefer_is_high(text: str, type_: Type) -> None:
+def test_identity_and_preferences_are_high(text: str, type_: Type) -> None:
     """T24: also where the model misses it, or takes it for a detail."""
     for reply in ((), (said(text, "m1", priority="low"),)):
         result = _with_rules(Talk().user(text), *reply)

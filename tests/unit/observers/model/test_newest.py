@@ -1,4 +1,4 @@
-"""The newest messages that fit: what duet's observer is shown."""
+"""The newest messages that fit, as duet shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model answers: JSON however it is wrapped, lists in text, and what is no reply at all."""
+"""Replies of a model: JSON in any wrapping, lists in text, and unusable ones."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_reply_that_was_cut_off_is_not_believed() -> None:
     assert not isinstance(raised.value, Looped)
 
 
-def test_a_loop_that_was_cut_off_is_told_apart() -> None:
+def test_a_loop_that_was_cut_off_is_recognised() -> None:
     """F34, V8: four hundred rows that differ in a number, in JSON and in text."""
     rows = [said(f"Ran the tests a {number}. time, all passed", "m1") for number in range(400)]
     for text in (answer(*rows)[:-90], "\n".join(f"- {row['text']}" for row in rows)):

@@ -1,4 +1,4 @@
-"""What of a model's reply is believed, and what had to be put right."""
+"""Validation of a model's reply: rows that are kept, corrected or rejected."""
 
 from __future__ import annotations
 
@@ -186,8 +186,8 @@ def test_a_row_that_details_another_names_it() -> None:
 # ---- what a row names
 
 
-def test_a_row_that_names_what_its_sources_do_not_is_no_fact() -> None:
-    """F37, V9: kept as unverified, low, settling nothing."""
+def test_a_row_with_names_missing_in_its_sources_is_unverified() -> None:
+    """F37, V9: kept as unverified, low, without a status."""
     batch = batch_of(_TALK, row(1, text="Deploys come from main"))
     made_up = said(
         "Deploys to /srv/www/current.tar", "m2", priority="high", kind="outcome", status="done", replaces=["o1"]
@@ -200,13 +200,13 @@ def test_a_row_that_names_what_its_sources_do_not_is_no_fact() -> None:
     assert result.findings["unverified"] == 1
 
 
-def test_a_row_that_names_what_nobody_said_can_be_rejected() -> None:
+def test_a_row_with_invented_names_can_be_rejected() -> None:
     """F37, V9: `verify`."""
     result = observed(_TALK, answer(said("Deploys to /srv/www/current.tar", "m2")), verify=True)
     assert (result.drafts, result.findings, result.is_final) == ((), {"unverified": 1}, True)
 
 
-def test_what_a_row_names_may_stand_in_a_message_nearby() -> None:
+def test_names_of_a_row_may_occur_in_a_message_nearby() -> None:
     """V9: that message becomes a source of it."""
     draft, findings = _one(said("Lint fails at server/routes.py:127", "m5"))
     assert draft.sources == (5,)
@@ -242,7 +242,7 @@ def test_paths_may_be_named_below_the_working_directory_or_in_full() -> None:
     ],
 )
 def test_a_model_may_not_erase(standing: Observation, is_replaced: bool) -> None:
-    """Only what may change, that the new row has to do with, and that nobody wrote by hand."""
+    """Only mutable rows about the same thing, and no notes."""
     new = said("Deploys come from `release/2.4`, never main", "m1", kind="decision", replaces=["o1"])
     result = observed(batch_of(_TALK, standing), answer(new))
     assert result.drafts[0].replaces == ((row_id(1),) if is_replaced else ())
@@ -259,7 +259,7 @@ def test_a_problem_is_replaced_only_where_it_is_settled() -> None:
 
 
 def test_what_is_overruled_is_not_forgotten() -> None:
-    """O5: a row that doesn't say what it replaces is told to."""
+    """O5: a row that doesn't say what it replaces gets the earlier text."""
     batch = batch_of(_TALK, row(1, text="Deploys on Monday come from main after a review by Ada"))
     for text, says in (
         ("Deploys come from `release/2.4`", " (earlier: Deploys on Monday come from main after a review by Ada)"),
@@ -269,15 +269,15 @@ def test_what_is_overruled_is_not_forgotten() -> None:
         assert (draft.text, draft.replaces) == (text + says, (row_id(1),))
 
 
-def test_what_is_unverified_bears_nothing() -> None:
-    """V9: a name that was made up once is not borne out by the row that made it up."""
+def test_an_unverified_row_supports_nothing() -> None:
+    """V9: an invented name is not supported by the row that invented it."""
     made_up = row(1, text="Deploys to /srv/www/current.tar", tags=("unverified",))
     new = said("Deploys to /srv/www/current.tar still", "m1", replaces=["o1"])
     assert observed(batch_of(_TALK, made_up), answer(new)).drafts[0].tags == ("unverified",)
 
 
 def test_a_reply_can_only_add() -> None:
-    """F3: rows it doesn't speak of stay, whatever it answers."""
+    """F3: rows it doesn't mention stay, whatever it answers."""
     standing = [row(number, text=f"fact {number}") for number in range(500)]
     result = observed(batch_of(_TALK, *standing), answer(said("The port is 8443", "m1")))
     assert [draft.replaces for draft in result.drafts] == [()]
@@ -411,7 +411,7 @@ def test_a_task_that_goes_on_is_not_written_again() -> None:
     assert len(observed(batch_of(_TALK, before), reply).drafts) == 1
 
 
-def test_a_task_that_names_what_nobody_did_is_not_believed() -> None:
+def test_a_task_with_invented_names_is_dropped() -> None:
     """V9."""
     result = observed(_TALK, answer(said("The port is 8443", "m1"), current_task="Editing src/never_named.py"))
     assert len(result.drafts) == 1
@@ -436,8 +436,8 @@ def test_an_empty_list_is_no_failure_and_says_wait() -> None:
     assert (result.drafts, result.is_final, result.used, result.title) == ((), False, (row_id(1),), None)
 
 
-def test_the_longest_reply_is_weighed_in_no_time() -> None:
-    """Two hundred long rows of twenty messages each, which name what nobody said."""
+def test_the_longest_reply_is_validated_in_no_time() -> None:
+    """Two hundred long rows of twenty messages each, with invented names."""
     talk = Talk()
     for number in range(100):
         talk.user(f"The harbour opens gate {number} of `berth_{number}` by Friday. " * 8)

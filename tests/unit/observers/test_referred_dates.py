@@ -1,4 +1,4 @@
-"""What rows of what was said speak of: a day, month or year, by their words and the time of their messages."""
+"""The day, month or year a row of speech refers to, by its words and the time of its messages."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_what_an_agent_says_is_dated_as_well() -> None:
     assert [row.refers_to for row in talk.observed() if row.text.startswith("Agent")] == ["2026-03-05"]
 
 
-def test_where_no_date_is_named_there_is_none() -> None:
+def test_a_row_without_a_named_date_has_none() -> None:
     assert Talk().user("Rename the module to cursors").one().refers_to is None
 
 
-def test_rows_of_tools_and_commands_have_none() -> None:
+def test_rows_of_tools_and_commands_have_no_date() -> None:
     talk = Talk().tool("Bash", {"command": "git commit -m 'due tomorrow'"}, "[main 1a2b3c4] due tomorrow")
     talk.event("git log --since yesterday", Aside.SHELL)
     assert {row.refers_to for row in talk.observed()} == {None}

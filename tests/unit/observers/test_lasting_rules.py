@@ -1,4 +1,4 @@
-"""Which sentences rule what follows, and which only ask for one thing, or tell one."""
+"""Sentences that are lasting rules, and sentences that only ask for one thing or report one."""
 
 from __future__ import annotations
 
@@ -166,14 +166,14 @@ def is_a_rule(sentence: str) -> bool:
 
 
 @pytest.mark.parametrize("sentence", STANDING)
-def test_what_holds_from_now_on_is_a_standing_rule(sentence: str) -> None:
+def test_what_holds_from_now_on_is_a_lasting_rule(sentence: str) -> None:
     """S0.24, S1.20: however it is worded."""
     assert is_a_rule(sentence)
     assert people.user_importance(sentence, Type.INSTRUCTION) == 9
 
 
 @pytest.mark.parametrize("sentence", ONCE)
-def test_what_is_asked_once_or_told_with_the_same_words_is_none(sentence: str) -> None:
+def test_a_single_request_or_report_in_the_same_words_is_not_a_rule(sentence: str) -> None:
     """S0.24, O3: a rule that was none would go on to the next sessions."""
     assert not is_a_rule(sentence)
 
@@ -182,7 +182,7 @@ def test_what_is_asked_once_or_told_with_the_same_words_is_none(sentence: str) -
     "run",
     ["always ", "never, ", "in the future ", "whenever you ", "; before each ", "so the and ", "siempre ", "以后"],
 )
-def test_long_sentences_cost_no_more_than_their_length(run: str) -> None:
+def test_long_sentences_take_linear_time(run: str) -> None:
     long = run * (200_000 // len(run))
     began = time.process_time()
     people.is_lasting_rule(long)
