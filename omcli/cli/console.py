@@ -1,4 +1,4 @@
-"""Everything on stderr: notes, warnings, errors, progress; and the exit codes."""
+"""Everything on stderr: notes, warnings, errors and progress."""
 
 from __future__ import annotations
 
@@ -6,77 +6,89 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING
 
 from omcli.base.errors import OmError
 
+if TYPE_CHECKING:
+    from omcli.cli.terminal import StatusLine
+
 UNREAD = 141
 """The exit code if the reader of stdout has gone away."""
-_USUAL_COLUMNS = 80
 
 
 class Exit(Exception):
-    """The run is over, with an exit code, and all has been said."""
+    """The end of a run with an exit code, after everything was printed."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
         self.exit_code = exit_code
 
 
-class Console:
-    """What a run tells people. `quiet` leaves errors alone; `as_json` makes an error one JSON object."""
+class Colour(StrEnum):
+    """When to use colour; it never carries meaning."""
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Console:
+    """Notes, warnings, errors and progress on stderr; `quiet` prints only errors, `as_json` prints those as JSON."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False, colour: Colour = Colour.AUTO) -> None:
         self._quiet = quiet
         self._as_json = as_json
-        self._progress = False
+        self._colour = colour
+        self._status: StatusLine | None = None
 
     def note(self, text: str) -> None:
-        """Says something worth knowing."""
+        """Print something worth knowing."""
         if not self._quiet:
             self._line(f"om: {text}")
 
     def report(self, text: str) -> None:
-        """Says what was done."""
+        """Print what was done."""
         if not self._quiet:
             self._line(text)
 
     def warn(self, text: str) -> None:
-        """Says what may be wrong."""
+        """Print a warning."""
         if not self._quiet:
-            self._line(f"om: warning: {text}")
+            self._line(text, label="om: warning: ", style="yellow")
 
     def error(self, error: OmError, *, about: str = "") -> None:
-        """Says what went wrong, and what to try; `about` is what it happened to."""
+        """Print an error and its hint; `about` is the file or session it happened to."""
         if self._as_json:
             from omcli.memory.row_json import json_line
 
             path = {"path": about} if about else {}
             self._line(json_line({"schema": 1, "error": {**path, **error_as_dict(error)}}))
             return
-        self._line(f"om: error: {f'{about}: ' if about else ''}{error.message}")
+        self._line(f"{f'{about}: ' if about else ''}{error.message}", label="om: error: ", style="bold red")
         if error.hint:
-            self._line(f"hint: {error.hint}")
+            self._line(error.hint, label="hint: ", style="cyan")
 
     def warn_of(self, error: OmError, *, about: str = "") -> None:
-        """Says what went wrong as a warning: the run goes on all the same, or never was about that."""
+        """Print an error as a warning: the run continues."""
         self.warn(f"{f'{about}: ' if about else ''}{error.message}")
 
     def progress(self, text: str) -> None:
-        """Shows how far a long run is, on a line of a terminal that can clear one; the next line takes its place."""
-        if self._quiet or sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        """Show progress on one line of a terminal; whatever is printed next replaces it."""
+        if self._quiet or not _is_terminal() or os.environ.get("TERM") == "dumb":
             return
-        from omcli.cli.columns import fitted
         from omcli.text.clean import one_line
 
-        self._progress = True
-        shown = fitted(one_line(text), _columns(sys.stderr) - 1, in_front=True)  # numbers are at its end
-        sys.stderr.write(f"\r\033[K{shown}")
-        sys.stderr.flush()
+        if self._status is None:
+            from omcli.cli.terminal import StatusLine
+
+            self._status = StatusLine(sys.stderr, has_colour=has_colour(self._colour, sys.stderr))
+        self._status.show(_printable(one_line(text)))
 
     def ask(self, question: str) -> str | None:
-        """What is answered to a question, without spaces around it; None where nobody sees it."""
-        if sys.stderr is None or not sys.stderr.isatty():
+        """Ask a question and return the answer without surrounding spaces; None if stderr is not a terminal."""
+        if not _is_terminal():
             return None
         self.clear()
         sys.stderr.write(f"{_printable(question)} ")
@@ -84,19 +96,36 @@ class Console:
         return sys.stdin.readline().strip()
 
     def clear(self) -> None:
-        """Takes away what `progress` shows: something else is about to be printed there."""
-        if self._progress and sys.stderr is not None:
-            self._progress = False
-            with suppress(OSError):  # nobody is left to be told
-                sys.stderr.write("\r\033[K")
-                sys.stderr.flush()
+        """Erase the progress: something else is about to be printed there."""
+        if self._status is not None:
+            with suppress(OSError):
+                self._status.clear()
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, *, label: str = "", style: str = "") -> None:
         if sys.stderr is None:
             return
         self.clear()
+        if style and _is_terminal() and has_colour(self._colour, sys.stderr):
+            from omcli.cli.terminal import styled
+
+            label = styled(label, style)
         with suppress(OSError):
-            sys.stderr.write(f"{_printable(text)}\n")
+            sys.stderr.write(f"{label}{_printable(text)}\n")
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def has_colour(colour: Colour, stream: IO[str] | None) -> bool:
+    """Return if a stream is to have colour, by the option, NO_COLOR, FORCE_COLOR and TERM."""
+    if colour is not Colour.AUTO:
+        return colour is Colour.ALWAYS
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def counted(number: int, noun: str) -> str:
@@ -105,7 +134,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def size(number: int) -> str:
-    """Bytes, in a unit that people read."""
+    """A number of bytes in kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
 
 
@@ -117,7 +146,7 @@ def error_as_dict(error: OmError) -> dict[str, object]:
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Puts the input's name before the message of what goes wrong with it."""
+    """Prefix errors raised inside with the name of the input."""
     try:
         yield
     except OmError as error:
@@ -126,19 +155,12 @@ def named(name: str) -> Iterator[None]:
 
 
 def discard_stdout() -> None:
-    """Drops what could not be written, or Python would try once more on its way out and complain in its own words."""
+    """Drop what could not be written; Python would try again on its way out, and complain."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _columns(terminal: TextIO) -> int:
-    """How wide a terminal is; a usual width where it does not say."""
-    with suppress(OSError):
-        return os.get_terminal_size(terminal.fileno()).columns or _USUAL_COLUMNS
-    return _USUAL_COLUMNS
 
 
 def _printable(text: str) -> str:

@@ -2,54 +2,54 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from omcli.base.errors import InputOutput
-from omcli.cli.console import UNREAD, Exit, discard_stdout
+from omcli.cli.console import UNREAD, Colour, Exit, discard_stdout, has_colour
 from omcli.memory.notation import Notation, line
 from omcli.memory.observation import Observation, Priority, Status, handle
 from omcli.memory.row_json import json_line
 from omcli.text.clean import one_line, printable
 from omcli.text.dates.instants import minute
 
+if TYPE_CHECKING:
+    from omcli.cli.terminal import Terminal
+
 SCHEMA = 1
-"""Of JSON output: keys may be added under the same number, never changed or removed."""
+"""Version of JSON output: keys may be added under the same number, never changed or removed."""
 
-_COLOURS = {Priority.HIGH: "1", Priority.LOW: "2"}
+_BOLD = "\033[1m"
+_STYLES = {Priority.HIGH: _BOLD, Priority.LOW: "\033[2m"}
+"""Of piped rows, for those who ask for colour; on a terminal rich draws them."""
+_PLAIN = "\033[0m"
 _GAP = "  "
-_FEW = 4
-"""Characters of a column that are always shown."""
+_WIDEST_SETTING = 60
+"""Columns before the comment, at most."""
 _WIDEST_PRIORITY = max(len(priority) for priority in Priority)
-
-
-class Colour(StrEnum):
-    """When to use colour; it never carries meaning."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
+_ZERO_WIDTH = ("Mn", "Me", "Cf")
+"""Categories of characters that take no column of their own."""
 
 
 class Output:
-    """Writes a run's data."""
+    """Data of a run, as text or JSON; on a terminal drawn by rich."""
 
     def __init__(self, colour: Colour = Colour.AUTO, *, before: Callable[[], None] = lambda: None) -> None:
-        """`before` is called whenever something is about to be written."""
+        """`before` is called before anything is written."""
         self._before = before
-        self._coloured = _is_coloured(colour)
+        self._coloured = has_colour(colour, sys.stdout)
         self._is_optional = False
         self._lost: OSError | InputOutput | None = None
 
     @contextmanager
     def optional(self) -> Iterator[None]:
-        """For work that is done for more than what it prints: inside, nothing ends because stdout is closed or full.
+        """Finish the work inside although stdout is closed or full; printing is only a part of it.
 
-        That comes afterwards: the end with 141 where nobody reads any more, else OSError or InputOutput.
+        Afterwards raises Exit (141) if the reader went away, else OSError or InputOutput.
         """
         self._is_optional, before = True, signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         try:
@@ -65,29 +65,29 @@ class Output:
 
     @property
     def is_lost(self) -> bool:
-        """Whether something could not be written, where that is `optional`."""
+        """True if something could not be written while `optional`."""
         return self._lost is not None
 
     def text(self, text: str) -> None:
-        """Text as it is, to the byte."""
+        """Write a text verbatim."""
         self._before()
-        with self._losing():
+        with self._tolerating_loss():
             if sys.stdout is None:
                 raise InputOutput("standard output is closed")
             sys.stdout.write(text)
 
     def line(self, text: str) -> None:
-        """A line of text; control characters in it are made visible."""
+        """Write a line, with control characters made visible."""
         self.text(f"{printable(text)}\n")
 
     def flush(self) -> None:
-        """Sends what has been written on its way."""
-        with self._losing():
+        """Flush stdout."""
+        with self._tolerating_loss():
             if sys.stdout is not None:
                 sys.stdout.flush()
 
     @contextmanager
-    def _losing(self) -> Iterator[None]:
+    def _tolerating_loss(self) -> Iterator[None]:
         try:
             yield
         except (OSError, InputOutput) as error:
@@ -97,67 +97,106 @@ class Output:
             discard_stdout()
 
     def document(self, content: Mapping[str, object]) -> None:
-        """One JSON document."""
+        """Write one JSON document."""
         self.text(f"{json_line({'schema': SCHEMA, **content})}\n")
 
     def json_line(self, content: Mapping[str, object]) -> None:
-        """One object of a JSON Lines stream."""
+        """Write one object of a JSON Lines stream."""
         self.text(f"{json_line(content)}\n")
 
-    def row(self, row: Observation, *, notation: Notation | None = None) -> None:
-        """A row of memory on one line, as the log has it or in a notation."""
-        shown = printable(row_line(row) if notation is None else notated_line(row, notation))
-        style = _COLOURS.get(row.priority)
-        self.text(f"\033[{style}m{shown}\033[0m\n" if self._coloured and style else f"{shown}\n")
+    def row(self, row: Observation, *, notation: Notation | None = None, remark: str = "") -> None:
+        """Write a row of memory on one line, as in the log or in a notation, and a remark after it in brackets."""
+        remark = f" ({remark})" if remark else ""
+        if (terminal := self.terminal) is not None and notation is None:
+            status = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
+            head = (f"[{minute(row.dated)}]", str(row.priority), f"{row.type}{status}:")
+            text = printable(one_line(row.text))
+            self.text(terminal.row(handle(row.id), head, text, remark=f"{gone(row)}{remark}"))
+            return
+        shown = printable(f"{row_line(row) if notation is None else notated_line(row, notation)}{remark}")
+        if terminal is not None:
+            self.text(terminal.entry(*shown.split(" ", 1)))
+            return
+        style = _STYLES.get(row.priority) if self._coloured else None
+        self.text(f"{style}{shown}{_PLAIN}\n" if style else f"{shown}\n")
 
-    def table(
-        self,
-        header: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        *,
-        cut: Collection[str] = (),
-        cut_in_front: Collection[str] = (),
-    ) -> None:
-        """Aligned columns, two spaces apart.
+    def entry(self, name: str, text: str) -> None:
+        """Write a name or handle and a text beside it."""
+        if self.terminal is None:
+            self.line(f"{name} {text}")
+        else:
+            self.text(self.terminal.entry(printable(name), printable(text)))
 
-        To fit a terminal, cells of the columns named in `cut` lose their ends, in `cut_in_front` their beginnings, and
-        every heading may lose its end; all columns stay in sight.
-        """
+    def fields(self, pairs: Iterable[tuple[str, str]], *, width: int = 12, gap: int = 2) -> None:
+        """Write names and values, a line each; names are padded to a width."""
+        if self.terminal is None:
+            for name, value in pairs:
+                self.line(f"{name:<{width}}{' ' * gap}{value}")
+        else:
+            shown = [(printable(name), printable(value)) for name, value in pairs]
+            self.text(self.terminal.fields(shown, width=width) if shown else "")
 
-        from omcli.cli.columns import fitted, padded, width
+    def paragraph(self, text: str) -> None:
+        """Write a text and an empty line."""
+        if self.terminal is None:
+            self.line(text)
+            self.line("")
+        else:
+            self.text(f"{self.terminal.paragraph(printable(text))}\n")
 
+    def section(self, title: str, text: str) -> None:
+        """Write a title and the lines of a text."""
+        lines = [printable(each) for each in text.splitlines()]
+        if self.terminal is None:
+            self.text("".join(f"{each}\n" for each in ("", f"--- {printable(title)}", *lines)))
+        else:
+            shown = self.terminal.paragraph("\n".join(lines)) if lines else ""
+            self.text(f"\n{self.terminal.heading(printable(title))}{shown}")
+
+    def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> None:
+        """Write settings as a configuration file has them, with their origins as comments."""
+        if self.terminal is not None:
+            self.text(self.terminal.settings({key: printable(value) for key, value in written.items()}, origins))
+            return
+        lines = {key: f"{key} = {value}" for key, value in written.items()}
+        widest = min(_WIDEST_SETTING, max(map(len, lines.values())))
+        for key, shown in lines.items():
+            self.line(f"{shown:<{widest}}  # {origins[key]}" if origins else shown)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str] = ()) -> None:
+        """Write aligned columns; those `wrapped` may take several lines on a terminal."""
         cells = [[printable(one_line(cell)) for cell in row] for row in rows]
-        columns = list(zip(header, *cells, strict=True))
-        widths = [max(map(width, column)) for column in columns]
-        if sys.stdout and sys.stdout.isatty():
-            import shutil
-
-            least = [
-                _FEW if name in (*cut, *cut_in_front) else max(_FEW, *map(width, column)) for name, *column in columns
-            ]
-            widths = _fitting(widths, least, shutil.get_terminal_size().columns - len(_GAP) * (len(header) - 1))
+        if self.terminal is not None:
+            self.text(self.terminal.table(header, cells, wrapped=wrapped))
+            return
+        widths = [max(map(_width, column)) for column in zip(header, *cells, strict=True)]
         for at, row in enumerate([header, *cells]):
-            shown = [
-                padded(fitted(cell, most, in_front=at > 0 and name in cut_in_front), most)
-                for name, cell, most in zip(header, row, widths, strict=True)
-            ]
-            line = _GAP.join(shown).rstrip()
-            self.text(f"\033[1m{line}\033[0m\n" if at == 0 and self._coloured else f"{line}\n")
+            padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+            line = _GAP.join(padded).rstrip()
+            self.text(f"{_BOLD}{line}{_PLAIN}\n" if at == 0 and self._coloured else f"{line}\n")
+
+    @cached_property
+    def terminal(self) -> Terminal | None:
+        """The terminal that stdout is, if it is one."""
+        if sys.stdout is None or not sys.stdout.isatty():
+            return None
+        from omcli.cli.terminal import Terminal
+
+        return Terminal(has_colour=self._coloured)
 
 
-def _fitting(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Widths that fit: the widest column gives way, and then again, as long as one has more than the least."""
-    fitting = list(widths)
-    while sum(fitting) > room:
-        giving = [at for at, columns in enumerate(fitting) if columns > least[at]]
-        if not giving:
-            break
-        fitting[max(giving, key=fitting.__getitem__)] -= 1
-    return fitting
+def _width(text: str) -> int:
+    """The columns that a text of one line takes: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    shown = (character for character in text if category(character) not in _ZERO_WIDTH)
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in shown)
 
 
 def row_line(row: Observation) -> str:
-    """`HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`: columns stay where they are, so that `cut` and `grep` work."""
+    """`HANDLE [YYYY-MM-DD HH:MM] PRIORITY TYPE: TEXT`, in fixed columns for `cut` and `grep`."""
     settled = f" {row.status}" if row.status in (Status.DONE, Status.RESOLVED) else ""
     return (
         f"{handle(row.id)} [{minute(row.dated)}] {row.priority:<{_WIDEST_PRIORITY}} "
@@ -171,20 +210,10 @@ def notated_line(row: Observation, notation: Notation) -> str:
 
 
 def gone(row: Observation) -> str:
-    """What became of a row that is out of sight, in brackets behind it; nothing of one that is in sight."""
+    """The state of a hidden row in brackets; empty for a visible one."""
     return "" if row.is_visible else f" ({state(row)})"
 
 
 def state(row: Observation) -> str:
-    """Whether a row is in sight, or what became of it."""
+    """Return if a row is in sight, superseded or dropped."""
     return "in sight" if row.is_visible else "superseded" if row.superseded_by else "dropped"
-
-
-def _is_coloured(colour: Colour) -> bool:
-    if colour is not Colour.AUTO:
-        return colour is Colour.ALWAYS
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

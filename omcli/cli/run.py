@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from omcli.base.errors import BadConfiguration, BadUsage, NoInput
 from omcli.cli.arguments import option
-from omcli.cli.console import Console, counted
+from omcli.cli.console import Colour, Console, counted
 from omcli.cli.options import counter_names, preset_names
-from omcli.cli.output import Colour, Output
+from omcli.cli.output import Output
 from omcli.text.dates.instants import pinned, seconds
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Run:
         """Take the values of the shared options. Raises BadUsage, NoInput."""
         self.json = json
         self.strict = strict
-        self.console = Console(quiet=quiet, as_json=json)
+        self.console = Console(quiet=quiet, as_json=json, colour=colour)
         self.output = Output(colour, before=self.console.clear)
         self._flags: dict[str, object] = {"db": db, "preset": preset, "counter": counter}
         self._flags["wait"] = seconds(wait, option="--wait ", most=_LONGEST_WAIT)
@@ -145,7 +145,8 @@ class Run:
         return self.settings.disabled
 
     def close(self) -> None:
-        """Close the store if one was opened."""
+        """Erase progress, and close the store if one was opened."""
+        self.console.clear()
         if "wiring" in vars(self):
             self.wiring.close()
 

@@ -18,9 +18,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len as width
 
 from omcli import __version__
-from omcli.cli.columns import width
 from omcli.cli.commands import COMMANDS
 from tests.conftest import Om
 from tests.e2e.transcripts import Talk, tide_story
@@ -325,7 +325,7 @@ def test_progress_is_shown_on_a_terminal_only(om: Om) -> None:
         while chunk := _read(leader):
             shown += chunk
     os.close(leader)
-    assert re.search(rb"\r\x1b\[K[^\n]*: \d+ messages", shown), shown
+    assert re.search(rb"\r\x1b\[2K[^\n]*: \d+ messages", shown), shown
     assert shown.rstrip().endswith(b"observations") or b"1200 messages (1200 new)" in shown
     assert "\r" not in om("observe", transcript).stderr
 
@@ -343,7 +343,8 @@ def test_what_is_printed_takes_the_place_of_progress_on_the_same_terminal(om: Om
         while chunk := _read(leader):
             shown += chunk
     os.close(leader)
-    assert b" messages\r\x1b[K<om-memory" in shown, "progress is taken away first"
+    assert b": 1200 messages" in shown
+    assert b"\x1b[1A\x1b[2K<om-memory" in shown, "progress is taken away first"
 
 
 @pytest.mark.parametrize(("kind", "is_shown"), [("xterm", True), ("dumb", False)])
@@ -364,7 +365,9 @@ def test_progress_is_one_line_on_a_terminal_that_can_clear_one(om: Om, kind: str
         while chunk := _read(leader):
             shown += chunk
     os.close(leader)
-    *progress, _end = shown.decode().split("\r\x1b[K")
+    assert (b"\x1b" in shown) is is_shown
+    lines = re.sub(r"\x1b\[[0-9;?]*[hlm]", "", shown.decode()).split("\r")
+    progress = [text for line in lines if (text := line.removeprefix("\x1b[2K")).endswith(" messages")]
     assert bool(progress) is is_shown
     assert all(width(line) < 60 for line in progress), progress
     assert not is_shown or re.search("潮汐.jsonl: [0-9]+ messages$", progress[-1]), "what is cut is its beginning"

@@ -198,7 +198,7 @@ class TestMessages:
         again = om("observe", path, "--json").document
         assert again["files"][0]["new_messages"] == 0
         assert om("sessions", "--jsonl").lines[0]["messages"] == 2
-        assert "can't be shown: pruned, or forgotten" in om("show", rows[0]["id"]).stderr
+        assert "not shown: pruned or forgotten" in om("show", rows[0]["id"]).stderr
         om("undo")
         assert om("sessions", "--jsonl").lines[0]["messages"] == 9
         assert om("show", rows[0]["id"]).stderr == ""

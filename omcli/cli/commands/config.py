@@ -16,9 +16,6 @@ om config show --preset lango --json | jq .settings
 om config path
 """
 
-_WIDEST = 60
-"""Where the origins begin, at most."""
-
 
 class ConfigView(StrEnum):
     """A view of the configuration."""
@@ -60,10 +57,8 @@ def _show(run: Run, *, with_origin: bool) -> None:
     if run.json:
         run.output.document({"settings": values, **({"origins": origins} if with_origin else {})})
         return
-    lines = {key: f"{key} = {toml(key, value)}" for key, value in values.items()}
-    widest = max(map(len, lines.values())) if with_origin else 0
-    for key, line in lines.items():
-        run.output.line(f"{line:<{min(widest, _WIDEST)}}  # {origins[key]}" if with_origin else line)
+    written = {key: toml(key, value) for key, value in values.items()}
+    run.output.settings(written, origins if with_origin else {})
 
 
 def _show_paths(run: Run) -> None:
@@ -80,6 +75,9 @@ def _show_paths(run: Run) -> None:
         )
         return
     missing = "" if files.user.is_file() else "  (not there)"
-    run.output.line(f"{'user':<12}  {files.user}{missing}")
-    run.output.line(f"{'project':<12}  {files.project or '(none)'}")
-    run.output.line(f"{'defaults':<12}  {defaults}")
+    paths = (
+        ("user", f"{files.user}{missing}"),
+        ("project", str(files.project or "(none)")),
+        ("defaults", str(defaults)),
+    )
+    run.output.fields(paths)

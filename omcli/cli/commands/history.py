@@ -17,7 +17,6 @@ from omcli.cli.options import (
     project_option,
     session_option,
 )
-from omcli.cli.output import row_line
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.cli.run import Run, capped, is_within, resolved
 from omcli.memory.row_json import full_row, message
@@ -65,7 +64,7 @@ def history(
             run.output.json_line(operation_as_dict(done))
     elif found:
         header = ("NUMBER", "WHEN", "WHAT", "WHERE", "CAME TO", "STATE")
-        run.output.table(header, [_cells(done) for done in found], cut=("CAME TO",), cut_in_front=("WHERE",))
+        run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "CAME TO"))
     elif last != 0:
         run.console.note("nothing was reflected on, pruned or forgotten yet")
 
@@ -137,7 +136,7 @@ def _show(run: Run, found: Undoing) -> None:
     for session, title in found.titles:
         run.output.line(f"{session}: title {title}")
     for row in found.gone:
-        run.output.line(f"{row_line(row)} (goes)")
+        run.output.row(row, remark="goes")
 
 
 def _as_dict(undone: Undone, *, dry_run: bool) -> dict[str, object]:

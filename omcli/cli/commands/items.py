@@ -91,12 +91,12 @@ def items(
         if jsonl:
             run.output.json_line(full_row(item))
         else:
-            run.output.line(_line(item))
+            run.output.entry(handle(item.id), _text(item))
 
 
-def _line(item: Observation) -> str:
+def _text(item: Observation) -> str:
     from omcli.text.clean import one_line
 
     tags = "".join(f" #{tag}" for tag in item.tags)
     made_of = f" < {' '.join(handle(row) for row in item.supports)}" if item.supports else ""
-    return one_line(f"{handle(item.id)} {item.type}: {item.text}{tags}{made_of}{gone(item)}")
+    return one_line(f"{item.type}: {item.text}{tags}{made_of}{gone(item)}")

@@ -10,7 +10,6 @@ from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import DryRunOption, YesOption, budget_option, session_option
-from omcli.cli.output import row_line
 from omcli.cli.reports import pruning_as_dict
 from omcli.cli.run import Run, capped
 
@@ -132,7 +131,7 @@ def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bo
         return
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     for row in found.rows:
-        run.output.line(f"{row_line(row)} ({reasons[row.id]})")
+        run.output.row(row, remark=reasons[row.id])
     for name, messages in found.counted.items():
         run.output.line(f"{name}: {counted(messages, 'message')}")
     _report(run, found, dry_run=dry_run)

@@ -48,7 +48,7 @@ def sessions(
     elif found:
         header = ("SESSION", "AGENT", "MESSAGES", "OBSERVATIONS", "PENDING", "LAST", "PROJECT", "TITLE")
         rows = [_cells(summary) for summary in found]
-        run.output.table(header, rows, cut=("SESSION", "AGENT", "TITLE"), cut_in_front=("PROJECT",))
+        run.output.table(header, rows, wrapped=("PROJECT", "TITLE"))
     elif project is not None:
         run.console.note(f"no sessions of project {resolved(project)}; `om sessions` lists all")
     elif last != 0:
@@ -116,13 +116,12 @@ def status(run: Run) -> None:
         ("hidden", str(numbers.hidden)),
         ("pending", _pending(numbers)),
     ]
-    for name, value in rows:
-        run.output.line(f"{name:<12}  {value}")
     for error in numbers.errors:
         of = error.session or "all sessions"
-        run.output.line(f"{'last error':<12}  {error.at} {error.lane} of {of}: {error.error}")
+        rows.append(("last error", f"{error.at} {error.lane} of {of}: {error.error}"))
     if ran:
-        run.output.line(f"{'background':<12}  {log}: {ran.at} {_fared(ran)}")
+        rows.append(("background", f"{log}: {ran.at} {_fared(ran)}"))
+    run.output.fields(rows)
 
 
 def _fared(ran: Ran) -> str:

@@ -16,6 +16,8 @@ from omcli.memory.row_json import full_row, message, row
 from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from omcli.memory.changes import Traces
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import Observation
@@ -52,19 +54,18 @@ def show(
         run.output.document({**observation, **traces, "messages": [message(kept) for kept in shown.messages]})
         return
     if shown.observation is not None:
-        _print_row(run, shown.observation)
-        for name, value in _about(shown.observation, shown.coverage).items():
-            run.output.line(f"{name:<13} {value}")
+        run.output.paragraph(shown.observation.text)
+        known = ((name, str(value)) for name, value in _about(shown.observation, shown.coverage).items())
+        traced = _traces(shown.traces) if shown.traces is not None else ()
+        run.output.fields([*_fields(shown.observation), *known, *traced], width=13, gap=1)
         if missing := len(shown.observation.sources) - len(shown.messages):
-            run.console.note(f"{counted(missing, 'message')} that it came from can't be shown: pruned, or forgotten")
-    if shown.traces is not None:
-        _print_traces(run, shown.traces)
+            run.console.note(f"{counted(missing, 'message')} of it not shown: pruned or forgotten")
     for kept in shown.messages:
         _print_message(run, kept)
 
 
 def _about(observation: Observation, coverage: object) -> dict[str, object]:
-    """Where a row belongs, and what became of it."""
+    """The project of a row, its coverage and its state."""
     project = {"project": observation.project} if observation.project else {}
     return {**project, "coverage": coverage, "state": state(observation)}
 
@@ -77,10 +78,10 @@ def _traces_as_dict(traces: Traces) -> dict[str, object]:
     return found | ({"successor": full_row(traces.successor)} if traces.successor else {})
 
 
-def _print_traces(run: Run, traces: Traces) -> None:
+def _traces(traces: Traces) -> Iterator[tuple[str, str]]:
     for name, done in (("made by", traces.made_by), ("hidden by", traces.hidden_by)):
         if done is not None:
-            run.output.line(f"{name:<13} {done.verb} {done.number}, {minute(done.at)}: {operation_summary(done)}")
+            yield name, f"{done.verb} {done.number}, {minute(done.at)}: {operation_summary(done)}"
     successor = (traces.successor,) if traces.successor else ()
     made_of = [row for row in traces.made_of if row not in traces.replaced]
     related = (
@@ -88,21 +89,17 @@ def _print_traces(run: Run, traces: Traces) -> None:
         ("replaced by", successor),
     )  # fmt: skip
     for name, rows in related:
-        for each in rows:
-            run.output.line(f"{name:<13} {row_line(each)}")
+        yield from ((name, row_line(each)) for each in rows)
 
 
-def _print_row(run: Run, observation: Observation) -> None:
-    run.output.line(observation.text)
-    run.output.line("")
+def _fields(observation: Observation) -> Iterator[tuple[str, str]]:
     for name, value in row(observation).items():
         if name not in ("text", "message_ids"):
-            written = ", ".join(value) if isinstance(value, list) else str(value)
-            run.output.line(f"{name:<13} {written}")
+            yield name, ", ".join(value) if isinstance(value, list) else str(value)
     if observation.supports:
-        run.output.line(f"{'supports':<13} {', '.join(map(handle, observation.supports))}")
+        yield "supports", ", ".join(map(handle, observation.supports))
     for name, value in observation.metadata.items():
-        run.output.line(f"{name:<13} {value}")
+        yield name, str(value)
 
 
 def _print_message(run: Run, kept: KeptMessage) -> None:
@@ -119,7 +116,4 @@ def _print_message(run: Run, kept: KeptMessage) -> None:
         counted(len(said.images), "image") if said.images else None,
         kept.key,
     ]
-    run.output.line("")
-    run.output.line(f"--- {' · '.join(part for part in about if part)}")
-    for line in said.text.splitlines():
-        run.output.line(line)
+    run.output.section(" · ".join(part for part in about if part), said.text)

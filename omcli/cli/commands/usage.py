@@ -56,7 +56,7 @@ def usage(
     if found.sums:
         header = (by.upper(), "CALLS", "FAILED", "IN", "CACHED", "OUT", "COST", "TIME")
         cells = [_cells(name, one) for name, one in (*found.sums.items(), ("total", found.total))]
-        run.output.table(header, cells, cut_in_front=[by.upper()])
+        run.output.table(header, cells)
     for limit in found.limits:
         run.output.line(_limit_line(limit))
 

@@ -1,0 +1,154 @@
+"""Output for people, drawn by rich; imported only if stdout or stderr is a terminal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from io import StringIO
+from itertools import chain
+from typing import IO
+
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+_NARROWEST = 24
+"""Columns that a text gets in a table at least; with less room, the rows are printed as paragraphs."""
+_GAP = 2
+_STYLES = {"high": "bold", "low": "dim"}
+
+
+class Terminal:
+    """Draws data for a terminal, as wide as it is."""
+
+    def __init__(self, *, has_colour: bool) -> None:
+        columns, lines = shutil.get_terminal_size()
+        self._console = _console(StringIO(), has_colour=has_colour, width=columns, height=lines)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Collection[str]) -> str:
+        """Aligned columns, of which those `wrapped` may take several lines; paragraphs if they do not fit."""
+        widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
+        needed = [
+            min(width, _NARROWEST) if name in wrapped else width for name, width in zip(header, widths, strict=True)
+        ]
+        if sum(needed) + _GAP * (len(header) - 1) > self._console.width:
+            return self._draw(*(self._paragraph(header, row) for row in rows))
+        table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+        for at, name in enumerate(header):
+            is_number = all(row[at][:1] in "0123456789$≥–" and "-" not in row[at] for row in rows)
+            table.add_column(
+                Text(name),
+                no_wrap=name not in wrapped,
+                overflow="fold",
+                min_width=needed[at],
+                justify="right" if is_number and name not in wrapped and at else "left",
+            )
+        for row in rows:
+            table.add_row(*map(Text, row))
+        return self._draw(table)
+
+    def _paragraph(self, header: Sequence[str], row: Sequence[str]) -> RenderableType:
+        """A row as a heading and a line of names and values."""
+        pairs = [(name, cell) for name, cell in zip(header[1:], row[1:], strict=True) if cell and cell != "-"]
+        parts = [Text.assemble((f"{name.lower()} ", "dim"), cell) for name, cell in pairs]
+        heading = Text(row[0], style="bold", overflow="fold")
+        return Group(heading, Padding(Text(" · ").join(parts), (0, 0, 0, _GAP)))
+
+    def fields(self, pairs: Iterable[tuple[str, str]], *, width: int) -> str:
+        """Names and values, a line each."""
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        grid.add_column(min_width=width, no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in pairs:
+            grid.add_row(Text(name, style="bold"), Text(value))
+        return self._draw(grid)
+
+    def row(self, handle: str, head: tuple[str, str, str], text: str, *, remark: str) -> str:
+        """A row of memory with its date, priority and type; a long text continues below itself."""
+        date, priority, type_ = head
+        style = _STYLES.get(priority, "")
+        marks = ((date, "dim"), (priority, "red" if priority == "high" else style), (type_, "cyan"))
+        shown = Text(" ").join([*(Text(*mark) for mark in marks), Text(text, style=style)])
+        return self.entry(handle, shown.append(remark, style="dim"))
+
+    def entry(self, handle: str, text: Text | str) -> str:
+        """A handle, and a text beside it."""
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_column(no_wrap=True, style="yellow")
+        grid.add_column(overflow="fold")
+        grid.add_row(Text(handle), Text(text) if isinstance(text, str) else text)
+        return self._draw(grid)
+
+    def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> str:
+        """Settings as a configuration file has them, with their origins as comments."""
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        grid.add_column(overflow="fold")
+        grid.add_column(overflow="fold", style="dim")
+        for key, value in written.items():
+            origin = f"# {origins[key]}" if key in origins else ""
+            grid.add_row(Text.assemble((key, "cyan"), " = ", value), Text(origin))
+        return self._draw(grid)
+
+    def heading(self, text: str) -> str:
+        """A text between two lines, over what belongs to it."""
+        return self._draw(Rule(Text(text, style="bold"), style="dim", align="left"))
+
+    def paragraph(self, text: str, *, style: str = "") -> str:
+        """A text, wrapped."""
+        return self._draw(Text(text, style=style, overflow="fold"))
+
+    def _draw(self, *shown: RenderableType) -> str:
+        with self._console.capture() as capture:
+            self._console.print(*shown, sep="\n")
+        return "".join(chain.from_iterable((line.rstrip(" "), "\n") for line in capture.get().splitlines()))
+
+
+class StatusLine:
+    """Progress on the last line of a terminal, until something else is printed there."""
+
+    def __init__(self, stream: IO[str], *, has_colour: bool) -> None:
+        self._console = _console(stream, has_colour=has_colour, width=None, height=None)
+        self._live = Live(
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+
+    def show(self, text: str) -> None:
+        """Replace the line; of a longer text the end is shown, which has the numbers."""
+        room = self._console.width - 1
+        if cell_len(text) > room:
+            while cell_len(text) >= room:
+                text = text[1:]
+            text = f"…{text}"
+        self._live.start()
+        self._live.update(Text(text, style="dim", no_wrap=True, end=""), refresh=True)
+
+    def clear(self) -> None:
+        """Erase the line."""
+        self._live.stop()
+
+
+def styled(text: str, style: str) -> str:
+    """A text in a style, on one line."""
+    with (console := _console(StringIO(), has_colour=True, width=len(text) + 1, height=1)).capture() as capture:
+        console.print(Text(text, style=style), end="", soft_wrap=True)
+    return capture.get()
+
+
+def _console(stream: IO[str], *, has_colour: bool, width: int | None, height: int | None) -> Console:
+    """A console of rich's that leaves texts as they are."""
+    return Console(
+        file=stream,
+        force_terminal=True,
+        no_color=not has_colour,
+        color_system="standard" if has_colour else None,
+        width=width,
+        height=height,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+    )

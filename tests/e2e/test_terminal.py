@@ -1,0 +1,89 @@
+"""What a person sees on a terminal: wrapped lines, colour only where it is wanted, and all that a pipe gets."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+
+import pytest
+from rich.cells import cell_len
+
+from tests.conftest import Om
+from tests.e2e.transcripts import tide_story
+
+COMMANDS = ["log", "log --notation emoji", "items", "sessions", "status", "usage", "history", "config --origin"]
+
+
+@pytest.fixture
+def told(om: Om) -> Om:
+    """A store with a session, an item and an operation."""
+    om("observe", "-q", stdin=tide_story().text())
+    om("note", "--item", "Always give the tides of Cuxhaven in metres", "--tag", "pinned")
+    om("prune", "--keep-last", "4")
+    return om
+
+
+def on_terminal(om: Om, *arguments: str, columns: int = 80, env: dict[str, str] | None = None) -> str:
+    """What a command prints on a terminal so wide."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = om.environment({"TERM": "xterm", **(env or {})})
+    with subprocess.Popen(om.command(*arguments), stdout=follower, stderr=subprocess.DEVNULL, env=environment):
+        os.close(follower)
+        shown = b""
+        while chunk := read(leader):
+            shown += chunk
+    os.close(leader)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # the other end was closed
+        return b""
+
+
+def plain(text: str) -> str:
+    """A text without escape sequences."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("line", COMMANDS)
+def test_lines_fit_and_say_what_a_pipe_gets(told: Om, line: str, columns: int) -> None:
+    shown = plain(on_terminal(told, *line.split(), columns=columns))
+    assert all(cell_len(each) <= columns for each in shown.splitlines())
+    is_table = line in ("sessions", "history")
+    for word in () if is_table else re.findall(r"[a-z]{4,}", told(*line.split()).stdout):
+        assert word in re.sub(r"\s", "", shown)
+
+
+def test_a_row_is_shown_with_its_messages_below_headings(told: Om) -> None:
+    row = told("log", "--jsonl").lines[0]
+    shown = plain(on_terminal(told, "show", row["id"], columns=60))
+    assert re.search(r"^2026-02-10 .* ─+$", shown, re.MULTILINE)
+    assert row["text"].split()[0] in shown
+
+
+@pytest.mark.parametrize(
+    ("env", "is_coloured"),
+    [
+        ({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+    ],
+)  # fmt: skip
+def test_colour_is_a_matter_of_the_environment(told: Om, env: dict[str, str], is_coloured: bool) -> None:
+    for command in ("log", "sessions", "status"):
+        assert ("\x1b[" in on_terminal(told, command, env=env)) is is_coloured
+    assert "\x1b" not in on_terminal(told, "log", "--color", "never", env=env)
+
+
+def test_the_variable_columns_goes_before_the_width_of_the_terminal(told: Om) -> None:
+    shown = plain(on_terminal(told, "log", columns=200, env={"COLUMNS": "50"}))
+    assert 40 < max(map(cell_len, shown.splitlines())) <= 50
