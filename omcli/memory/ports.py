@@ -211,9 +211,6 @@ class MessageLog(Protocol):
     def named(self, key: str) -> tuple[KeptMessage, ...]:
         """The messages with a printed id, in the order of arrival; hidden ones as well."""
 
-    def containing(self, text: str) -> tuple[KeptMessage, ...]:
-        """The messages that contain a text (`wording`), in the order of arrival; hidden ones as well."""
-
     def all(self) -> Iterator[KeptMessage]:
         """Every message of every session, read on demand."""
 
@@ -426,14 +423,21 @@ class Rows(Protocol):
         Raises UnknownId for none and for several.
         """
 
-    def containing(self, text: str) -> tuple[Observation, ...]:
-        """The rows that contain a text (`row_says`), hidden or not, in the log's order; forgotten ones behind them."""
-
-    def related(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
-        """Rows made of the rows of these ids, forgotten or not, and of messages; and rows that those rows replaced."""
-
     def tokens(self, session: str) -> Mapping[str, int]:
         """Tokens of a session's visible rows, by counter."""
+
+
+class TextSearch(Protocol):
+    """Messages and rows by a text in them, hidden or not: for forgetting."""
+
+    def messages(self, text: str) -> tuple[KeptMessage, ...]:
+        """The messages that contain a text (`wording`), in the order of arrival."""
+
+    def rows(self, text: str) -> tuple[Observation, ...]:
+        """The rows that contain a text (`row_says`), in the log's order; forgotten ones behind them."""
+
+    def related(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+        """Rows made of the rows of these ids, and of messages; and rows that those rows replaced."""
 
 
 class Sessions(Protocol):
@@ -510,6 +514,8 @@ class Store(Protocol):
     def tombstones(self) -> Tombstones: ...
     @property
     def rows(self) -> Rows: ...
+    @property
+    def search(self) -> TextSearch: ...
     @property
     def sessions(self) -> Sessions: ...
     @property

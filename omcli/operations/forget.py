@@ -118,12 +118,12 @@ def _found(store: Store, wanted: Wanted) -> Forgotten:
     seen = next((logged.position for logged in store.rows.log(LogQuery(hidden=True, last=1, bare=True))), 0)
     rows, messages = _named(store, wanted.ids) if wanted.match is None else _matching(store, wanted)
     seqs = {kept.seq for kept in messages}
-    kin = store.rows.related([row.id for row in rows], sorted(seqs))
+    kin = store.search.related([row.id for row in rows], sorted(seqs))
     derived = {row.id for row in kin.derived}
     telling = [row for row in kin.derived if row.is_visible]
     if wanted.with_derived and derived:
         rows, telling = [*kin.derived, *rows], []
-        kin = store.rows.related([row.id for row in rows], sorted(seqs))
+        kin = store.search.related([row.id for row in rows], sorted(seqs))
     gone = {row.id for row in rows}
     along = {row.id for row in kin.replaced}
     ahead, telling_ahead = _ahead(store, wanted, gone | derived, seqs)
@@ -167,9 +167,9 @@ def _message(store: Store, key: str) -> KeptMessage | None:
 
 def _matching(store: Store, wanted: Wanted) -> tuple[list[Observation], list[KeptMessage]]:
     text, projects = wording(wanted.match or ""), _projects(store)
-    rows = [row for row in store.rows.containing(text) if _is_meant(wanted, row.session, row.project)]
+    rows = [row for row in store.search.rows(text) if _is_meant(wanted, row.session, row.project)]
     messages = [
-        kept for kept in store.messages.containing(text) if _is_meant(wanted, kept.session, projects.get(kept.session))
+        kept for kept in store.search.messages(text) if _is_meant(wanted, kept.session, projects.get(kept.session))
     ]
     return rows, messages
 

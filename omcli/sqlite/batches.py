@@ -6,23 +6,26 @@ import sqlite3
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, Outcome
+from omcli.memory.batch import Batch, Outcome, Waiting, batch_length
+from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Observation, Replacement
 from omcli.memory.ports import Batches, Covered, Lane, Pending
-from omcli.sqlite import codec, cursors, messages, rows, sessions
+from omcli.sqlite import codec, cursors, dialect, messages, rows, sessions
 from omcli.sqlite.database import Database, Table
-from omcli.sqlite.messages import Stretch
 
 if TYPE_CHECKING:
     from omcli.memory.buffer import Block
     from omcli.memory.reflection import Folding
 
+_LAST = (1 << 63) - 1
+"""No message has a greater `seq`."""
+
 
 class SqliteBatches(Table, Batches):
-    """Batches in the tables `batches`, `cursors` and `blocks`."""
+    """Batches in the tables `batches`, `cursors`, `passed_over` and `blocks`."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -47,31 +50,41 @@ class SqliteBatches(Table, Batches):
         with self._database.session(session) as (connection, number):
             if number is None:
                 return None
-            stretch = messages.uncovered(connection, session=number, ahead=ahead)
-            length = messages.next_length(
-                connection, stretch, session=number, max_tokens=max_tokens, max_messages=max_messages
+            span = _uncovered(connection, session=number, ahead=ahead)
+            waiting = connection.execute(
+                "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
+                (number, span.after, span.through),
             )
-            batch = _batch(connection, session, stretch, number=number, length=length)
-            return self._with_context(connection, batch, session=number, limit=standing)
+            length = batch_length(map(Waiting._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
+            return self._batch(connection, session, span, number=number, length=length, standing=standing)
 
     def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
         with self._database.session(session) as (connection, number):
             if number is None:
                 return None
-            stretch = messages.uncovered(connection, session=number, through=through)
-            length = messages.length_up_to(connection, stretch, session=number, through=through)
-            batch = _batch(connection, session, stretch, number=number, length=length)
-            return self._with_context(connection, batch, session=number, limit=standing)
+            span = _uncovered(connection, session=number, through=through)
+            if through > span.through:
+                return None
+            count, last = connection.execute(
+                "SELECT count(*), max(seq) FROM messages WHERE session = ? AND seq > ? AND seq <= ?",
+                (number, span.after, through),
+            ).fetchone()
+            length = count if last == through else 0
+            return self._batch(connection, session, span, number=number, length=length, standing=standing)
 
-    def _with_context(
-        self, connection: sqlite3.Connection, batch: Batch | None, *, session: int, limit: int
+    def _batch(
+        self, connection: sqlite3.Connection, session: str, span: _Span, *, number: int, length: int, standing: int
     ) -> Batch | None:
-        """A batch with at most so many context rows of either kind."""
-        if batch is None or not limit:
+        """The first `length` messages of a span, with at most `standing` context rows of either kind."""
+        known = sessions.find(connection, session) if length else None
+        if known is None:
+            return None
+        batch = _read(connection, span, name=session, cwd=known.cwd, session=number, length=length)
+        if not standing:
             return batch
-        self._context = rows.standing(connection, session=session, limit=limit, known=self._context)
+        self._context = rows.context(connection, session=number, limit=standing, known=self._context)
         found = self._context.values()
-        # Rows of what was said later stay, whatever comes of these.
+        # A late batch does not change rows of what was said after it.
         return replace(batch, standing=tuple(row for row in found if not batch.is_late or batch.follows(row)))
 
     def record(
@@ -90,8 +103,8 @@ class SqliteBatches(Table, Batches):
         if (observations or replaced) and outcome is not Outcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
         with self._database.writing() as connection:
-            session = codec.numbered_session(connection, batch.session)
-            is_late = _cover(connection, batch, session=session, outcome=outcome)
+            session = codec.add_session(connection, batch.session)
+            is_late = cursors.cover(connection, batch, session=session, outcome=outcome)
             if folding is not None:
                 from omcli.sqlite import reflections  # noqa: PLC0415 - few batches are folded at once
 
@@ -100,7 +113,6 @@ class SqliteBatches(Table, Batches):
                 connection,
                 batch,
                 session=session,
-                lane=Lane.OBSERVE,
                 outcome=outcome,
                 error=error,
                 now=now,
@@ -109,12 +121,13 @@ class SqliteBatches(Table, Batches):
             )
             rows.add(connection, observations, batch=number)
             for replacement in replaced:
-                rows.succeed(connection, replacement)
-            rows.use(connection, used, now=now)
+                rows.replace_or_defer(connection, replacement)
+            rows.mark_used(connection, used, now=now)
             if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
-                _drop_images(connection, batch)
+                digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
+                messages.drop_images(connection, digests)
             if title is not None:
-                sessions.entitle(connection, session, title)
+                sessions.set_title(connection, session, title)
 
     def covered(self, session: str) -> tuple[Covered, ...]:
         with self._database.session(session) as (connection, number):
@@ -124,7 +137,7 @@ class SqliteBatches(Table, Batches):
         from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have none
 
         with self._database.writing() as connection:
-            buffer.put(connection, block, session=codec.numbered_session(connection, block.batch.session))
+            buffer.put(connection, block, session=codec.add_session(connection, block.batch.session))
 
     def buffered(self, session: str) -> tuple[Block, ...]:
         with self._database.session(session) as (connection, number):
@@ -139,46 +152,92 @@ class SqliteBatches(Table, Batches):
         from omcli.sqlite import buffer  # noqa: PLC0415 - for forgetting only
 
         with self._database.reading() as connection:
-            return tuple(buffer.every(connection))
+            return tuple(buffer.find_all(connection))
 
 
-def _batch(connection: sqlite3.Connection, session: str, stretch: Stretch, *, number: int, length: int) -> Batch | None:
-    known = sessions.find(connection, session)
-    return messages.batch(connection, known, stretch, number=number, length=length) if known and length else None
+class _Span(NamedTuple):
+    """Messages of a session that no batch covers: those with `seq > after`, up to another one."""
+
+    after: int
+    through: int
+    is_late: bool
+    """True if the cursor has passed them."""
 
 
-def _cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> bool:
-    """Move the cursor as the outcome asks. True if the batch is late. Raises StaleBatch if it is no longer pending."""
-    is_late = batch.through <= cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
-    if is_late:
-        cursors.cover_passed(connection, batch, session=session, outcome=outcome)
-    else:
-        cursors.advance(connection, batch, session=session, lane=Lane.OBSERVE, outcome=outcome)
-    messages.check_whole(connection, batch, session=session)
-    cursors.drop_passed_blocks(connection, session=session)
-    return is_late
+def _uncovered(
+    connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
+) -> _Span:
+    """The first span, or that in which a message may be; `ahead`: the one behind the last buffered batch."""
+    cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
+    if ahead:
+        end, _ = cursors.last_end(connection, session=session, cursor=cursor)
+        return _Span(after=end, through=_LAST, is_late=False)
+    late = cursors.first_late(connection, session=session) if through is None or through <= cursor else None
+    if late is not None:
+        return _Span(after=late.after, through=late.through, is_late=True)
+    return _Span(after=cursor, through=_LAST, is_late=False)
 
 
-def _drop_images(connection: sqlite3.Connection, batch: Batch) -> None:
-    digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
-    if digests:
-        from omcli.sqlite import images  # noqa: PLC0415 - most batches have none
+def _read(
+    connection: sqlite3.Connection, span: _Span, *, name: str, cwd: str | None, session: int, length: int
+) -> Batch:
+    """The first messages of a span, at least one, as a batch."""
+    found = messages.select(
+        connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (session, span.after, length)
+    )
+    last_said = messages.select(
+        connection,
+        "WHERE m.session = ? AND m.seq <= ? AND m.agent IS NULL AND m.role = ? ORDER BY m.seq DESC LIMIT 1",
+        (session, span.after, Role.ASSISTANT),
+    )
+    return Batch(
+        session=name,
+        after=span.after,
+        through=found[-1].seq,
+        messages=found,
+        earlier_calls=_earlier_calls(connection, found, session=session, after=span.after),
+        last_said=last_said[0] if last_said else None,
+        cwd=cwd,
+        deferred_through=0 if span.is_late else cursors.deferred(connection, session=session, after=span.after),
+        is_late=span.is_late,
+    )
 
-        images.let_go(connection, digests)
+
+def _earlier_calls(
+    connection: sqlite3.Connection, batch: Sequence[KeptMessage], *, session: int, after: int
+) -> tuple[KeptMessage, ...]:
+    """The covered calls that results in the batch answer: of several with one call id, the latest."""
+    called: set[str] = set()
+    missing: list[str] = []
+    for kept in batch:
+        call_id = kept.message.call_id
+        if call_id is None:
+            continue
+        if kept.message.role is Role.RESULT and call_id not in called:
+            missing.append(call_id)
+        called.add(call_id)
+    if not missing:
+        return ()
+    # By the index of calls: by that of sessions, all messages before these would be looked at.
+    found = connection.execute(
+        f"SELECT max(seq) FROM messages WHERE role = 'call' AND {dialect.among('call_id')}"
+        f" AND {dialect.unindexed('session')} = ? AND {dialect.unindexed('seq')} <= ? GROUP BY call_id",
+        (dialect.as_list(missing), session, after),
+    )
+    return messages.by_seq(connection, (seq for (seq,) in found))
 
 
 def _pending(connection: sqlite3.Connection, *, session: int, ahead: bool = False) -> Pending:
-    """How much of a session follows its cursor, or was passed by it; `ahead`: follows its last pending block."""
     cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     end, blocks = cursors.last_end(connection, session=session, cursor=cursor)
     after = end if ahead else cursor
     offered = cursors.deferred(connection, session=session, after=after)
     found = connection.execute(
         "SELECT counter, count(*), sum(tokens), sum(fresh) FROM ("
-        "SELECT counter, tokens, iif(seq > :offered, tokens, 0) AS fresh FROM messages"
+        "SELECT counter, tokens, CASE WHEN seq > :offered THEN tokens ELSE 0 END AS fresh FROM messages"
         " WHERE session = :session AND seq > :after"
         " UNION ALL SELECT m.counter, m.tokens, m.tokens FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
-        " WHERE p.session = :session AND NOT :ahead) GROUP BY counter",
+        " WHERE p.session = :session AND NOT :ahead) AS waiting GROUP BY counter",
         {"offered": offered, "session": session, "after": after, "ahead": ahead},
     ).fetchall()
     return Pending(
@@ -190,13 +249,12 @@ def _pending(connection: sqlite3.Connection, *, session: int, ahead: bool = Fals
 
 
 def _covered(connection: sqlite3.Connection, *, session: int) -> tuple[Covered, ...]:
-    """The stretches that batches covered, in order; places are among all messages that the session ever had."""
     batches = connection.execute(
         "SELECT number, after, through FROM batches WHERE session = ? AND lane = ? AND outcome IN (?, ?)"
         " ORDER BY after, number",
         (session, Lane.OBSERVE, Outcome.OBSERVED, Outcome.EMPTY),
     ).fetchall()
-    seqs = messages.of_session(connection, session)
+    seqs = messages.seqs_of(connection, session)
     ends = {row["number"]: (bisect_right(seqs, row["after"]), bisect_right(seqs, row["through"])) for row in batches}
     held = {number: (start, end) for number, (start, end) in ends.items() if start < end}
     outer = {seqs[place] for start, end in held.values() for place in (start, end - 1)}

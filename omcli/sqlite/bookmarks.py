@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from omcli.memory.ports import Bookmarks
 from omcli.memory.transcript import STAMP, Bookmark, Origin, TakenIn
-from omcli.sqlite import codec
+from omcli.sqlite import dialect
 from omcli.sqlite.database import Table
 
 
@@ -15,7 +15,7 @@ class SqliteBookmarks(Table, Bookmarks):
 
     def find(self, origin: Origin) -> tuple[Bookmark, ...]:
         with self._database.reading() as connection:
-            found = codec.execute(
+            found = dialect.execute(
                 connection,
                 "SELECT place, digest, found, carried FROM bookmarks WHERE path = ? AND terms = ? ORDER BY place",
                 (origin.path, origin.terms),
@@ -27,16 +27,18 @@ class SqliteBookmarks(Table, Bookmarks):
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         with self._database.writing() as connection:
-            codec.execute(connection, "DELETE FROM bookmarks WHERE path = ?", (origin.path,))
+            dialect.execute(connection, "DELETE FROM bookmarks WHERE path = ?", (origin.path,))
             for mark in bookmarks:
                 columns = {"path": origin.path, "place": mark.offset, "terms": origin.terms, "digest": mark.digest}
-                codec.insert(connection, "bookmarks", {**columns, "found": mark.found, "carried": mark.carried})
+                dialect.insert(connection, "bookmarks", {**columns, "found": mark.found, "carried": mark.carried})
 
     def files(self) -> tuple[TakenIn, ...]:
         with self._database.reading() as connection:
             found = connection.execute(
-                "SELECT path, terms, json_extract(found, ?) AS stamp FROM bookmarks AS b"
-                " WHERE place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) ORDER BY path",
-                (f"$.{STAMP}",),
+                "SELECT path, terms, found FROM bookmarks AS b"
+                " WHERE place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) ORDER BY path"
             ).fetchall()
-        return tuple(TakenIn(origin=Origin(path=row["path"], terms=row["terms"]), stamp=row["stamp"]) for row in found)
+        return tuple(
+            TakenIn(origin=Origin(path=row["path"], terms=row["terms"]), stamp=dialect.parsed(row["found"]).get(STAMP))
+            for row in found
+        )

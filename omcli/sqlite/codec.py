@@ -3,97 +3,100 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from omcli.base.patterns import lazily
 from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
+from omcli.sqlite.dialect import Columns, compact_json, execute, insert, parsed
 
-_ROLES = {str(member): member for member in Role}
-_ASIDES: dict[str | None, Aside | None] = {None: None, **{str(member): member for member in Aside}}
-_KINDS = {str(member): member for member in Kind}
-_TYPES = {str(member): member for member in Type}
-_PRIORITIES = {str(member): member for member in Priority}
-_STATUSES: dict[str | None, Status | None] = {None: None, **{str(member): member for member in Status}}
-_SOURCES = {str(member): member for member in Source}
-
-Columns = dict[str, object]
-Values = Mapping[str, object] | Sequence[object]
-
-_LONE_SURROGATE = lazily("[\ud800-\udfff]")
 _LARGEST_INTEGER = (1 << 63) - 1
-
-MESSAGE = (
-    "m.seq, s.id AS session, coalesce(m.key, m.id) AS printed_key, m.role, m.aside, m.id, m.at, m.utc_offset, m.name,"
-    " m.agent, m.cwd, m.tool, m.call_id, m.failed, m.exit_code, m.images, m.tokens, m.counter, m.text"
-    " FROM messages AS m JOIN sessions AS s ON s.number = m.session"
-)
-"""What `kept_message` reads, in the order in which it does."""
-
-OBSERVATION = (
-    "o.position, o.id, s.id AS session, p.path AS project, o.kind, o.type, o.priority, o.status, o.importance, o.text,"
-    " o.observed_at, o.event_at, o.refers_to, o.tokens, o.counter, o.source, o.tags, o.metadata, o.generation,"
-    " o.last_used_at, o.superseded_by, o.dropped_at, o.reason FROM observations AS o"
-    " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"
-)
-"""What `observation` reads, in the order in which it does."""
+_SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
 
 
-def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sqlite3.Cursor:
-    """Runs a statement whose values come from outside, and may not be proper Unicode."""
-    try:
-        return connection.execute(sql, values)
-    except UnicodeEncodeError:
-        if isinstance(values, Mapping):
-            return connection.execute(sql, {name: _well_formed(value) for name, value in values.items()})
-        return connection.execute(sql, tuple(map(_well_formed, values)))
+class _Column(NamedTuple):
+    """A column of a table and the field of the same name; without functions the value is stored as it is."""
+
+    name: str
+    encode: Callable[[Any], object] | None = None
+    decode: Callable[[Any], object] | None = None
+    sql: str = ""
+    """Expression to read, if it is not the column of the table itself."""
 
 
-def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
-    """Adds a row and gives its number."""
-    number = execute(connection, _insertion(table, tuple(columns)), tuple(columns.values())).lastrowid
-    assert number is not None
-    return number
+def _members(kind: type[Any]) -> Callable[[str | None], Any]:
+    """The members of an enumeration by their words: a table, for a pack chooses among a thousand rows."""
+    members: dict[str | None, Any] = {None: None, **{str(member): member for member in kind}}
+    return members.__getitem__
 
 
-@cache
-def _insertion(table: str, columns: tuple[str, ...]) -> str:
-    """The statement that adds a row."""
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-
-
-def update(connection: sqlite3.Connection, table: str, columns: Columns, *, number: int) -> None:
-    """Changes columns of the row with this number."""
-    changes = ", ".join(f"{column} = :{column}" for column in columns)
-    execute(connection, f"UPDATE {table} SET {changes} WHERE number = :number", {**columns, "number": number})
+# Numbers of sessions and projects.
 
 
 def session_number(connection: sqlite3.Connection, session: str) -> int | None:
-    """The number of a session, None where its name has never come up."""
+    """The number of a session; None if its name has never come up."""
     found = execute(connection, "SELECT number FROM sessions WHERE id = ?", (session,)).fetchone()
     return found["number"] if found else None
 
 
-def numbered_session(connection: sqlite3.Connection, session: str) -> int:
-    """The number of a session; its name gets one where it comes up for the first time."""
+def add_session(connection: sqlite3.Connection, session: str) -> int:
+    """The number of a session, which it gets now if its name has never come up."""
     found = session_number(connection, session)
     return insert(connection, "sessions", {"id": session}) if found is None else found
 
 
 def project_number(connection: sqlite3.Connection, project: str) -> int | None:
-    """The number of a project, None where it has never come up."""
+    """The number of a project; None if it has never come up."""
     found = execute(connection, "SELECT number FROM projects WHERE path = ?", (project,)).fetchone()
     return found["number"] if found else None
 
 
-def numbered_project(connection: sqlite3.Connection, project: str) -> int:
-    """The number of a project; it gets one where it comes up for the first time."""
+def add_project(connection: sqlite3.Connection, project: str) -> int:
+    """The number of a project, which it gets now if it has never come up."""
     found = project_number(connection, project)
     return insert(connection, "projects", {"path": project}) if found is None else found
+
+
+# Messages.
+
+
+def _images(images: Sequence[Image]) -> str | None:
+    named = [{"media_type": image.media_type, "size": image.size, "sha256": image.sha256} for image in images]
+    return compact_json(named) if named else None
+
+
+_MESSAGE = (
+    _Column("role", decode=_members(Role)),
+    _Column("aside", decode=_members(Aside)),
+    _Column("id"),
+    _Column("at"),
+    _Column("utc_offset"),
+    _Column("name"),
+    _Column("agent"),
+    _Column("cwd"),
+    _Column("tool"),
+    _Column("call_id"),
+    _Column("failed", decode=lambda failed: None if failed is None else bool(failed)),
+    # A transcript may claim any number; one that does not fit into 64 bits is dropped.
+    _Column("exit_code", encode=lambda code: code if code is not None and abs(code) <= _LARGEST_INTEGER else None),
+    _Column(
+        "images",
+        encode=_images,
+        decode=lambda images: tuple(Image(**image) for image in parsed(images)) if images else (),
+    ),
+    _Column("text"),
+)
+"""Columns of `messages` and fields of Message."""
+_MESSAGE_FIELDS = tuple(column.name for column in _MESSAGE)
+_MESSAGE_DECODERS = tuple((column.name, column.decode) for column in _MESSAGE if column.decode)
+MESSAGE = (
+    "m.seq, s.id AS session, coalesce(m.key, m.id) AS printed_key, m.tokens, m.counter,"
+    f" {', '.join(f'm.{column.name}' for column in _MESSAGE)}"
+    " FROM messages AS m JOIN sessions AS s ON s.number = m.session"
+)
+"""What to select for `kept_message`."""
 
 
 def message_columns(incoming: Incoming, *, session: int, counter: str) -> Columns:
@@ -101,146 +104,107 @@ def message_columns(incoming: Incoming, *, session: int, counter: str) -> Column
     message = incoming.message
     return {
         "session": session,
-        "role": message.role,
-        "aside": message.aside,
-        "counted": message.is_counted,
-        "id": message.id,
         "key": None if incoming.key == message.id else incoming.key,
-        "at": message.at,
-        "utc_offset": message.utc_offset,
-        "name": message.name,
-        "agent": message.agent,
-        "cwd": message.cwd,
-        "tool": message.tool,
-        "call_id": message.call_id,
-        "failed": message.failed,
-        "exit_code": _storable(message.exit_code),
-        "images": compact_json([_image(image) for image in message.images]) if message.images else None,
         "tokens": incoming.tokens,
         "counter": counter,
-        "text": message.text,
+        "counted": message.is_counted,
+        **_encoded(_MESSAGE, message),
     }
 
 
 def kept_message(row: Iterable[Any]) -> KeptMessage:
     """A message from a row of MESSAGE."""
-    seq, session, key, role, aside, id_, at, utc_offset, name, agent, cwd, tool, call_id, failed, exit_code, *more = row
-    images, tokens, counter, text = more
-    message = Message(
-        role=_ROLES[role],
-        text=text,
-        aside=_ASIDES[aside],
-        id=id_,
-        at=at,
-        utc_offset=utc_offset,
-        name=name,
-        agent=agent,
-        cwd=cwd,
-        tool=tool,
-        call_id=call_id,
-        failed=None if failed is None else bool(failed),
-        exit_code=exit_code,
-        images=tuple(Image(**image) for image in parsed(images)) if images else (),
-    )
+    seq, session, key, tokens, counter, *values = row
+    message = Message(**_decoded(_MESSAGE_FIELDS, _MESSAGE_DECODERS, values))
     return KeptMessage(seq=seq, session=session, key=key, message=message, tokens=tokens, counter=counter)
 
 
+# Sessions.
+
+
 def session_columns(session: Session) -> Columns:
-    """What is known about a session as columns of `sessions`, without its id."""
-    return {
-        "agent": session.agent,
-        "cwd": session.cwd,
-        "branch": session.branch,
-        "title": session.title,
-        "model": session.model,
-        "parent": session.parent,
-    }
+    """A session as columns of `sessions`, without its id."""
+    return {name: getattr(session, name) for name in _SESSION[1:]}
 
 
 def session(row: sqlite3.Row) -> Session:
     """A session from a row of `sessions`."""
-    return Session(
-        id=row["id"],
-        agent=row["agent"],
-        cwd=row["cwd"],
-        branch=row["branch"],
-        title=row["title"],
-        model=row["model"],
-        parent=row["parent"],
-    )
+    return Session(**{name: row[name] for name in _SESSION})
 
 
-def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:
-    """An observation as a row of `observations`; session, project and batch by their numbers."""
-    return {
-        "id": packed(row.id),
-        "session": session,
-        "project": project,
-        "kind": row.kind,
-        "type": row.type,
-        "priority": row.priority,
-        "status": row.status,
-        "importance": row.importance,
-        "text": row.text,
-        "observed_at": row.observed_at,
-        "event_at": row.event_at,
-        "refers_to": row.refers_to,
-        "tokens": row.tokens,
-        "counter": row.counter,
-        "source": row.source,
-        "tags": compact_json(row.tags) if row.tags else None,
-        "metadata": compact_json(dict(row.metadata)) if row.metadata else None,
-        "batch": batch,
-        "generation": row.generation,
-        "last_used_at": row.last_used_at,
-        "superseded_by": packed(row.superseded_by) if row.superseded_by else None,
-        "dropped_at": row.dropped_at,
-        "reason": row.reason,
-        "visible": row.is_visible,
-    }
-
-
-def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare: bool = False) -> Observation:
-    """An observation from a row of OBSERVATION and the messages (`seq`, printed id) it came from."""
-    # By place and from tables: a pack chooses among a thousand rows, and names take half of the time.
-    _, uuid, session, project, kind, type_, priority, status, importance, text, observed_at, event_at, *more = row
-    refers_to, tokens, counter, source, tags, metadata, generation, used_at, superseded_by, dropped_at, reason = more
-    return Observation(
-        id=spelt(uuid),
-        session=session,
-        project=project,
-        kind=_KINDS[kind],
-        type=_TYPES[type_],
-        priority=_PRIORITIES[priority],
-        importance=importance,
-        status=_STATUSES[status],
-        text=text,
-        observed_at=observed_at,
-        event_at=event_at,
-        refers_to=refers_to,
-        message_ids=tuple([key for _, key in sources]),
-        sources=tuple([seq for seq, _ in sources]),
-        tokens=tokens,
-        counter=counter,
-        source=_SOURCES[source],
-        tags=tuple(parsed(tags)) if tags else (),
-        metadata=parsed(metadata) if metadata and not bare else {},
-        last_used_at=used_at,
-        generation=generation,
-        superseded_by=spelt(superseded_by) if superseded_by else None,
-        dropped_at=dropped_at,
-        reason=reason,
-    )
-
-
-def _image(image: Image) -> dict[str, object]:
-    return {"media_type": image.media_type, "size": image.size, "sha256": image.sha256}
+# Observations. What a new column needs is one line here, and a migration.
 
 
 # `uuid` does the same, in three times the time, after an import that takes as long as a query.
 def packed(uuid: str) -> bytes:
     """A UUID as its 16 bytes."""
     return bytes.fromhex(uuid.replace("-", ""))
+
+
+def unpacked(uuid: bytes) -> str:
+    """16 bytes as a UUID is written."""
+    digits = uuid.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+_OBSERVATION = (
+    _Column("id", encode=packed, decode=unpacked),
+    _Column("session", sql="s.id"),
+    _Column("project", sql="p.path"),
+    _Column("kind", decode=_members(Kind)),
+    _Column("type", decode=_members(Type)),
+    _Column("priority", decode=_members(Priority)),
+    _Column("status", decode=_members(Status)),
+    _Column("importance"),
+    _Column("text"),
+    _Column("observed_at"),
+    _Column("event_at"),
+    _Column("refers_to"),
+    _Column("tokens"),
+    _Column("counter"),
+    _Column("source", decode=_members(Source)),
+    _Column(
+        "tags",
+        encode=lambda tags: compact_json(tags) if tags else None,
+        decode=lambda tags: tuple(parsed(tags)) if tags else (),
+    ),
+    _Column(
+        "metadata",
+        encode=lambda metadata: compact_json(dict(metadata)) if metadata else None,
+        decode=lambda metadata: parsed(metadata) if metadata else {},
+    ),
+    _Column("generation"),
+    _Column("last_used_at"),
+    _Column("superseded_by", encode=lambda id_: packed(id_) if id_ else None, decode=lambda id_: id_ and unpacked(id_)),
+    _Column("dropped_at"),
+    _Column("reason"),
+)
+"""Columns of `observations` and fields of Observation."""
+_OBSERVATION_FIELDS = tuple(column.name for column in _OBSERVATION)
+_OBSERVATION_DECODERS = tuple((column.name, column.decode) for column in _OBSERVATION if column.decode)
+_BARE_DECODERS = tuple((name, decode) for name, decode in _OBSERVATION_DECODERS if name != "metadata")
+OBSERVATION = (
+    f"o.position, {', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"
+    " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"
+)
+"""What to select for `observation`."""
+
+
+def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:
+    """An observation as a row of `observations`; session, project and batch by their numbers."""
+    columns = _encoded(_OBSERVATION, row)
+    return {**columns, "session": session, "project": project, "batch": batch, "visible": row.is_visible}
+
+
+def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare: bool = False) -> Observation:
+    """An observation from a row of OBSERVATION and the messages (`seq`, printed id) it came from."""
+    _, *values = row
+    fields = _decoded(_OBSERVATION_FIELDS, _BARE_DECODERS if bare else _OBSERVATION_DECODERS, values)
+    if bare:
+        fields["metadata"] = {}
+    return Observation(
+        message_ids=tuple([key for _, key in sources]), sources=tuple([seq for seq, _ in sources]), **fields
+    )
 
 
 def id_is(table: str = "") -> str:
@@ -261,31 +225,17 @@ def id_values(uuid: bytes) -> tuple[bytes, bytes]:
     return uuid[12:], uuid
 
 
-def spelt(uuid: bytes) -> str:
-    """16 bytes as a UUID is written."""
-    digits = uuid.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+def _encoded(columns: Iterable[_Column], fields: object) -> Columns:
+    return {
+        column.name: column.encode(getattr(fields, column.name)) if column.encode else getattr(fields, column.name)
+        for column in columns
+    }
 
 
-def compact_json(value: object) -> str:
-    """A value as JSON."""
-    import json  # noqa: PLC0415 - a pack is made without, if no row has tags
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def parsed(text: str) -> Any:
-    """A value that was stored as JSON."""
-    import json  # noqa: PLC0415
-
-    return json.loads(text)
-
-
-def _well_formed(value: object) -> object:
-    """The value; in text, halves of surrogate pairs, which are no Unicode by themselves, become U+FFFD."""
-    return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
-
-
-def _storable(number: int | None) -> int | None:
-    """The number, or None where it does not fit into 64 bits: what a transcript claims may be absurd."""
-    return number if number is not None and abs(number) <= _LARGEST_INTEGER else None
+def _decoded(
+    names: Sequence[str], decoders: Iterable[tuple[str, Callable[[Any], object]]], values: Iterable[Any]
+) -> dict[str, Any]:
+    fields = dict(zip(names, values, strict=True))
+    for name, decode in decoders:
+        fields[name] = decode(fields[name])
+    return fields

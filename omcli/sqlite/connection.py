@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, StoreLocked
-from omcli.sqlite.failures import is_busy, is_unopenable
+from omcli.sqlite.database import is_busy, is_unopenable
 from omcli.sqlite.migrate import check_version, migrate
 
 NOWHERE = Path("(temporary store)")

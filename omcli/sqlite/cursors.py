@@ -1,4 +1,4 @@
-"""Cursors: how far a session has been worked through, and the outcome of each batch."""
+"""Cursors: how far each session is observed; messages that came back behind one, and the log of batches."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 from omcli.base.errors import StaleBatch
 from omcli.memory.batch import Batch, Outcome
 from omcli.memory.ports import Lane, LaneError
-from omcli.sqlite import codec
+from omcli.sqlite import dialect
 
-AHEAD = "ahead"
-"""What became of a batch that was observed ahead: it is kept as a block."""
+BUFFERED = "ahead"
+"""Outcome of a batch that was observed ahead and buffered."""
 
 
 def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
-    """Up to which `seq` the session is covered; 0 where nothing is."""
+    """The `seq` up to which the session is covered; 0 for none."""
     found = connection.execute(
         "SELECT covers_up_to FROM cursors WHERE session = ? AND lane = ?", (session, lane)
     ).fetchone()
@@ -23,56 +23,15 @@ def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
 
 
 def last_end(connection: sqlite3.Connection, *, session: int, cursor: int) -> tuple[int, int]:
-    """Where the last pending block of a session ends, the cursor where there is none; and how many there are."""
-    end, blocks = connection.execute(
+    """The end of the last buffered batch of a session, the cursor if there is none; and the number of those batches."""
+    end, buffered = connection.execute(
         "SELECT coalesce(max(through), 0), count(*) FROM blocks WHERE session = ?", (session,)
     ).fetchone()
-    return max(end, cursor), blocks
-
-
-def drop_passed_blocks(connection: sqlite3.Connection, *, session: int) -> None:
-    """Lets the pending blocks go that the cursor has come to the end of."""
-    passed = cursor(connection, session=session, lane=Lane.OBSERVE)
-    connection.execute("DELETE FROM blocks WHERE session = ? AND through <= ?", (session, passed))
-
-
-class Passed(NamedTuple):
-    """Messages that came back behind a cursor, as far as no covered one is between them."""
-
-    after: int
-    through: int
-
-
-def passed(connection: sqlite3.Connection, *, session: int) -> Passed | None:
-    """The first messages of a session that its cursor has passed and no batch covers; None where there are none."""
-    late = (
-        "SELECT m.seq FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
-        " WHERE p.session = :session ORDER BY p.message"
-    )
-    first = connection.execute(f"{late} LIMIT 1", {"session": session}).fetchone()
-    if first is None:
-        return None
-    (through,) = connection.execute(
-        f"SELECT max(seq) FROM ({late}) WHERE seq < coalesce((SELECT min(seq) FROM messages WHERE session = :session"
-        f" AND seq > :first AND seq NOT IN ({late})), seq + 1)",
-        {"session": session, "first": first["seq"]},
-    ).fetchone()
-    return Passed(after=first["seq"] - 1, through=through)
-
-
-def cover_passed(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> None:
-    """Covers messages that the cursor has passed, unless the outcome leaves them as they are. Raises StaleBatch."""
-    which = codec.compact_json([kept.seq for kept in batch.messages])
-    these = "session = ? AND message IN (SELECT value FROM json_each(?))"
-    (late,) = connection.execute(f"SELECT count(*) FROM passed_over WHERE {these}", (session, which)).fetchone()
-    if not batch.messages or late != len(batch.messages):
-        raise stale(batch)
-    if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
-        connection.execute(f"DELETE FROM passed_over WHERE {these}", (session, which))
+    return max(end, cursor), buffered
 
 
 def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int:
-    """Up to which `seq` an observer was shown messages from this cursor on that gave nothing yet; 0 for none."""
+    """The `seq` up to which messages from this cursor on were offered and gave nothing yet; 0 for none."""
     (through,) = connection.execute(
         "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?"
         " AND NOT late",
@@ -82,23 +41,75 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
     return through
 
 
-def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane: Lane, outcome: Outcome) -> None:
-    """Moves the cursor from the batch's beginning to its end, or after a failure only notes what was tried.
+class Late(NamedTuple):
+    """Messages that came back behind a cursor, with no covered one between them."""
 
-    Raises StaleBatch where the cursor is not, or no longer, where the batch begins; what was only tried may also begin
-    where a pending block ends.
+    after: int
+    through: int
+
+
+def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
+    """The first messages of a session that its cursor has passed and no batch covers; None if there are none."""
+    late = (
+        "SELECT m.seq FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
+        " WHERE p.session = :session ORDER BY p.message"
+    )
+    first = connection.execute(f"{late} LIMIT 1", {"session": session}).fetchone()
+    if first is None:
+        return None
+    (through,) = connection.execute(
+        f"SELECT max(seq) FROM ({late}) AS late"
+        " WHERE seq < coalesce((SELECT min(seq) FROM messages WHERE session = :session"
+        f" AND seq > :first AND seq NOT IN ({late})), seq + 1)",
+        {"session": session, "first": first["seq"]},
+    ).fetchone()
+    return Late(after=first["seq"] - 1, through=through)
+
+
+def cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> bool:
+    """Cover a batch's messages unless the outcome leaves them as they are. True if the batch is late.
+
+    Raises StaleBatch if the batch is no longer pending, or is not whole.
     """
-    connection.execute("INSERT OR IGNORE INTO cursors (session, lane) VALUES (?, ?)", (session, lane))
+    is_late = batch.through <= cursor(connection, session=session, lane=Lane.OBSERVE)
+    if is_late:
+        _cover_late(connection, batch, session=session, outcome=outcome)
+    else:
+        _move(connection, batch, session=session, outcome=outcome)
+    check_whole(connection, batch, session=session)
+    covered = cursor(connection, session=session, lane=Lane.OBSERVE)
+    connection.execute("DELETE FROM blocks WHERE session = ? AND through <= ?", (session, covered))
+    return is_late
+
+
+def _cover_late(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> None:
+    which = dialect.as_list(kept.seq for kept in batch.messages)
+    these = f"session = ? AND {dialect.among('message')}"
+    (late,) = connection.execute(f"SELECT count(*) FROM passed_over WHERE {these}", (session, which)).fetchone()
+    if not batch.messages or late != len(batch.messages):
+        raise stale(batch)
+    if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+        connection.execute(f"DELETE FROM passed_over WHERE {these}", (session, which))
+
+
+def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> None:
+    """Move the cursor from the batch's beginning to its end; if the outcome keeps it, only note what was offered.
+
+    The cursor is compared and set in one statement. What was only offered may also begin where a buffered batch ends.
+    """
+    connection.execute(
+        "INSERT INTO cursors (session, lane) VALUES (?, ?) ON CONFLICT DO NOTHING", (session, Lane.OBSERVE)
+    )
     moved = connection.execute(
-        "UPDATE cursors SET offered_up_to = max(offered_up_to, :through),"
-        " covers_up_to = iif(:stays, covers_up_to, :through)"
+        f"UPDATE cursors SET offered_up_to = {dialect.greater('offered_up_to', ':through')},"
+        " covers_up_to = CASE WHEN :stays THEN covers_up_to ELSE :through END"
         " WHERE session = :session AND lane = :lane AND (covers_up_to = :after OR (:stays AND EXISTS"
         " (SELECT 1 FROM blocks WHERE session = :session AND through = :after)))",
         {
             "through": batch.through,
             "stays": outcome in (Outcome.FAILED, Outcome.DEFERRED),
             "session": session,
-            "lane": lane,
+            "lane": Lane.OBSERVE,
             "after": batch.after,
         },
     ).rowcount
@@ -106,8 +117,21 @@ def advance(connection: sqlite3.Connection, batch: Batch, *, session: int, lane:
         raise stale(batch)
 
 
+def check_whole(connection: sqlite3.Connection, batch: Batch, *, session: int) -> None:
+    """Raise StaleBatch if a batch does not hold the messages, all of them and no other, that it would cover."""
+    found = connection.execute(
+        "SELECT seq FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
+        (session, batch.after, batch.through),
+    )
+    if [seq for (seq,) in found] != [kept.seq for kept in batch.messages]:
+        raise StaleBatch(
+            f"messages of session {batch.session} were forgotten, or brought back, while they were observed",
+            hint="nothing was lost; run it again for what is left",
+        )
+
+
 def stale(batch: Batch) -> StaleBatch:
-    """The error for a batch that another process has come before."""
+    """The error for a batch that another process has recorded first."""
     return StaleBatch(
         f"session {batch.session} was worked on by another process meanwhile",
         hint="nothing was lost; run it again for what is left",
@@ -119,33 +143,32 @@ def note_batch(
     batch: Batch,
     *,
     session: int,
-    lane: Lane,
     outcome: str,
     error: str | None,
     now: str,
     observations: int,
     is_late: bool = False,
 ) -> int:
-    """Writes down what became of a batch (`Outcome`, AHEAD) and gives its number."""
-    return codec.insert(
-        connection,
-        "batches",
-        {
-            "session": session,
-            "lane": lane,
-            "after": batch.after,
-            "through": batch.through,
-            "outcome": outcome,
-            "error": error,
-            "at": now,
-            "observations": observations,
-            "late": is_late,
-        },
+    """Log a batch with its outcome (`Outcome`, BUFFERED), and return its number."""
+    columns: dialect.Columns = {
+        "session": session,
+        "lane": Lane.OBSERVE,
+        "after": batch.after,
+        "through": batch.through,
+        "outcome": outcome,
+        "error": error,
+        "at": now,
+        "observations": observations,
+        "late": is_late,
+    }
+    return dialect.insert(connection, "batches", columns)
+
+
+def last_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
+    """The latest batch of every lane, and the latest reflection of every scope, if it failed; oldest first."""
+    same_scope = (
+        f"{dialect.same('later.session', 'tried.session')} AND {dialect.same('later.project', 'tried.project')}"
     )
-
-
-def unanswered_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
-    """The latest batch of every lane, and the latest reflection of every scope, where it failed; oldest first."""
     found = connection.execute(
         "SELECT s.id AS session, b.lane, b.at, b.error FROM batches AS b JOIN sessions AS s ON s.number = b.session"
         " WHERE b.outcome = 'failed' AND b.number = (SELECT max(number) FROM batches AS later"
@@ -153,8 +176,7 @@ def unanswered_errors(connection: sqlite3.Connection) -> tuple[LaneError, ...]:
         " UNION ALL SELECT s.id, 'reflect', tried.at, tried.error FROM operations AS tried"
         " LEFT JOIN sessions AS s ON s.number = tried.session"
         " WHERE tried.outcome = 'failed' AND tried.number = (SELECT max(number) FROM operations AS later"
-        " WHERE later.verb = tried.verb AND later.session IS tried.session AND later.project IS tried.project)"
-        " ORDER BY 3"
+        f" WHERE later.verb = tried.verb AND {same_scope}) ORDER BY 3"
     )
     return tuple(
         LaneError(session=row["session"], lane=Lane(row["lane"]), at=row["at"], error=row["error"] or "")

@@ -1,26 +1,35 @@
-"""An open store file: its connection, the transactions on it, and what all roles of the store share."""
+"""An open store file: its connection, transactions, and SQLite's errors as om's."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import TypeVar
 
-from omcli.sqlite import codec, transaction
-from omcli.sqlite.failures import explained
+from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, OmError, StoreLocked
+from omcli.sqlite import codec
 
 _Row = TypeVar("_Row")
+Explain = Callable[[sqlite3.Error], OmError | None]
 PAGE = 500
 """Rows read at once by a method that may read all of them."""
 
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT})
+_NO_INDEX = frozenset({sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP})
+"""The index of the log cannot be made: on a full disk, for one."""
+
 
 class Database:
-    """A connection to one file. SQLite's errors are raised as om's.
+    """A connection to one file.
 
-    Writing raises StoreLocked if another process keeps it from it for `wait` seconds, and InputOutput if the disk
-    refuses.
+    Writing raises StoreLocked if another process keeps the lock for longer than `wait` seconds, and InputOutput if the
+    disk refuses.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, path: Path, wait: float) -> None:
@@ -34,29 +43,21 @@ class Database:
         with self.explained():
             self.connection.close()
 
-    @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explained(self) -> AbstractContextManager[None]:
         """Raise om's errors instead of SQLite's."""
-        with explained(self.path, wait=self.wait):
-            yield
+        return explained(self.path, wait=self.wait)
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that reads from a single moment."""
-        with self.explained(), transaction.reading(self.connection) as connection:
-            yield connection
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Begin a transaction that reads from a single moment."""
+        return _Transaction(self.connection, explain=self._explain)
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that writes all or nothing."""
-        with self.explained(), transaction.writing(self.connection, wait=self.wait) as connection:
-            yield connection
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Begin a transaction that writes all or nothing."""
+        return _Transaction(self.connection, writes=True, wait=self.wait, explain=self._explain)
 
-    @contextmanager
-    def session(self, name: str) -> Iterator[tuple[sqlite3.Connection, int | None]]:
-        """A reading transaction, and the number of a session; None if there is no such session."""
-        with self.reading() as connection:
-            yield connection, codec.session_number(connection, name)
+    def session(self, name: str) -> AbstractContextManager[tuple[sqlite3.Connection, int | None]]:
+        """Begin a transaction that reads, with the number of a session; None if the session does not exist."""
+        return _SessionTransaction(self.reading(), name)
 
     def pages(
         self,
@@ -66,7 +67,7 @@ class Database:
         after: int = 0,
         whole: bool = False,
     ) -> Iterator[_Row]:
-        """Rows that `read` returns behind a place, page by page: no transaction is open while the caller has one.
+        """Yield the rows behind a place, page by page: no transaction is open while the caller has one.
 
         `whole`: the first page is all of it, whatever its length.
         """
@@ -78,9 +79,157 @@ class Database:
                 return
             after = place(page[-1])
 
+    def _explain(self, error: sqlite3.Error) -> OmError | None:
+        return explanation(error, path=self.path, wait=self.wait)
+
 
 class Table:
     """A role of the store: methods on one table or a few, each method one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+
+def writing(connection: sqlite3.Connection, *, wait: float = 0) -> AbstractContextManager[sqlite3.Connection]:
+    """Begin a transaction that writes all or nothing, and raises SQLite's own errors."""
+    return _Transaction(connection, writes=True, wait=wait)
+
+
+class _Transaction:
+    """A transaction: committed at the end of its block if it writes, rolled back on any error.
+
+    No generator: Ctrl-C between two of its lines would leave one behind, which rolls back when it is collected.
+
+    A transaction that only reads must not write: a read that turns into a write fails at once if another process has
+    written since, however long it would wait. One that writes takes the write lock first.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        writes: bool = False,
+        wait: float = 0,
+        explain: Explain = lambda _: None,
+    ) -> None:
+        self._connection = connection
+        self._writes = writes
+        self._wait = wait
+        self._explain = explain
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:  # a signal that comes while BEGIN waits is raised when the transaction is open
+            if self._writes:
+                self._lock(until=time.monotonic() + self._wait)
+            else:
+                self._connection.execute("BEGIN")
+        except BaseException as error:
+            self._end(error)
+            raise
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None and self._writes:
+                self._connection.commit()
+        except BaseException as failure:
+            self._end(failure)
+            raise
+        self._end(error)
+
+    def _lock(self, *, until: float) -> None:
+        """Take the write lock, in steps as long as the connection waits."""
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() >= until:
+                    raise
+            else:
+                return
+
+    def _end(self, error: BaseException | None) -> None:
+        """Roll back what is still open, and raise om's error for SQLite's."""
+        try:
+            self._connection.rollback()
+        except sqlite3.Error as failure:
+            error = failure if error is None else error
+        if isinstance(error, sqlite3.Error) and (explained_as := self._explain(error)) is not None:
+            raise explained_as from error
+
+
+class _SessionTransaction:
+    """A reading transaction that looks the session up first."""
+
+    def __init__(self, transaction: AbstractContextManager[sqlite3.Connection], name: str) -> None:
+        self._transaction = transaction
+        self._name = name
+
+    def __enter__(self) -> tuple[sqlite3.Connection, int | None]:
+        connection = self._transaction.__enter__()
+        try:
+            return connection, codec.session_number(connection, self._name)
+        except BaseException as error:
+            self._transaction.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._transaction.__exit__(kind, error, trace)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """True if another process holds a lock: waiting helps."""
+    return _code(error) in _BUSY
+
+
+def is_unopenable(error: sqlite3.Error) -> bool:
+    """True if the file, or one of those SQLite keeps beside it, could not be opened or created."""
+    return _code(error) in {sqlite3.SQLITE_CANTOPEN, *_UNWRITABLE} or error.sqlite_errorcode in _NO_INDEX
+
+
+def explanation(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = False) -> OmError | None:
+    """The error to raise instead; None if the failure is a fault of the program and not of its surroundings."""
+    code = _code(error)
+    if code in _BUSY:
+        return StoreLocked(
+            f"another process is writing to {path} (waited {wait:g} s)", hint="try again, or wait longer with --wait"
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return InputOutput(
+            f"no space left to write to {path}",
+            hint="free some space on that disk and try again; everything stored before is intact",
+        )
+    if code in _UNWRITABLE:
+        return InputOutput(f"{path} cannot be written", hint="check the permissions of the file and of its folder")
+    if code == sqlite3.SQLITE_IOERR:
+        return InputOutput(f"reading or writing {path} failed: {error}", hint="check the disk and its free space")
+    if code in _DAMAGED:
+        return InputOutput(f"{path} is damaged: {error}", hint="keep a copy of it, then restore a backup")
+    if code == sqlite3.SQLITE_NOTADB:
+        return BadConfiguration(f"{path} is not a store", hint="name another file with --db")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        kind = InputOutput if reading or path.is_file() else CannotCreate
+        return kind(f"{path} cannot be opened", hint="check the permissions of the file and of its folder")
+    return None
+
+
+@contextmanager
+def explained(path: Path, *, wait: float, reading: bool = False) -> Iterator[None]:
+    """Raise om's errors for SQLite's."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        found = explanation(error, path=path, wait=wait, reading=reading)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code; 0 if the error comes from Python's module and not from SQLite."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF

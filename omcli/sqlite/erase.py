@@ -1,4 +1,4 @@
-"""Deleting for good what operations took out of sight."""
+"""Erasing: hidden rows, messages and titles are deleted for good."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from omcli.sqlite import codec, images
+from omcli.sqlite import codec, dialect, messages
 
 _REVERSIBLE = "('prune', 'forget')"
-"""Verbs whose operations can be taken back for what is left of them."""
-_BY_THEM = "operation IN (SELECT value FROM json_each(:which))"
+"""Verbs whose operations can be undone for the part that is left."""
+_BY_THEM = dialect.among("operation", ":which")
 _HELD_BY_THEM = f"seq IN (SELECT message FROM message_holds WHERE {_BY_THEM}) AND NOT erased"
 
 
 def erase(
     connection: sqlite3.Connection, numbers: Iterable[int], *, now: str, besides: Iterable[bytes] = ()
 ) -> tuple[int, int]:
-    """Deletes what prunings and forgettings took out of sight; gives how many rows and messages that were.
+    """Delete everything that prunings and forgettings hid; return how many rows and messages that were.
 
-    `besides` are ids of rows that go as well. Bookmarks go with it, and blocks that were made of the messages, or say
-    what the rows do: what they carry may tell of it.
+    `besides` are ids of rows that go as well. Bookmarks go with it, and buffered batches that were made of the messages
+    or have the same texts as the rows: they may carry some of it.
     """
-    which = codec.compact_json(list(numbers))
-    _erase_blocks(connection, which)
-    erased_rows, touched = _erase_rows(connection, _doomed(connection, which, besides))
+    which = dialect.as_list(numbers)
+    _erase_buffered(connection, which)
+    erased_rows, touched = _erase_rows(connection, _rows_to_erase(connection, which, besides))
     erased_messages, holding = _erase_messages(connection, which)
     titles, entitled = _erase_titles(connection, which)
     _make_final(connection, which, touched | holding | entitled, now=now)
@@ -33,22 +33,21 @@ def erase(
     return erased_rows, erased_messages
 
 
-def foreseen(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int, int]:
-    """How many rows and messages `erase` would delete."""
-    which = codec.compact_json(list(numbers))
-    (messages,) = connection.execute(
+def preview(connection: sqlite3.Connection, numbers: Iterable[int]) -> tuple[int, int]:
+    """Number of rows and messages that `erase` would delete."""
+    which = dialect.as_list(numbers)
+    (counted,) = connection.execute(
         f"SELECT coalesce(sum(counted), 0) FROM aside_messages WHERE {_HELD_BY_THEM}", {"which": which}
     ).fetchone()
-    return len(_doomed(connection, which, ())), messages
+    return len(_rows_to_erase(connection, which, ())), counted
 
 
-def _doomed(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]) -> set[bytes]:
-    """Ids of the rows to delete: what operations hid or put aside, and what those rows took the place of."""
-    by_them = "IN (SELECT value FROM json_each(:which))"
+def _rows_to_erase(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]) -> set[bytes]:
+    """Ids of the rows to delete: those that operations hid, and those that such rows replaced."""
     found = connection.execute(
-        f"SELECT id FROM observations WHERE hidden_by {by_them}"
+        f"SELECT id FROM observations WHERE {dialect.among('hidden_by', ':which')}"
         " UNION ALL SELECT id FROM aside_observations AS o JOIN row_holds AS h ON h.position = o.position"
-        f" WHERE h.operation {by_them}",
+        f" WHERE {dialect.among('h.operation', ':which')}",
         {"which": which},
     )
     waiting = [*besides, *(identity for (identity,) in found)]
@@ -69,7 +68,7 @@ def _doomed(connection: sqlite3.Connection, which: str, besides: Iterable[bytes]
 
 
 def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, set[int]]:
-    """Deletes rows; gives how many those were, and the operations that made them, or had them out of sight."""
+    """Delete rows; return how many those were, and the operations that made or hid them."""
     operations: set[int] = set()
     erased = 0
     for identity in gone:
@@ -86,10 +85,10 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
 
 
 def _make_final(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
-    """Operations that were erased are final, and those that would bring back but a part of what they hid, or made."""
+    """Make operations final that were erased, and those that could restore but a part of what they hid or made."""
     is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
-    connection.execute(f"{is_open} AND number IN (SELECT value FROM json_each(:which))", {"now": now, "which": which})
-    whole = "SELECT coalesce(part_of, number) FROM operations WHERE number IN (SELECT value FROM json_each(:touched))"
+    connection.execute(f"{is_open} AND {dialect.among('number', ':which')}", {"now": now, "which": which})
+    whole = f"SELECT coalesce(part_of, number) FROM operations WHERE {dialect.among('number', ':touched')}"
     connection.execute(
         f"{is_open} AND verb <> 'undo' AND number IN ({whole})"
         f" AND (verb NOT IN {_REVERSIBLE} OR NOT"
@@ -99,14 +98,14 @@ def _make_final(connection: sqlite3.Connection, which: str, touched: set[int], *
         " OR EXISTS (SELECT 1 FROM aside_titles WHERE put_by = number)"
         " OR EXISTS (SELECT 1 FROM message_holds JOIN aside_messages ON seq = message"
         " WHERE operation = number AND NOT erased)))",
-        {"now": now, "touched": codec.compact_json(sorted(touched))},
+        {"now": now, "touched": dialect.as_list(sorted(touched))},
     )
 
 
 def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
-    """Leaves of messages only stubs, and none of their images that no other message waits with.
+    """Leave only stubs of messages, and none of their images that no other message waits with.
 
-    Gives how many those were, and the operations that had them aside.
+    Return how many those were, and the operations that hid them.
     """
     values = {"which": which}
     found = connection.execute(
@@ -124,19 +123,21 @@ def _erase_messages(connection: sqlite3.Connection, which: str) -> tuple[int, se
         f" tool = NULL, call_id = NULL, failed = NULL, exit_code = NULL, images = NULL WHERE {_HELD_BY_THEM}",
         values,
     )
-    gone = {"gone": codec.compact_json([seq for seq, _, _ in found])}
-    connection.execute("DELETE FROM passed_over WHERE message IN (SELECT value FROM json_each(:gone))", gone)
-    images.let_go(connection, (image["sha256"] for _, images, _ in found if images for image in codec.parsed(images)))
+    gone = {"gone": dialect.as_list(seq for seq, _, _ in found)}
+    connection.execute(f"DELETE FROM passed_over WHERE {dialect.among('message', ':gone')}", gone)
+    messages.drop_images(
+        connection, (image["sha256"] for _, images, _ in found if images for image in dialect.parsed(images))
+    )
     holding = connection.execute(
-        "SELECT DISTINCT operation FROM message_holds WHERE message IN (SELECT value FROM json_each(:gone))", gone
+        f"SELECT DISTINCT operation FROM message_holds WHERE {dialect.among('message', ':gone')}", gone
     )
     return sum(counted for _, _, counted in found), {number for (number,) in holding}
 
 
 def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[int]]:
-    """Deletes titles; gives how many, and the operations that had them aside."""
+    """Delete titles; return how many, and the operations that hid them."""
     same = "other.session = t.session AND other.title = t.title"
-    by_them = "t.put_by IN (SELECT value FROM json_each(?))"
+    by_them = dialect.among("t.put_by")
     found = connection.execute(
         f"SELECT DISTINCT other.put_by, other.session, other.title FROM aside_titles AS t"
         f" JOIN aside_titles AS other ON {same} WHERE {by_them}",
@@ -146,15 +147,15 @@ def _erase_titles(connection: sqlite3.Connection, which: str) -> tuple[int, set[
     return len(found), {number for number, _, _ in found}
 
 
-def _erase_blocks(connection: sqlite3.Connection, which: str) -> None:
-    """Deletes the blocks that say what these operations left tombstones of; their messages are observed again."""
+def _erase_buffered(connection: sqlite3.Connection, which: str) -> None:
+    """Delete buffered batches with a text that these operations forgot; their messages are observed again."""
     from omcli.sqlite import buffer  # noqa: PLC0415 - most stores have none
 
     found = connection.execute(
         "SELECT t.digest FROM tombstones AS t JOIN operations AS o ON o.number = t.operation"
-        " WHERE o.undone_by IS NULL AND t.operation IN (SELECT value FROM json_each(?))",
+        f" WHERE o.undone_by IS NULL AND {dialect.among('t.operation')}",
         (which,),
     )
     digests = frozenset(digest for (digest,) in found)
     if digests:
-        buffer.erase_told(connection, digests)
+        buffer.delete_forgotten(connection, digests)

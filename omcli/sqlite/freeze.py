@@ -1,4 +1,4 @@
-"""The horizon of a session's frozen pack in the store: found from sums of tokens, from batches and from operations."""
+"""The freeze point of a session's pack: found from sums of tokens, from batches and from operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MADE = """
             AND undone_by IS NULL)
 """
 # Of the session any row, of the project only what is written by hand: the rest of it comes from sessions.
-_TOLD_BY_NO_MESSAGE = """
+_WITHOUT_MESSAGE = """
     SELECT position FROM observations WHERE session = :session AND visible AND batch IS NULL AND made_by IS NULL
     ORDER BY position DESC LIMIT 1
 """
@@ -49,10 +49,10 @@ def freeze_point(
     cutting: Cutting,
     further: int,
 ) -> Horizon:
-    """The horizon of a session of the project `own`, whose pack holds rows of `project`, or of all for None."""
+    """The freeze point of a session of the project `own`, whose pack holds rows of `project`, or of all for None."""
     covered_up_to = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     said, covered = connection.execute(
-        "SELECT coalesce(sum(tokens), 0), coalesce(sum(iif(seq <= ?, tokens, 0)), 0) FROM messages"
+        "SELECT coalesce(sum(tokens), 0), coalesce(sum(CASE WHEN seq <= ? THEN tokens ELSE 0 END), 0) FROM messages"
         " WHERE session = ? AND agent IS NULL",
         (covered_up_to, session),
     ).fetchone()
@@ -72,7 +72,7 @@ def freeze_point(
 
 
 def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, told: int) -> int:
-    """`seq` of the message with which a session of `rest` tokens has said `told` of them; 0 where that is none."""
+    """`seq` of the message with which a session of `rest` tokens has reached `told` of them; 0 for none."""
     newest = connection.execute(
         "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL ORDER BY seq DESC", (session,)
     )
@@ -85,11 +85,10 @@ def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, told: in
 
 
 def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int | None:
-    """The last row that the pack goes by; None where nothing of the session was observed yet.
+    """The last row of the pack; None if nothing of the session was observed yet.
 
-    That is what was there before; then the rows of the batch that the messages before the horizon end in, those that
-    operations made which were not undone, and those that no message will tell: what was written by hand, or taken in
-    from elsewhere.
+    Rows that were there before come first; then those of the batch that the messages before the freeze point end in,
+    those that operations made which were not undone, and those without messages: written by hand, or imported.
     """
 
     def found(asked: str) -> int:
@@ -100,11 +99,11 @@ def _last_row(connection: sqlite3.Connection, values: dict[str, object]) -> int 
         return None
     values["batch"] = found(_BATCH) if values["message"] else 0
     observed = found(_OBSERVED) if values["batch"] else 0
-    return max(first - 1, observed, *map(found, (_MADE, _TOLD_BY_NO_MESSAGE, _OF_THE_PROJECT)))
+    return max(first - 1, observed, *map(found, (_MADE, _WITHOUT_MESSAGE, _OF_THE_PROJECT)))
 
 
 def _written(connection: sqlite3.Connection, position: int | None) -> str | None:
-    """When the last row up to this place was written."""
+    """The time at which the last row up to this position was written."""
     found = connection.execute(
         "SELECT observed_at FROM observations WHERE position <= ? ORDER BY position DESC LIMIT 1", (position,)
     ).fetchone()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from omcli import __version__
 from omcli.llm.model import Call, OutputMode, Spent
-from omcli.sqlite import codec
+from omcli.sqlite import codec, dialect
 from omcli.sqlite.database import PAGE, Table
 
 _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_tokens, cost, duration, outcome"
@@ -18,10 +18,10 @@ class SqliteLedger(Table):
 
     def note_call(self, call: Call) -> None:
         """Write a call down."""
-        columns: codec.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}
+        columns: dialect.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}
         with self._database.writing() as connection:
-            columns["session"] = None if call.session is None else codec.numbered_session(connection, call.session)
-            codec.insert(connection, "calls", columns)
+            columns["session"] = None if call.session is None else codec.add_session(connection, call.session)
+            dialect.insert(connection, "calls", columns)
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
         """Calls of a period, oldest first, read in pages like the log."""
@@ -41,7 +41,8 @@ class SqliteLedger(Table):
         """Tokens and cost of all calls from an instant on."""
         with self._database.reading() as connection:
             tokens, cost = connection.execute(
-                "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0), total(cost)"
+                "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0),"
+                " coalesce(sum(cost), 0.0)"
                 " FROM calls WHERE at >= ?",
                 (since,),
             ).fetchone()
@@ -50,7 +51,7 @@ class SqliteLedger(Table):
     def rung(self, endpoint: str, model: str) -> OutputMode | None:
         """The way an endpoint took structured output, as this version of the program found out."""
         with self._database.reading() as connection:
-            found = codec.execute(
+            found = dialect.execute(
                 connection,
                 "SELECT rung FROM rungs WHERE endpoint = ? AND model = ? AND program = ?",
                 (endpoint, model, __version__),
@@ -60,8 +61,9 @@ class SqliteLedger(Table):
     def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
         """Remember the way that worked."""
         with self._database.writing() as connection:
-            codec.execute(
+            dialect.execute(
                 connection,
-                "INSERT OR REPLACE INTO rungs (endpoint, model, rung, program) VALUES (?, ?, ?, ?)",
+                "INSERT INTO rungs (endpoint, model, rung, program) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (endpoint, model) DO UPDATE SET rung = excluded.rung, program = excluded.program",
                 (endpoint, model, rung, __version__),
             )

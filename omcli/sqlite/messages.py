@@ -1,52 +1,55 @@
-"""Messages in the store: appending them once, and the stretches of a session that observers and packs read."""
+"""Messages in the store: each appended once, with the images that wait to be seen."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from omcli.base.errors import SessionTaken, StaleBatch, UnknownId
-from omcli.memory.batch import Batch, Waiting, batch_length
-from omcli.memory.message import KeptMessage, Role
+from omcli.base.errors import SessionTaken, UnknownId
+from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Appended, Incoming, Lane, MessageLog
 from omcli.memory.session import Session
-from omcli.sqlite import codec, cursors, sessions
+from omcli.sqlite import codec, cursors, dialect, sessions
 from omcli.sqlite.database import PAGE, Table
 
 if TYPE_CHECKING:
     from omcli.memory.retention import Outlined
 
-_LAST = (1 << 63) - 1
-"""No message has a greater `seq`."""
-_ASIDE = codec.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
-"""`codec.MESSAGE` of those that are put aside, and not deleted."""
-_NAMED = (
+_HIDDEN = codec.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
+"""`codec.MESSAGE` of those that are hidden, and not deleted."""
+_WITH_KEY = (
     # The first condition is what the index holds: the end of the id.
     "WHERE substr(coalesce(m.key, m.id), -8) = substr(:key, -8) AND coalesce(m.key, m.id) = :key ORDER BY m.seq"
 )
-_ASKED_AT_ONCE = 500
-"""Values in one statement; SQLite may be built for no more than 999."""
+_AT_ONCE = 500
+"""Parameters of one statement; SQLite may be built for no more than 999."""
+
+_CURSOR = "coalesce((SELECT covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :lane), 0)"
+_WAITING_IMAGES = (
+    f"SELECT m.images FROM sessions AS s JOIN messages AS m ON m.session = s.number AND m.seq > {_CURSOR}"
+    " UNION ALL SELECT m.images FROM passed_over AS p JOIN messages AS m ON m.seq = p.message"
+    " UNION ALL SELECT m.images FROM passed_over AS p JOIN aside_messages AS m ON m.seq = p.message"
+)
+"""Images of messages that wait: of each session those behind its cursor, by the index."""
 
 
 class SqliteMessageLog(Table, MessageLog):
-    """The message log in the tables `messages`, `aside_messages` and `identities`."""
+    """The message log in the tables `messages`, `aside_messages`, `identities` and `pictures`."""
 
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
         with self._database.writing() as connection:
             number = sessions.merge(connection, session, now=now)
-            _rename(connection, messages)
+            _replace_former(connection, messages)
             first = [incoming.identity for incoming in messages[:opening]]
             if not _begins_with(connection, first, session=number):
                 raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
             new = _add(connection, messages, session=number, counter=counter)
             added = [incoming.message for incoming, is_new in zip(messages, new, strict=True) if is_new]
             if added:
-                from omcli.sqlite import images  # noqa: PLC0415 - a transcript read again adds nothing
-
-                images.keep(connection, added)
+                keep_images(connection, added)
                 instants = [message.at for message in added if message.at]
                 sessions.note_new(connection, number, instants=instants, now=now)
         return Appended(new=new)
@@ -58,12 +61,12 @@ class SqliteMessageLog(Table, MessageLog):
     def known(self, identities: Sequence[str]) -> tuple[bool, ...]:
         asked = [bytes.fromhex(identity) for identity in identities]
         with self._database.reading() as connection:
-            taken = _taken(connection, asked)
-        return tuple(identity in taken for identity in asked)
+            found = _known(connection, asked)
+        return tuple(identity in found for identity in asked)
 
     def newest(self, session: str, count: int) -> tuple[KeptMessage, ...]:
         with self._database.session(session) as (connection, number):
-            return _select(connection, "WHERE m.session = ? ORDER BY m.seq DESC LIMIT ?", (number, count))[::-1]
+            return select(connection, "WHERE m.session = ? ORDER BY m.seq DESC LIMIT ?", (number, count))[::-1]
 
     def by_seq(self, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
         with self._database.reading() as connection:
@@ -71,7 +74,7 @@ class SqliteMessageLog(Table, MessageLog):
 
     def by_key(self, key: str) -> KeptMessage:
         with self._database.reading() as connection:
-            found = _select(connection, _NAMED, {"key": key})
+            found = select(connection, _WITH_KEY, {"key": key})
         if not found:
             raise UnknownId(f"no message has the id `{key}`", hint="`om show` prints the ids of messages")
         if len(found) > 1:
@@ -81,19 +84,13 @@ class SqliteMessageLog(Table, MessageLog):
 
     def named(self, key: str) -> tuple[KeptMessage, ...]:
         with self._database.reading() as connection:
-            gone = codec.execute(connection, f"SELECT {_ASIDE} {_NAMED}", {"key": key})
-            there = _select(connection, _NAMED, {"key": key})
-            return tuple(sorted((*there, *map(codec.kept_message, gone)), key=lambda kept: kept.seq))
-
-    def containing(self, text: str) -> tuple[KeptMessage, ...]:
-        from omcli.sqlite import text_search  # noqa: PLC0415 - for forgetting only
-
-        with self._database.reading() as connection:
-            return text_search.messages_containing(connection, text)
+            visible = select(connection, _WITH_KEY, {"key": key})
+            hidden = _select_hidden(connection, _WITH_KEY, {"key": key})
+        return tuple(sorted((*visible, *hidden), key=lambda kept: kept.seq))
 
     def all(self) -> Iterator[KeptMessage]:
         def read(connection: sqlite3.Connection, after: int) -> Sequence[KeptMessage]:
-            return _select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (after, PAGE))
+            return select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (after, PAGE))
 
         return self._database.pages(read, place=lambda kept: kept.seq)
 
@@ -109,7 +106,7 @@ class SqliteMessageLog(Table, MessageLog):
                 if first is not None and room < 0:
                     break
                 first = seq
-            return _select(
+            return select(
                 connection, "WHERE m.session = ? AND m.agent IS NULL AND m.seq >= ? ORDER BY m.seq", (number, first)
             )
 
@@ -127,57 +124,64 @@ class SqliteMessageLog(Table, MessageLog):
         return {counter: tokens for is_main, counter, tokens in found if is_main or not has_main}
 
     def image(self, sha256: str) -> bytes | None:
-        from omcli.sqlite import images  # noqa: PLC0415 - most sessions have none
-
         with self._database.reading() as connection:
-            return images.content(connection, sha256)
+            found = connection.execute(
+                "SELECT content FROM pictures WHERE sha256 = ?", (bytes.fromhex(sha256),)
+            ).fetchone()
+        return found["content"] if found else None
+
+
+# Appending.
 
 
 def _add(
     connection: sqlite3.Connection, messages: Sequence[Incoming], *, session: int, counter: str
 ) -> tuple[bool, ...]:
-    """Add the messages that were never ingested, in order; for each True if it was new."""
+    """Add the messages that are not known yet, in order; for each True if it was new."""
     identities = [bytes.fromhex(incoming.identity) for incoming in messages]
-    taken = _taken(connection, identities)
+    known = _known(connection, identities)
     new = []
     added: list[tuple[bytes, int]] = []
     for identity, incoming in zip(identities, messages, strict=True):
-        is_new = identity not in taken
+        is_new = identity not in known
         if is_new:
-            taken.add(identity)
+            known.add(identity)
             columns = codec.message_columns(incoming, session=session, counter=counter)
-            added.append((identity, codec.insert(connection, "messages", columns)))
+            added.append((identity, dialect.insert(connection, "messages", columns)))
         new.append(is_new)
     # In their order: it is the order of the table, and pages are then filled one after another.
     connection.executemany("INSERT INTO identities (identity, message) VALUES (?, ?)", sorted(added))
     return tuple(new)
 
 
-def _rename(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
-    """Lets messages that are known by an identity they had formerly go by the present one."""
+def _replace_former(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
+    """Replace identities that messages had formerly by their present ones."""
     present = {
         bytes.fromhex(incoming.formerly): bytes.fromhex(incoming.identity) for incoming in messages if incoming.formerly
     }
-    known = [(present[formerly], formerly) for formerly in _taken(connection, list(present))]
-    connection.executemany("UPDATE OR IGNORE identities SET identity = ? WHERE identity = ?", known)
+    connection.executemany(
+        "UPDATE identities SET identity = :present WHERE identity = :former"
+        " AND NOT EXISTS (SELECT 1 FROM identities WHERE identity = :present)",
+        [{"present": present[former], "former": former} for former in _known(connection, list(present))],
+    )
 
 
-def _taken(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[bytes]:
-    """Those of the identities whose messages were taken in before."""
+def _known(connection: sqlite3.Connection, identities: Sequence[bytes]) -> set[bytes]:
+    """Those of the identities whose messages were ingested before."""
     found: set[bytes] = set()
-    for at in range(0, len(identities), _ASKED_AT_ONCE):
-        some = identities[at : at + _ASKED_AT_ONCE]
-        asked = f"SELECT identity FROM identities WHERE identity IN ({', '.join('?' * len(some))})"
-        found.update(identity for (identity,) in connection.execute(asked, some))
+    for at in range(0, len(identities), _AT_ONCE):
+        some = identities[at : at + _AT_ONCE]
+        query = f"SELECT identity FROM identities WHERE identity IN ({', '.join('?' * len(some))})"
+        found.update(identity for (identity,) in connection.execute(query, some))
     return found
 
 
 def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, session: int) -> bool:
-    """Whether the session's first messages are those of these identities, as far as both of them go."""
+    """True if the session's first messages are those of these identities, as far as both of them go."""
     asked = [bytes.fromhex(identity) for identity in dict.fromkeys(identities)]
     expected: list[int | None] = []
-    for at in range(0, len(asked), _ASKED_AT_ONCE):
-        some = asked[at : at + _ASKED_AT_ONCE]
+    for at in range(0, len(asked), _AT_ONCE):
+        some = asked[at : at + _AT_ONCE]
         found = connection.execute(
             "SELECT i.identity, i.message, coalesce(m.session, a.session) FROM identities AS i"
             " LEFT JOIN messages AS m ON m.seq = i.message LEFT JOIN aside_messages AS a ON a.seq = i.message"
@@ -187,12 +191,35 @@ def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, s
         known = {identity: (seq, of) for identity, seq, of in found}
         places = (known.get(identity, (None, session)) for identity in some)
         expected += [seq for seq, of in places if of == session]
-    first = of_session(connection, session, limit=len(expected))
+    first = seqs_of(connection, session, limit=len(expected))
     return all(seq == wanted for seq, wanted in zip(first, expected, strict=False))
 
 
-def of_session(connection: sqlite3.Connection, session: int, *, limit: int = -1) -> list[int]:
-    """`seq` of the first messages that a session ever had, or of all, those that are put aside as well."""
+# Reading.
+
+
+def select(connection: sqlite3.Connection, clauses: str, values: dialect.Values) -> tuple[KeptMessage, ...]:
+    """Messages by the end of a query, in which they are `m`."""
+    found = dialect.execute(connection, f"SELECT {codec.MESSAGE} {clauses}", values)
+    return tuple(map(codec.kept_message, found))
+
+
+def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+    """Messages by `seq`, ascending; unknown ones are left out."""
+    return select(connection, f"WHERE {dialect.among('m.seq')} ORDER BY m.seq", (dialect.as_list(seqs),))
+
+
+def hidden_by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
+    """Messages that are hidden, and not deleted, by `seq`."""
+    return _select_hidden(connection, f"WHERE {dialect.among('m.seq')} ORDER BY m.seq", (dialect.as_list(seqs),))
+
+
+def _select_hidden(connection: sqlite3.Connection, clauses: str, values: dialect.Values) -> tuple[KeptMessage, ...]:
+    return tuple(map(codec.kept_message, dialect.execute(connection, f"SELECT {_HIDDEN} {clauses}", values)))
+
+
+def seqs_of(connection: sqlite3.Connection, session: int, *, limit: int = dialect.NO_LIMIT) -> list[int]:
+    """`seq` of the first messages that a session ever had, or of all, hidden ones as well."""
     found = connection.execute(
         "SELECT seq FROM messages WHERE session = :session"
         " UNION ALL SELECT seq FROM aside_messages WHERE session = :session ORDER BY 1 LIMIT :limit",
@@ -202,75 +229,15 @@ def of_session(connection: sqlite3.Connection, session: int, *, limit: int = -1)
 
 
 def keys(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, str]:
-    """The printed ids of messages, of those that are put aside as well."""
-    asked = "SELECT seq, coalesce(key, id) FROM {} WHERE seq IN (SELECT value FROM json_each(:which))"
+    """The printed ids of messages, of hidden ones as well."""
+    query = f"SELECT seq, coalesce(key, id) FROM {{}} WHERE {dialect.among('seq', ':which')}"
     found = connection.execute(
-        f"{asked.format('messages')} UNION ALL {asked.format('aside_messages')}",
-        {"which": codec.compact_json(list(seqs))},
+        f"{query.format('messages')} UNION ALL {query.format('aside_messages')}", {"which": dialect.as_list(seqs)}
     )
     return dict(found.fetchall())
 
 
-class Stretch(NamedTuple):
-    """Messages of a session that no batch covers: those with `seq > after`, up to another one."""
-
-    after: int
-    through: int
-    is_late: bool
-    """Whether the cursor has passed them."""
-
-
-def uncovered(
-    connection: sqlite3.Connection, *, session: int, ahead: bool = False, through: int | None = None
-) -> Stretch:
-    """The first stretch, or that in which a message may be; `ahead`: what follows the last pending block."""
-    cursor = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
-    if ahead:
-        end, _ = cursors.last_end(connection, session=session, cursor=cursor)
-        return Stretch(after=end, through=_LAST, is_late=False)
-    late = cursors.passed(connection, session=session) if through is None or through <= cursor else None
-    if late is not None:
-        return Stretch(after=late.after, through=late.through, is_late=True)
-    return Stretch(after=cursor, through=_LAST, is_late=False)
-
-
-def next_length(
-    connection: sqlite3.Connection, stretch: Stretch, *, session: int, max_tokens: int, max_messages: int | None
-) -> int:
-    """How many messages the next batch of a stretch has; 0 where there are none in it."""
-    waiting = connection.execute(
-        "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
-        (session, stretch.after, stretch.through),
-    )
-    return batch_length(map(Waiting._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
-
-
-def length_up_to(connection: sqlite3.Connection, stretch: Stretch, *, session: int, through: int) -> int:
-    """How many messages a batch of a stretch has that ends with this `seq`; 0 where it is elsewhere."""
-    if through > stretch.through:
-        return 0
-    count, last = connection.execute(
-        "SELECT count(*), max(seq) FROM messages WHERE session = ? AND seq > ? AND seq <= ?",
-        (session, stretch.after, through),
-    ).fetchone()
-    return count if last == through else 0
-
-
-def check_whole(connection: sqlite3.Connection, batch: Batch, *, session: int) -> None:
-    """Raises StaleBatch where a batch does not hold the messages, all of them and no other, that it would cover."""
-    there = connection.execute(
-        "SELECT seq FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
-        (session, batch.after, batch.through),
-    )
-    if [seq for (seq,) in there] != [kept.seq for kept in batch.messages]:
-        raise StaleBatch(
-            f"messages of session {batch.session} were forgotten, or brought back, while they were observed",
-            hint="nothing was lost; run it again for what is left",
-        )
-
-
 def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined, ...]:
-    """The messages of a session without what they say, in order."""
     from omcli.memory.retention import Outlined  # noqa: PLC0415 - for pruning only
 
     after = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
@@ -294,79 +261,24 @@ def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined,
     )
 
 
-def batch(connection: sqlite3.Connection, session: Session, stretch: Stretch, *, number: int, length: int) -> Batch:
-    """So many messages, at least one, of a stretch of a session. `number` is the session's."""
-    after = stretch.after
-    messages = _select(connection, "WHERE m.session = ? AND m.seq > ? ORDER BY m.seq LIMIT ?", (number, after, length))
-    last_said = _select(
-        connection,
-        "WHERE m.session = ? AND m.seq <= ? AND m.agent IS NULL AND m.role = ? ORDER BY m.seq DESC LIMIT 1",
-        (number, after, Role.ASSISTANT),
-    )
-    return Batch(
-        session=session.id,
-        after=after,
-        through=messages[-1].seq,
-        messages=messages,
-        earlier_calls=_earlier_calls(connection, messages, session=number, after=after),
-        last_said=last_said[0] if last_said else None,
-        cwd=session.cwd,
-        deferred_through=0 if stretch.is_late else cursors.deferred(connection, session=number, after=after),
-        is_late=stretch.is_late,
+# Images: kept with their messages, until those are observed.
+
+
+def keep_images(connection: sqlite3.Connection, messages: Iterable[Message]) -> None:
+    """Keep the images that come with messages."""
+    images = [image for message in messages for image in message.images]
+    connection.executemany(
+        "INSERT INTO pictures (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(bytes.fromhex(image.sha256), image.content) for image in images if image.content],
     )
 
 
-def between(connection: sqlite3.Connection, *, session: int, after: int, through: int) -> tuple[KeptMessage, ...]:
-    """The messages of a session behind one `seq`, up to another."""
-    return _select(
-        connection, "WHERE m.session = ? AND m.seq > ? AND m.seq <= ? ORDER BY m.seq", (session, after, through)
+def drop_images(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
+    """Delete images that no message waits with, not even a hidden one that may come back."""
+    # The waiting ones are read once for all of them, and not at all if none of them is kept.
+    kept = dialect.hex_of("sha256")
+    connection.execute(
+        f"DELETE FROM pictures WHERE {dialect.among(kept, ':digests')}"
+        f" AND {kept} NOT IN ({dialect.digests_in(_WAITING_IMAGES)})",
+        {"digests": dialect.as_list(sorted(set(digests))), "lane": Lane.OBSERVE},
     )
-
-
-def are_aside(connection: sqlite3.Connection, *, session: int, after: int, through: int) -> bool:
-    """Whether any of those is put aside."""
-    asked = "SELECT 1 FROM aside_messages WHERE session = ? AND seq > ? AND seq <= ? LIMIT 1"
-    return connection.execute(asked, (session, after, through)).fetchone() is not None
-
-
-def _earlier_calls(
-    connection: sqlite3.Connection, messages: Sequence[KeptMessage], *, session: int, after: int
-) -> tuple[KeptMessage, ...]:
-    """The covered calls that results among the messages answer: of several with one call id, the latest."""
-    called: set[str] = set()
-    missing: list[str] = []
-    for kept in messages:
-        call_id = kept.message.call_id
-        if call_id is None:
-            continue
-        if kept.message.role is Role.RESULT and call_id not in called:
-            missing.append(call_id)
-        called.add(call_id)
-    if not missing:
-        return ()
-    # With `+` the index of calls is taken: by that of sessions, all messages before these would be looked at.
-    found = connection.execute(
-        "SELECT max(seq) FROM messages WHERE role = 'call' AND call_id IN (SELECT value FROM json_each(?))"
-        " AND +session = ? AND +seq <= ? GROUP BY call_id",
-        (codec.compact_json(missing), session, after),
-    )
-    return by_seq(connection, (seq for (seq,) in found))
-
-
-def by_seq(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-    """Messages by `seq`, ascending; unknown ones are left out."""
-    return _select(
-        connection, "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq", (codec.compact_json(list(seqs)),)
-    )
-
-
-def aside(connection: sqlite3.Connection, seqs: Iterable[int]) -> tuple[KeptMessage, ...]:
-    """Messages that are put aside, and not deleted, by `seq`."""
-    which = "WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq"
-    return tuple(
-        map(codec.kept_message, connection.execute(f"SELECT {_ASIDE} {which}", (codec.compact_json(list(seqs)),)))
-    )
-
-
-def _select(connection: sqlite3.Connection, clauses: str, values: codec.Values) -> tuple[KeptMessage, ...]:
-    return tuple(map(codec.kept_message, codec.execute(connection, f"SELECT {codec.MESSAGE} {clauses}", values)))

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from omcli.base.errors import BadConfiguration, MigrationFailed, NewerStore
-from omcli.sqlite.failures import explanation
-from omcli.sqlite.transaction import writing
+from omcli.sqlite.database import explanation, writing
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 """The steps of the schema. A plain path: importing importlib.resources takes longer than opening the store."""

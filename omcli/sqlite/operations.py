@@ -1,4 +1,4 @@
-"""Operations in the store: what is taken out of sight in one piece, and taken back."""
+"""Operations in the store: changes made in one piece, and undone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omcli.base.errors import NotUndoable, StaleBatch
 from omcli.memory.changes import UNDONE, Change, Erased, Recorded, Traces, Undoing, Verb
 from omcli.memory.ports import Operations
 from omcli.memory.reflection import Ending, Scope
-from omcli.sqlite import codec, erase, messages, rows, soft_delete, tombstones
+from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete, tombstones
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.database import Table
 from omcli.text.dates.instants import minute
@@ -21,7 +21,7 @@ _MADE_AND_GONE = (
     " JOIN operations AS part ON part.number = row.made_by"
     " JOIN operations AS whole ON whole.number IN (part.number, part.part_of) GROUP BY whole.number)"
 )
-"""How many of the rows that operations and their parts made are aside: counted at once, for no index tells it."""
+"""Number of hidden rows that operations and their parts made: counted at once, for there is no index."""
 
 
 class SqliteOperations(Table, Operations):
@@ -54,7 +54,7 @@ class SqliteOperations(Table, Operations):
 
     def preview_erase(self, numbers: Sequence[int]) -> Erased:
         with self._database.reading() as connection:
-            found, messages_found = erase.foreseen(connection, numbers)
+            found, messages_found = erase.preview(connection, numbers)
         return Erased(rows=found, messages=messages_found)
 
     def traces(self, observation: str) -> Traces:
@@ -66,8 +66,8 @@ class SqliteOperations(Table, Operations):
                 made_by=recorded(connection, made_by) if made_by else None,
                 hidden_by=recorded(connection, hidden_by) if hidden_by else None,
                 replaced=tuple(replaced),
-                made_of=rows.linked(connection, row.id, made_of=True),
-                made_into=rows.linked(connection, row.id, made_of=False),
+                made_of=rows.made_of_or_into(connection, row.id, made_of=True),
+                made_into=rows.made_of_or_into(connection, row.id, made_of=False),
                 successor=successor.observation if successor else None,
             )
 
@@ -84,14 +84,14 @@ def note(
     fingerprint: str = "",
     part_of: int | None = None,
 ) -> int:
-    """Writes an operation down and gives its number. `figures` is JSON."""
-    return codec.insert(
+    """Record an operation and return its number. `figures` is JSON."""
+    return dialect.insert(
         connection,
         "operations",
         {
             "verb": verb,
-            "session": None if scope.session is None else codec.numbered_session(connection, scope.session),
-            "project": None if scope.project is None else codec.numbered_project(connection, scope.project),
+            "session": None if scope.session is None else codec.add_session(connection, scope.session),
+            "project": None if scope.project is None else codec.add_project(connection, scope.project),
             "at": now,
             "outcome": ending,
             "error": error,
@@ -103,47 +103,49 @@ def note(
 
 
 def _change(connection: sqlite3.Connection, change: Change, *, now: str, for_good: bool) -> Recorded:
-    """Takes rows and messages out of sight, or deletes them, and gives the operation. Raises StaleBatch."""
-    if change.seen is not None and rows.have_come_since(connection, change.seen):
+    """Hide rows and messages, or delete them, and return the operation. Raises StaleBatch."""
+    if change.seen is not None and rows.has_rows_after(connection, change.seen):
         raise StaleBatch("rows were written down meanwhile", hint="nothing was changed; run it again")
-    number = note(connection, change.verb, change.scope, now=now, figures=codec.compact_json(dict(change.figures)))
+    number = note(connection, change.verb, change.scope, now=now, figures=dialect.compact_json(dict(change.figures)))
     rows.add(connection, change.made, made_by=number)
     for dropped in change.dropped:
         rows.drop(connection, dropped, now=now, hidden_by=number)
-    soft_delete.put_messages(connection, change.messages, number)
-    soft_delete.put_rows(connection, change.forgotten, number, is_said=True)
-    soft_delete.put_rows(connection, change.along, number, is_said=False)
-    titles = soft_delete.put_titles(connection, change.titles, number)
+    soft_delete.hide_messages(connection, change.messages, number)
+    soft_delete.hide_rows(connection, change.forgotten, number, is_forgotten=True)
+    soft_delete.hide_rows(connection, change.along, number, is_forgotten=False)
+    titles = soft_delete.hide_titles(connection, change.titles, number)
     for digest in change.digests:
-        tombstones.leave_digest(connection, digest, operation=number)
+        tombstones.add(connection, digest, operation=number)
     done = recorded(connection, number)
     if change.verb in (Verb.PRUNE, Verb.FORGET):
         hidden = done.hidden
         if for_good:
             besides = [codec.packed(dropped.row) for dropped in change.dropped]
             hidden, _ = erase.erase(connection, [number], now=now, besides=besides)
-        # Rows may be deleted some day: then it is told from these.
+        # Rows may be deleted some day: then these are the numbers.
         figures = {**change.figures, "rows": hidden, "messages": done.messages, "titles": titles}
         figures |= {"ahead": len(change.digests)} if change.digests else {}
-        codec.update(connection, "operations", {"figures": codec.compact_json(figures)}, number=number)
+        dialect.update(connection, "operations", {"figures": dialect.compact_json(figures)}, number=number)
     return recorded(connection, number)
 
 
 def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Recorded, ...]:
-    """The operations that something came of, newest first."""
+    """The operations that had an effect, newest first."""
     return _recorded(
         connection, "o.part_of IS NULL AND o.outcome = :done ORDER BY o.number DESC LIMIT :last", last=last
     )
 
 
 def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Recorded:
-    """Takes an operation back, the last one that can be where none is named, and gives the undoing.
+    """Undo an operation, the last one that can be if none is named, and return the undoing.
 
-    Raises NotUndoable where there is none, or where another one stands on what it made.
+    Raises NotUndoable if there is none, or if another operation changed rows that it made.
     """
-    undone = _to_undo(connection, number)
-    _check_stands_alone(connection, undone.number)
-    undoing = note(connection, Verb.UNDO, undone.scope, now=now, figures=codec.compact_json({"undoes": undone.number}))
+    undone = _undoable(connection, number)
+    _check_latest(connection, undone.number)
+    undoing = note(
+        connection, Verb.UNDO, undone.scope, now=now, figures=dialect.compact_json({"undoes": undone.number})
+    )
     values = {"number": undone.number, "undoing": undoing, "now": now, "undone": UNDONE}
     connection.execute(
         f"UPDATE operations SET undone_by = :undoing WHERE number IN {_PARTS} AND outcome = 'done'", values
@@ -158,57 +160,57 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Re
         f" WHERE made_by IN {_PARTS} AND visible",
         values,
     )
-    soft_delete.bring_back(connection, undone.number, now=now)
-    rows.hide_succeeded(connection)
+    soft_delete.restore(connection, undone.number, now=now)
+    rows.replace_deferred(connection)
     return recorded(connection, undoing)
 
 
 def _preview_undo(connection: sqlite3.Connection, number: int | None) -> Undoing:
-    """What `undo` would come to. Raises NotUndoable as that does."""
-    undone = _to_undo(connection, number)
-    _check_stands_alone(connection, undone.number)
+    """What `_undo` would do. Raises NotUndoable as that does."""
+    undone = _undoable(connection, number)
+    _check_latest(connection, undone.number)
     values = {"number": undone.number}
     back = soft_delete.coming_back(connection, undone.number)
     hidden = f"SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by IS NULL"
     hidden += f" UNION ALL SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by NOT IN {_PARTS}"
     made = f"SELECT position FROM observations WHERE made_by IN {_PARTS} AND visible"
-    succeeded = rows.succeeded(connection)
-    there = [*rows.at_places(connection, hidden, values), *soft_delete.at_places(connection, back.rows)]
+    replaced = rows.deferred(connection)
+    there = [*rows.by_position(connection, hidden, values), *soft_delete.by_position(connection, back.rows)]
     return Undoing(
         undone=undone,
         rows=tuple(
             logged.observation
             for logged in sorted(there, key=lambda logged: logged.position)
-            if logged.observation.id not in succeeded
+            if logged.observation.id not in replaced
         ),
-        gone=tuple(logged.observation for logged in rows.at_places(connection, made, values)),
-        messages=messages.aside(connection, back.messages),
+        gone=tuple(logged.observation for logged in rows.by_position(connection, made, values)),
+        messages=messages.hidden_by_seq(connection, back.messages),
         titles=back.titles,
-        held_by=soft_delete.held_by_others(connection, undone.number),
+        held_by=soft_delete.also_hidden_by(connection, undone.number),
     )
 
 
-def _to_undo(connection: sqlite3.Connection, number: int | None) -> Recorded:
+def _undoable(connection: sqlite3.Connection, number: int | None) -> Recorded:
     if number is None:
         found = next((each for each in _history(connection, last=None) if each.can_be_undone), None)
         if found is None:
-            raise NotUndoable("there is nothing to undo", hint="`om history` lists what was done")
+            raise NotUndoable("nothing to undo", hint="`om history` lists all operations")
         return found
     known = _recorded(connection, "o.number = :number AND o.part_of IS NULL AND o.outcome = :done", number=number)
     if not known:
-        raise NotUndoable(f"there is no operation {number}", hint="`om history` lists what was done")
+        raise NotUndoable(f"no operation has the number {number}", hint="`om history` lists all operations")
     [found] = known
     if found.undone_by is not None:
         raise NotUndoable(f"operation {number} was undone by {found.undone_by}")
     if found.final_at is not None:
         raise NotUndoable(f"rows or messages of operation {number} were deleted for good at {minute(found.final_at)}")
     if found.verb is Verb.UNDO:
-        raise NotUndoable(f"operation {number} is an undo itself", hint="run again what it took back")
+        raise NotUndoable(f"operation {number} is an undo itself", hint="run again the command it undid")
     return found
 
 
-def _check_stands_alone(connection: sqlite3.Connection, number: int) -> None:
-    """Raises NotUndoable where rows that it made were folded, pruned or forgotten by another operation since."""
+def _check_latest(connection: sqlite3.Connection, number: int) -> None:
+    """Raise NotUndoable if another operation folded, pruned or forgot rows that this one made."""
     (later,) = connection.execute(
         "SELECT max(coalesce(later.part_of, later.number)) FROM operations AS later WHERE later.undone_by IS NULL"
         f" AND later.number NOT IN {_PARTS} AND later.number IN"
@@ -224,14 +226,14 @@ def _check_stands_alone(connection: sqlite3.Connection, number: int) -> None:
         )
 
 
-def is_over(connection: sqlite3.Connection, number: int) -> bool:
-    """Whether an operation was taken back, or made final."""
-    asked = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
-    return connection.execute(asked, (number,)).fetchone() is not None
+def is_final(connection: sqlite3.Connection, number: int) -> bool:
+    """True if an operation was undone, or made final."""
+    query = "SELECT 1 FROM operations WHERE number = ? AND coalesce(undone_by, final_at) IS NOT NULL"
+    return connection.execute(query, (number,)).fetchone() is not None
 
 
 def recorded(connection: sqlite3.Connection, number: int) -> Recorded:
-    """The operation of this number, which is there."""
+    """The operation of this number, which exists."""
     [found] = _recorded(connection, "o.number = :number", number=number)
     return found
 
@@ -250,13 +252,13 @@ def _recorded(
         " FROM operations AS o LEFT JOIN sessions AS s ON s.number = o.session"
         " LEFT JOIN projects AS p ON p.number = o.project"
         f" LEFT JOIN {_MADE_AND_GONE} AS gone ON gone.number = o.number WHERE {conditions}",
-        {"number": number, "done": Ending.DONE, "last": -1 if last is None else last},
+        {"number": number, "done": Ending.DONE, "last": dialect.NO_LIMIT if last is None else last},
     )
     return tuple(map(_from_row, found))
 
 
 def _from_row(row: sqlite3.Row) -> Recorded:
-    figures = codec.parsed(row["figures"])
+    figures = dialect.parsed(row["figures"])
     return Recorded(
         number=row["number"],
         verb=Verb(row["verb"]),

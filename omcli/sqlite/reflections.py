@@ -1,4 +1,4 @@
-"""Reflections in the store: what they made and hid, and what was tried."""
+"""Reflections in the store: rows they made and hid, and attempts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omcli.base.errors import StaleBatch
 from omcli.memory.changes import Verb
 from omcli.memory.ports import Reflections
 from omcli.memory.reflection import Attempt, Ending, Folding, Scope
-from omcli.sqlite import codec, operations, rows
+from omcli.sqlite import codec, dialect, operations, rows
 from omcli.sqlite.database import Table
 
 
@@ -28,7 +28,8 @@ class SqliteReflections(Table, Reflections):
                 return None
             attempts = connection.execute(
                 "SELECT at, outcome, error, fingerprint, figures, undone_by FROM operations"
-                " WHERE verb = ? AND session IS ? AND project IS ? ORDER BY number DESC",
+                f" WHERE verb = ? AND {dialect.same('session', '?')} AND {dialect.same('project', '?')}"
+                " ORDER BY number DESC",
                 (Verb.REFLECT, session, project),
             )
             found = (_attempt(row, scope) for row in attempts)
@@ -51,21 +52,21 @@ class SqliteReflections(Table, Reflections):
                 " (SELECT supported, count(*) AS number FROM observation_supports GROUP BY supported) AS made"
                 " JOIN observations AS o ON o.position = made.supported"
             ).fetchall()
-        return {codec.spelt(identity): number for identity, number in found}
+        return {codec.unpacked(identity): number for identity, number in found}
 
 
 def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
-    """Writes a reflection down.
+    """Write a reflection.
 
-    Raises StaleBatch where a row it was made from has gone out of sight, or what it is a part of cannot be taken back
-    any more: the part could never be.
+    Raises StaleBatch if a row it was made from is hidden now, or if what it is a part of was undone or made final: the
+    part could never be undone.
     """
-    if not rows.in_sight(connection, folding.read):
+    if not rows.are_visible(connection, folding.read):
         raise StaleBatch(
             "rows were replaced by another process while they were reflected on",
             hint="nothing was changed; run it again",
         )
-    if folding.part_of is not None and operations.is_over(connection, folding.part_of):
+    if folding.part_of is not None and operations.is_final(connection, folding.part_of):
         raise StaleBatch(
             f"operation {folding.part_of} was undone, or made final, before it came to its end",
             hint="what it had not done yet is left as it was; run it again",
@@ -75,7 +76,7 @@ def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
         Verb.REFLECT,
         folding.scope,
         now=now,
-        figures=codec.compact_json(dict(folding.figures)),
+        figures=dialect.compact_json(dict(folding.figures)),
         ending=folding.ending,
         error=folding.error,
         fingerprint=folding.fingerprint,
@@ -95,6 +96,6 @@ def _attempt(row: sqlite3.Row, scope: Scope) -> Attempt:
         ending=Ending(row["outcome"]),
         fingerprint=row["fingerprint"],
         error=row["error"],
-        figures=codec.parsed(row["figures"]),
+        figures=dialect.parsed(row["figures"]),
         is_undone=row["undone_by"] is not None,
     )

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 from omcli.base.record import replace
 from omcli.memory.ports import Lane, Sessions, SessionSummary, StoreStatus
 from omcli.memory.session import Session
-from omcli.sqlite import codec, cursors, tombstones
+from omcli.sqlite import codec, cursors, dialect, tombstones
 from omcli.sqlite.database import Table
 
 if TYPE_CHECKING:
     from omcli.memory.session import Cutting, Horizon
 
-_PENDING = """
+_PENDING = f"""
     ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
         coalesce((SELECT c.covers_up_to FROM cursors AS c WHERE c.session = s.number AND c.lane = :observe), 0))
-    + (SELECT count(*) FROM passed_over AS p JOIN messages AS m INDEXED BY messages_of_session
+    + (SELECT count(*) FROM passed_over AS p JOIN {dialect.by_index("messages AS m", "messages_of_session")}
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
-_AHEAD = """
+_BUFFERED = f"""
     SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)
     FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
     JOIN messages AS m ON m.session = b.session
-        AND m.seq > max(b.after, coalesce(c.covers_up_to, 0)) AND m.seq <= b.through
+        AND m.seq > {dialect.greater("b.after", "coalesce(c.covers_up_to, 0)")} AND m.seq <= b.through
 """
 
 
@@ -56,46 +56,46 @@ class SqliteSessions(Table, Sessions):
 
 
 def find(connection: sqlite3.Connection, session: str) -> Session | None:
-    """What is known about a session, None where nothing but its name is."""
+    """A session; None if nothing but its name is known."""
     sql = "SELECT * FROM sessions WHERE id = ? AND agent IS NOT NULL"
-    row = codec.execute(connection, sql, (session,)).fetchone()
+    row = dialect.execute(connection, sql, (session,)).fetchone()
     return codec.session(row) if row else None
 
 
 def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
-    """Keeps what is known about a session together with what was known before, and gives its number."""
-    place = codec.numbered_session(connection, session.id)
+    """Add to a session what is not known of it yet, and return its number."""
+    place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
     if tombstones.is_forgotten_text(connection, session.title):
         session = replace(session, title=None)
     if known is None:
-        codec.update(connection, "sessions", {**codec.session_columns(session), "seen_at": now}, number=place)
+        dialect.update(connection, "sessions", {**codec.session_columns(session), "seen_at": now}, number=place)
     elif (merged := known.merged(session)) != known:
-        codec.update(connection, "sessions", codec.session_columns(merged), number=place)
+        dialect.update(connection, "sessions", codec.session_columns(merged), number=place)
     return place
 
 
-def entitle(connection: sqlite3.Connection, session: int, title: str) -> None:
-    """Gives a session a title, where it has none and this one was not forgotten."""
+def set_title(connection: sqlite3.Connection, session: int, title: str) -> None:
+    """Give a session a title, unless it has one or this one was forgotten."""
     if tombstones.is_forgotten_text(connection, title):
         return
-    codec.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
+    dialect.execute(connection, "UPDATE sessions SET title = ? WHERE number = ? AND title IS NULL", (title, session))
 
 
 def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence[str], now: str) -> None:
-    """Notes that messages of these instants were taken in. Times only move outwards: clocks skew, imports come late."""
-    codec.execute(
+    """Note that messages of these instants were ingested. Times only move outwards: clocks skew, imports come late."""
+    dialect.execute(
         connection,
-        "UPDATE sessions SET seen_at = max(seen_at, :now),"
-        " first_at = coalesce(min(first_at, :first), first_at, :first),"
-        " last_at = coalesce(max(last_at, :last), last_at, :last) WHERE number = :session",
+        f"UPDATE sessions SET seen_at = {dialect.greater('seen_at', ':now')},"
+        f" first_at = coalesce({dialect.smaller('first_at', ':first')}, first_at, :first),"
+        f" last_at = coalesce({dialect.greater('last_at', ':last')}, last_at, :last) WHERE number = :session",
         {"now": now, "first": min(instants, default=None), "last": max(instants, default=None), "session": session},
     )
 
 
 def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int | None) -> tuple[SessionSummary, ...]:
     """Sessions with their counts, most recently seen first."""
-    found = codec.execute(
+    found = dialect.execute(
         connection,
         f"""
         SELECT s.*, {_PENDING} AS pending,
@@ -105,7 +105,7 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
         WHERE s.agent IS NOT NULL AND (:project IS NULL OR s.cwd = :project)
         ORDER BY s.seen_at DESC, s.id DESC LIMIT :last
         """,
-        {"observe": Lane.OBSERVE, "project": project, "last": -1 if last is None else last},
+        {"observe": Lane.OBSERVE, "project": project, "last": dialect.NO_LIMIT if last is None else last},
     )
     return tuple(
         SessionSummary(
@@ -122,7 +122,7 @@ def _summaries(connection: sqlite3.Connection, *, project: str | None, last: int
 
 
 def _status(connection: sqlite3.Connection) -> StoreStatus:
-    """The store in numbers, from indexes; only what came back behind a cursor is looked up message by message."""
+    """Numbers from indexes; only messages that came back behind a cursor are looked up one by one."""
     sessions, pending = connection.execute(
         f"SELECT count(s.agent), coalesce(sum({_PENDING}), 0) FROM sessions AS s", {"observe": Lane.OBSERVE}
     ).fetchone()
@@ -133,7 +133,7 @@ def _status(connection: sqlite3.Connection) -> StoreStatus:
         "SELECT visible, counter, sum(tokens) AS tokens, count(*) AS number FROM observations GROUP BY visible, counter"
     ).fetchall()
     visible = [row for row in observations if row["visible"]]
-    blocks, ahead = connection.execute(_AHEAD, {"observe": Lane.OBSERVE}).fetchone()
+    blocks, ahead = connection.execute(_BUFFERED, {"observe": Lane.OBSERVE}).fetchone()
     return StoreStatus(
         sessions=sessions,
         messages=sum(row["number"] for row in messages),
@@ -142,7 +142,7 @@ def _status(connection: sqlite3.Connection) -> StoreStatus:
         pending=pending,
         message_tokens={row["counter"]: row["tokens"] for row in messages},
         observation_tokens={row["counter"]: row["tokens"] for row in visible},
-        errors=cursors.unanswered_errors(connection),
+        errors=cursors.last_errors(connection),
         blocks=blocks,
         ahead=ahead,
     )

@@ -8,10 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from omcli.sqlite import owner
 from omcli.sqlite.connection import NOWHERE, open_readable, open_temporary, open_writable
-from omcli.sqlite.database import Database
-from omcli.sqlite.failures import explained
+from omcli.sqlite.database import Database, explained
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
@@ -25,13 +23,14 @@ if TYPE_CHECKING:
     from omcli.sqlite.reflections import SqliteReflections
     from omcli.sqlite.rows import SqliteRows
     from omcli.sqlite.sessions import SqliteSessions
-    from omcli.sqlite.tombstones import SqliteTombstones
+    from omcli.sqlite.soft_delete import SqliteTombstones
+    from omcli.sqlite.text_search import SqliteTextSearch
 
 
 class SqliteStore:
     """A `memory.ports.Store` in one file. A role is imported when it is first used: a command needs two or three."""
 
-    def __init__(self, database: Database, *, is_gone: Callable[[str], bool] = owner.is_gone) -> None:
+    def __init__(self, database: Database, *, is_gone: Callable[[str], bool] | None = None) -> None:
         self.database = database
         self._is_gone = is_gone
 
@@ -43,13 +42,13 @@ class SqliteStore:
         wait: float,
         read_only: bool = False,
         migrations: Path = MIGRATIONS,
-        is_gone: Callable[[str], bool] = owner.is_gone,
+        is_gone: Callable[[str], bool] | None = None,
     ) -> Self:
         """Open the store at `path`, made if there is none and migrated if it is old.
 
-        `read_only` never writes: no store is then an empty one. `wait` is in seconds; `is_gone` tells if the
-        owner of a lease has ended. Raises CannotCreate, InputOutput, StoreLocked, NewerStore, MigrationFailed, and
-        BadConfiguration for a file that is not a store.
+        `read_only` never writes: no store is then an empty one. `wait` is in seconds; `is_gone` says if the owner of a
+        lease has ended (by default `leases.is_gone`). Raises CannotCreate, InputOutput, StoreLocked, NewerStore,
+        MigrationFailed, and BadConfiguration for a file that is not a store.
         """
         opened = open_readable if read_only else open_writable
         with explained(path, wait=wait, reading=read_only):
@@ -57,7 +56,7 @@ class SqliteStore:
         return cls(Database(connection, path=path, wait=wait), is_gone=is_gone)
 
     @classmethod
-    def temporary(cls, *, is_gone: Callable[[str], bool] = owner.is_gone) -> Self:
+    def temporary(cls, *, is_gone: Callable[[str], bool] | None = None) -> Self:
         """Open a store of this process alone, gone when it is closed or the process has ended."""
         with explained(NOWHERE, wait=0):
             connection = open_temporary(steps=steps())
@@ -113,7 +112,7 @@ class SqliteStore:
     @cached_property
     def tombstones(self) -> SqliteTombstones:
         """Forgotten rows, titles and texts."""
-        from omcli.sqlite.tombstones import SqliteTombstones
+        from omcli.sqlite.soft_delete import SqliteTombstones
 
         return SqliteTombstones(self.database)
 
@@ -123,6 +122,13 @@ class SqliteStore:
         from omcli.sqlite.rows import SqliteRows
 
         return SqliteRows(self.database)
+
+    @cached_property
+    def search(self) -> SqliteTextSearch:
+        """Messages and rows by a text in them."""
+        from omcli.sqlite.text_search import SqliteTextSearch
+
+        return SqliteTextSearch(self.database)
 
     @cached_property
     def sessions(self) -> SqliteSessions:
@@ -141,9 +147,9 @@ class SqliteStore:
     @cached_property
     def leases(self) -> SqliteLeases:
         """Owners of lanes."""
-        from omcli.sqlite.leases import SqliteLeases
+        from omcli.sqlite.leases import SqliteLeases, is_gone
 
-        return SqliteLeases(self.database, is_gone=self._is_gone)
+        return SqliteLeases(self.database, is_gone=self._is_gone or is_gone)
 
     @cached_property
     def ledger(self) -> SqliteLedger:

@@ -1,8 +1,7 @@
-"""What the store holds that contains a text, and what was made of it: for forgetting."""
+"""Search for a text in messages and rows, and for the rows made of them: for forgetting."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
 
@@ -10,109 +9,95 @@ from omcli.memory.changes import Kin
 from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
-from omcli.sqlite import codec, messages, rows, soft_delete
+from omcli.memory.ports import TextSearch
+from omcli.sqlite import codec, dialect, messages, rows, soft_delete
+from omcli.sqlite.database import Table
 from omcli.text.similarity import wording
 
-_FOLDED = "\u00df\u0130\u0149\u017f\u01f0\u1e96-\u1e9a\u1e9e\u212a\ufb00-\ufb06"
-"""What becomes ASCII letters, or has some, where case does not matter: sharp s, ligatures, the sign of the kelvin."""
+_GIVEN = f"""given (position, id, superseded_by, supports) AS (
+    SELECT position, id, superseded_by, NULL FROM observations WHERE {dialect.among("position", ":given")} UNION ALL
+    SELECT position, id, superseded_by, supports FROM aside_observations WHERE {dialect.among("position", ":given")})
+"""
+"""The rows that are asked about, hidden ones as well."""
 
 
-def messages_containing(connection: sqlite3.Connection, text: str) -> tuple[KeptMessage, ...]:
-    """The messages that contain a text as `wording` has it, by `seq`; those that are put aside as well."""
-    may, values = _may_say(("text",), text)
-    found = {
-        table: [
-            seq
-            for seq, said in connection.execute(f"SELECT seq, text FROM {table} WHERE {may} AND {whole}", values)
-            if text in wording(said)
-        ]
-        for table, whole in (("messages", "1"), ("aside_messages", "NOT erased"))
-    }
-    there = messages.by_seq(connection, found["messages"])
-    gone = messages.aside(connection, found["aside_messages"])
-    return tuple(sorted((*there, *gone), key=lambda kept: kept.seq))
+class SqliteTextSearch(Table, TextSearch):
+    """Search through every text: there is no index of words."""
+
+    def messages(self, text: str) -> tuple[KeptMessage, ...]:
+        may, values = dialect.may_contain(("text",), text)
+        with self._database.reading() as connection:
+            visible, hidden = (
+                [
+                    seq
+                    for seq, said in connection.execute(f"SELECT seq, text FROM {table} WHERE {may}", values)
+                    if text in wording(said)
+                ]
+                for table in ("messages", "(SELECT * FROM aside_messages WHERE NOT erased) AS hidden")
+            )
+            found = (*messages.by_seq(connection, visible), *messages.hidden_by_seq(connection, hidden))
+        return tuple(sorted(found, key=lambda kept: kept.seq))
+
+    def rows(self, text: str) -> tuple[Observation, ...]:
+        may, values = dialect.may_contain(("text", "tags", "metadata"), text)
+        query = f"SELECT position FROM {{}} WHERE {may}"
+        with self._database.reading() as connection:
+            visible = _by_position(connection, connection.execute(query.format("observations"), values))
+            hidden = [place for (place,) in connection.execute(query.format("aside_observations"), values)]
+            found = (*visible, *(logged.observation for logged in soft_delete.by_position(connection, hidden)))
+        return tuple(row for row in found if row_says(row, text))
+
+    def related(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+        with self._database.reading() as connection:
+            given = [position for row_id in rows for position in _positions(connection, row_id)]
+            values = {"given": dialect.as_list(given), "messages": dialect.as_list(messages)}
+            return Kin(
+                derived=_by_position(connection, connection.execute(_derived(from_messages=bool(messages)), values)),
+                replaced=_by_position(connection, connection.execute(_replaced(), values)),
+            )
 
 
-def rows_containing(connection: sqlite3.Connection, text: str) -> tuple[Observation, ...]:
-    """The rows that contain it, hidden or not, in the log's order; behind them those that are put aside."""
-    may, values = _may_say(("text", "tags", "metadata"), text)
-    asked = f"SELECT position FROM {{}} WHERE {may}"
-    there = _rows(connection, [place for (place,) in connection.execute(asked.format("observations"), values)])
-    gone = [place for (place,) in connection.execute(asked.format("aside_observations"), values)]
-    rows_found = (*there, *(logged.observation for logged in soft_delete.at_places(connection, gone)))
-    return tuple(row for row in rows_found if row_says(row, text))
-
-
-def kin(connection: sqlite3.Connection, ids: Sequence[str], seqs: Sequence[int]) -> Kin:
-    """What was made of rows and messages, and what the rows had taken the place of, in the log's order."""
-    values = {
-        "given": codec.compact_json([place for row_id in ids for place in _places(connection, row_id)]),
-        "messages": codec.compact_json(list(seqs)),
-    }
-    named = "{} IN (SELECT value FROM json_each(:{}))"
-    source = f"SELECT observation FROM observation_sources WHERE {named.format('message', 'messages')}" if seqs else ""
-    derived = connection.execute(
+def _derived(*, from_messages: bool) -> str:
+    """The query for rows made of the given rows, or of messages, directly or by way of others."""
+    sources = (
+        " SELECT position, superseded_by FROM observations WHERE position IN (SELECT observation"
+        f" FROM observation_sources WHERE {dialect.among('message', ':messages')}) UNION"
+    )
+    return (
         f"WITH RECURSIVE {_GIVEN}, of_it (position, successor) AS ("
-        " SELECT position, superseded_by FROM given UNION"
-        + (f" SELECT position, superseded_by FROM observations WHERE position IN ({source}) UNION" if source else "")
-        + " SELECT o.position, o.superseded_by FROM of_it"
+        f" SELECT position, superseded_by FROM given UNION{sources if from_messages else ''}"
+        " SELECT o.position, o.superseded_by FROM of_it"
         " JOIN observation_supports AS s ON s.supported = of_it.position"
         " JOIN observations AS o ON o.position = s.observation UNION"
         " SELECT o.position, o.superseded_by FROM of_it"
         f" JOIN observations AS o ON {codec.same_id('o.id', 'of_it.successor')}"
-        ") SELECT position FROM of_it EXCEPT SELECT position FROM given",
-        values,
-    ).fetchall()
-    replaced = connection.execute(
+        ") SELECT position FROM of_it EXCEPT SELECT position FROM given"
+    )
+
+
+def _replaced() -> str:
+    """The query for rows that the given ones replaced, but for those they were made of."""
+    made_of = dialect.each("coalesce(gone.made_of, '[]')")
+    return (
         f"WITH RECURSIVE {_GIVEN}, gone (position, id, made_of) AS ("
         " SELECT position, id, supports FROM given UNION"
         " SELECT o.position, o.id, NULL FROM gone JOIN observations AS o ON o.superseded_by = gone.id"
-        " WHERE o.position NOT IN (SELECT value FROM json_each(coalesce(gone.made_of, '[]'))) AND NOT EXISTS"
+        f" WHERE o.position NOT IN ({made_of}) AND NOT EXISTS"
         " (SELECT 1 FROM observation_supports AS s WHERE s.observation = gone.position AND s.supported = o.position)"
-        ") SELECT position FROM gone EXCEPT SELECT position FROM given",
-        values,
-    ).fetchall()
-    return Kin(
-        derived=_rows(connection, [place for (place,) in derived]),
-        replaced=_rows(connection, [place for (place,) in replaced]),
+        ") SELECT position FROM gone EXCEPT SELECT position FROM given"
     )
 
 
-_GIVEN = (
-    "given (position, id, superseded_by, supports) AS ("
-    " SELECT position, id, superseded_by, NULL FROM observations"
-    " WHERE position IN (SELECT value FROM json_each(:given)) UNION ALL"
-    " SELECT position, id, superseded_by, supports FROM aside_observations"
-    " WHERE position IN (SELECT value FROM json_each(:given)))"
-)
-"""The rows that are asked about, those that are put aside as well."""
-
-
-def _places(connection: sqlite3.Connection, row_id: str) -> list[int]:
-    """The place that a row has in the log, or had."""
+def _positions(connection: sqlite3.Connection, row_id: str) -> list[int]:
+    """The position that a row has in the log, or had."""
     values = codec.id_values(codec.packed(row_id))
-    asked = " UNION ALL ".join(
+    query = " UNION ALL ".join(
         f"SELECT position FROM {table} WHERE {codec.id_is()}" for table in ("observations", "aside_observations")
     )
-    return [place for (place,) in connection.execute(asked, values * 2)]
+    return [position for (position,) in connection.execute(query, values * 2)]
 
 
-def _rows(connection: sqlite3.Connection, places: Sequence[int]) -> tuple[Observation, ...]:
-    """The rows of the log at these places."""
-    found = rows.at_places(connection, "SELECT value FROM json_each(?)", (codec.compact_json(list(places)),))
-    return tuple(logged.observation for logged in found)
-
-
-def _may_say(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
-    """A condition that holds wherever one of the columns contains a text, and seldom elsewhere; and its values.
-
-    It looks for the longest word of ASCII letters and digits, in any case, and passes what would have to be folded.
-    """
-    words = sorted(re.findall("[a-z0-9]+", text), key=len)
-    if not words:
-        return "1", {}
-    says = "(instr(lower({0}), :word) OR {0} GLOB :folded OR instr({0}, char(0)))"
-    return f"({' OR '.join(says.format(column) for column in columns)})", {
-        "word": words[-1],
-        "folded": f"*[{_FOLDED}]*",
-    }
+def _by_position(connection: sqlite3.Connection, found: sqlite3.Cursor) -> tuple[Observation, ...]:
+    """The rows of the log at the positions that a query found."""
+    positions = dialect.as_list(position for (position,) in found.fetchall())
+    return tuple(logged.observation for logged in rows.by_position(connection, dialect.each(), (positions,)))

@@ -339,13 +339,13 @@ class Wiring:
     @property
     def owner(self) -> str:
         """Who holds the leases of this process."""
-        from omcli.sqlite.owner import this_process
+        from omcli.sqlite.leases import this_process
 
         return this_process(self._worker)
 
     def is_gone(self, owner: str) -> bool:
         """Whether the process is known to have ended."""
-        from omcli.sqlite.owner import is_gone
+        from omcli.sqlite.leases import is_gone
 
         return is_gone(owner)
 

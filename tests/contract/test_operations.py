@@ -382,16 +382,16 @@ class TestFinding:
         ]  # fmt: skip
         store.rows.add(*rows)
         for _ in range(2):
-            assert {each.id for each in store.rows.containing(wanted)} >= {row(1).id, row(2).id}
-            assert row(4).id not in {each.id for each in store.rows.containing(wanted)}
-            assert [kept.seq for kept in store.messages.containing(wanted)] == [seq]
+            assert {each.id for each in store.search.rows(wanted)} >= {row(1).id, row(2).id}
+            assert row(4).id not in {each.id for each in store.search.rows(wanted)}
+            assert [kept.seq for kept in store.search.messages(wanted)] == [seq]
             forget(store, *rows[:3], messages=(seq,))
 
     def test_a_reflection_that_is_forgotten_again_takes_nothing_along_that_it_was_made_of(self, store: Store) -> None:
         old = some(store, 1, 2)
         reflect(store, row(3, text="both"), *old)
         for _ in range(2):
-            assert store.rows.related([row(3).id], []).replaced == ()
+            assert store.search.related([row(3).id], []).replaced == ()
             forget(store, row(3))
 
     def test_what_was_made_of_a_row_is_known_also_once_that_is_forgotten(self, store: Store) -> None:
@@ -399,9 +399,9 @@ class TestFinding:
         store.rows.add(row(1, text="row 1", sources=(seq,)))
         reflect(store, row(3, text="folded"), row(1))
         for _ in range(2):
-            assert [each.text for each in store.rows.related([row(1).id], []).derived] == ["folded"]
+            assert [each.text for each in store.search.related([row(1).id], []).derived] == ["folded"]
             forget(store, row(1))
-        assert [each.text for each in store.rows.related([], [seq]).derived] == []
+        assert [each.text for each in store.search.related([], [seq]).derived] == []
 
 
 class TestSeveralThatHide:
@@ -661,7 +661,7 @@ class TestErasing:
             assert (found.sources, found.message_ids) == (tuple(seqs), ("k-one", "k-two"))
             assert [each.message.text for each in store.messages.by_seq(seqs)] == ["two"]
             store.operations.erase([done.number], now=LATEST)
-        assert [each.message.text for each in store.messages.containing("")] == ["two"]
+        assert [each.message.text for each in store.search.messages("")] == ["two"]
 
     def test_a_change_for_good_deletes_at_once_what_it_names(self, store: Store) -> None:
         """Rows that are out of sight already as well; that operation then can't be taken back any more."""
@@ -774,7 +774,7 @@ def test_the_outline_of_a_session_is_all_its_messages_without_what_they_say(stor
 def test_every_message_is_read_in_order_also_what_is_put_aside(store: Store) -> None:
     seqs = keep(store, "one", "two", "three")
     forget(store, messages=(seqs[1],))
-    assert [kept.message.text for kept in store.messages.containing("")] == ["one", "two", "three"]
+    assert [kept.message.text for kept in store.search.messages("")] == ["one", "two", "three"]
 
 
 CHANGES = st.lists(

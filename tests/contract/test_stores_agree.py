@@ -274,12 +274,12 @@ class TwoStores(RuleBasedStateMachine):
     def look_back(self, number: int, last: int | None, name: str) -> None:
         self.both(lambda store: store.operations.history(last=last))
         self.both(lambda store: store.operations.traces(row_id(number)))
-        self.both(lambda store: store.messages.containing(""))
-        self.both(lambda store: store.messages.containing("b"))
-        self.both(lambda store: store.rows.containing(str(number)))
+        self.both(lambda store: store.search.messages(""))
+        self.both(lambda store: store.search.messages("b"))
+        self.both(lambda store: store.search.rows(str(number)))
         self.both(lambda store: store.messages.named("k-"))
         self.both(lambda store: store.tombstones.match_texts([f"row {number}", "Tides", "folded"]))
-        self.both(lambda store: store.rows.related([row_id(number), row_id(number // 2)], [number]))
+        self.both(lambda store: store.search.related([row_id(number), row_id(number // 2)], [number]))
         self.both(lambda store: store.messages.outline(name))
         self.both(lambda store: store.tombstones.match([row(1, text=f"row {number}"), row(1, text="folded")]))
 

@@ -304,7 +304,7 @@ class TestUndoing:
         assert [text.partition(",")[0] for text in texts(om)] == ["The port is 8080", "The host is db1"]
         assert om("undo", "1", code=65).stderr.startswith("om: error: operation 1 was undone by 4\n")
         assert om("undo", "4", code=65).stderr.startswith("om: error: operation 4 is an undo itself\n")
-        assert om("undo", "99", code=65).stderr.startswith("om: error: there is no operation 99\n")
+        assert om("undo", "99", code=65).stderr.startswith("om: error: no operation has the number 99\n")
         assert om("undo", code=65).stderr.startswith("om: error: there is nothing to undo\n")
 
     @pytest.mark.parametrize("first", ["prune", "forget"])

@@ -11,7 +11,7 @@ from omcli.memory.changes import Change, Verb
 from omcli.memory.message import Image
 from omcli.memory.observation import Dropped, Kind
 from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
-from omcli.sqlite import images
+from omcli.sqlite import messages
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
 
@@ -66,10 +66,10 @@ def test_letting_images_go_reads_what_waits_once(tmp_path: Path) -> None:
     with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
         waiting = [said(f"m {number}", images=(picture(100),)) for number in range(500)]
         store.messages.append(session(), waiting, counter=COUNTER, now=NOW)
-        images.keep(store.database.connection, [said("covered", images=seen).message])
+        messages.keep_images(store.database.connection, [said("covered", images=seen).message])
 
         def let_go(*those: Image) -> int:
-            return steps(store, lambda connection: images.let_go(connection, [image.sha256 for image in those]))
+            return steps(store, lambda connection: messages.drop_images(connection, [image.sha256 for image in those]))
 
         one = let_go(seen[0])
         assert let_go(*seen[1:], picture(100)) <= 2 * one

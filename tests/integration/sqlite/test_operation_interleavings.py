@@ -132,7 +132,7 @@ class Play:
     def look(self) -> None:
         """Fails where a message is in two places, or two batches; or where one that waits was pruned."""
         store = self.stores[0]
-        texts = [kept.message.text for kept in store.messages.containing("")]
+        texts = [kept.message.text for kept in store.search.messages("")]
         assert texts == self.said, "all there is was said once, in its order"
         connection = store.database.connection
         reached: dict[int, int] = {}

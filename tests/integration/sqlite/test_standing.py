@@ -9,8 +9,8 @@ import pytest
 
 from omcli.memory.observation import Status, Type
 from omcli.sqlite import rows
+from omcli.sqlite.database import writing
 from omcli.sqlite.store import SqliteStore
-from omcli.sqlite.transaction import writing
 from tests.material import COUNTER, NOW, row, said, session
 
 TYPES = (Type.FILE_READ, Type.OUTCOME, Type.COMMAND_RUN, Type.REQUEST)
@@ -34,7 +34,7 @@ def steps_to_read(path: Path, many: int) -> int:
         return 0
 
     connection.set_progress_handler(count, 100)
-    found = rows.standing(connection, session=1, limit=20, known={})
+    found = rows.context(connection, session=1, limit=20, known={})
     connection.set_progress_handler(None, 0)
     connection.close()
     assert list(found) == [*range(1, 11), *range(many - 19, many + 1)], "the oldest that are open, and the newest"
