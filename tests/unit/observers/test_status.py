@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omcli.memory.message import Aside, Message, Role
@@ -656,7 +656,11 @@ def test_wherever_messages_are_cut_requests_come_out_alike(steps: list[Step], en
     assert _told_by(talk, ends, Type.REQUEST) == _told_by(talk, [], Type.REQUEST)
 
 
+ASKS_TWO_THINGS = "The plan is ready. Which flag should it be? And which colour?"
+
+
 @given(steps=STEPS, ends=st.lists(st.integers(0, 20), max_size=4))
+@example(steps=[(_agent, ASKS_TWO_THINGS), (_user, "Always use tabs")] * 2, ends=[])
 @settings(deadline=None)
 def test_no_visible_row_is_doubled_or_open_though_resolved(steps: list[Step], ends: list[int]) -> None:
     """T22, T35; and every row names only what its sources say (invariant 8)."""

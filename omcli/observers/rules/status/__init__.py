@@ -170,7 +170,8 @@ class _StatusTracker:
             draft = _with_question(self.table.rows[answer], question.text.removeprefix(AGENT))
             if draft is not None:
                 self.table.remove(answer)
-                answer = self.table.add(self.table.replace(number, draft, reason="answered"))
+                draft = self.table.replace(number, draft, reason="answered")
+                answer = self.table.add(self.table.merge_repeats(draft))
 
     def _answer_row(self, prompt: int) -> int | None:
         """Return the first row of a prompt, which represents all of it."""
