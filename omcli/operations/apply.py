@@ -262,7 +262,7 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
         return tuple(dict.fromkeys(labels[rows[reference].id] for reference in references))
 
     return ReflectorReply(
-        merged=tuple(
+        reflections=tuple(
             ProposedRow(
                 text=row_text(one.text),
                 rows=labels_of(one.made_of),
@@ -272,7 +272,7 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
             )
             for one in given.reflections
         ),
-        gone=tuple(
+        drops=tuple(
             ProposedDrop(
                 row=labels[rows[one.row].id],
                 reason=row_text(one.reason),
@@ -289,7 +289,9 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
 
 def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCounter) -> None:
     """Raises BadInput for a text that does not hold, with its place."""
-    parts = [(f"reflections[{number}]", ReflectorReply(merged=(one,))) for number, one in enumerate(answer.merged)]
+    parts = [
+        (f"reflections[{number}]", ReflectorReply(reflections=(one,))) for number, one in enumerate(answer.reflections)
+    ]
     parts += [(f"items[{number}]", ReflectorReply(items=(one,))) for number, one in enumerate(answer.items)]
     for place, part in parts:
         findings = validate(part, material, counter).reflected.findings

@@ -1,1 +1,1 @@
-"""Observations to reflections."""
+"""Reflectors: many rows into fewer, by rules or by a model."""

@@ -1,4 +1,4 @@
-"""Folding what is old over all sessions of a project: which rows, in which batches, and what may come of each."""
+"""Folding old rows across all sessions of a project: selection, batches, and the limit on each result."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from omcli.pack.budget import largest
 from omcli.pack.cross_session import days
 
 GLOBAL = "global-prune"
-"""The tag of a row that was folded over all sessions; it is not folded again."""
+"""Tag of a row that was folded across sessions; it is not folded again."""
 _FEWEST = 20
-"""Tokens that a row is left in any case: less says nothing."""
+"""Tokens to which a row is shortened at most: a shorter one would be meaningless."""
 _MARKER = "… [truncated {} chars]"
 
 
 @record
 class GlobalBatch:
-    """Rows of one project, of any of its sessions, that are folded together; oldest first."""
+    """Rows of one project, from any of its sessions, that are folded together; oldest first."""
 
     project: str | None
     rows: tuple[Observation, ...]
@@ -29,25 +29,25 @@ class GlobalBatch:
 
 @record
 class GlobalPlan:
-    """What a reflection over all sessions would do."""
+    """The rows that a reflection across sessions would keep and fold."""
 
     kept: tuple[Observation, ...]
-    """Rows that it leaves alone, in the order they were given in."""
+    """Rows it leaves alone, in the given order."""
     batches: tuple[GlobalBatch, ...]
-    """The oldest first."""
+    """Oldest first."""
 
 
 def plan_global(
     rows: Iterable[Observation], *, now: str, min_age: float, batch_tokens: int, counter: TokenCounter
 ) -> GlobalPlan:
-    """Which rows are folded, and in which batches.
+    """Plan which rows are folded, and in which batches.
 
-    Rows younger than `min_age` days are left alone: their detail matters for going on, later only their shape does.
-    So are pinned and open ones, items, and what was folded over all sessions already. A batch takes the next rows of
-    its project while they come to at most `batch_tokens`; a row that is larger is a batch of its own.
+    Rows younger than `min_age` days are left alone, since their detail is still needed; so are pinned and open rows,
+    items, and rows already folded across sessions. A batch takes the next rows of its project up to `batch_tokens`; a
+    larger row is a batch of its own.
     """
     visible = [row for row in rows if row.is_visible]
-    kept = [row for row in visible if _stays(row) or days(now) - days(row.dated) < min_age]
+    kept = [row for row in visible if _is_exempt(row) or days(now) - days(row.dated) < min_age]
     stay = {row.id for row in kept}
     by_project: dict[str | None, list[Observation]] = {}
     for row in sorted(visible, key=lambda row: row.dated):
@@ -57,8 +57,8 @@ def plan_global(
     return GlobalPlan(kept=tuple(kept), batches=tuple(batches))
 
 
-def _stays(row: Observation) -> bool:
-    """Whether a row is left alone however old it is."""
+def _is_exempt(row: Observation) -> bool:
+    """Return True for a row that is left alone at any age."""
     is_global = row.kind is Kind.REFLECTION and (row.session is None or GLOBAL in row.tags)
     return is_global or row.kind is Kind.ITEM or PINNED in row.tags or row.status is Status.OPEN
 
@@ -80,9 +80,9 @@ def _batches(
 
 
 def fit_to_target(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
-    """What a batch came to, tagged, with reflections of at most `target` tokens together, but at least one.
+    """Return the result of a batch, tagged, with reflections of at most `target` tokens in all, but at least one.
 
-    Where they come to more, none is longer than its share, and then the last ones go, with what they tell.
+    If they are larger, each is cut to its share, and then the last ones are given up with the rows they replace.
     """
     drafts = [replace(draft, tags=tuple(dict.fromkeys((*draft.tags, GLOBAL)))) for draft in reflected.reflections]
     if sum(counter.text(draft.text) for draft in drafts) <= target:
@@ -96,7 +96,7 @@ def fit_to_target(reflected: Reflected, *, target: int, counter: TokenCounter) -
 
 
 def _cut(text: str, most: int, counter: TokenCounter) -> str:
-    """The beginning of a text, up to a space, that with a marker takes at most so many tokens."""
+    """Cut a text at a space so that with a marker it has at most `most` tokens."""
     if counter.text(text) <= most:
         return text
 

@@ -26,16 +26,16 @@ LASTING_TYPES = MappingProxyType(
         Type.PROFILE: Type.PROFILE,
     }
 )
-"""What sort of item a row of a type becomes."""
-_STANDING_FROM = 9
-"""Importance from which on an instruction that rules wrote down holds beyond its request: "Don't touch the lock file"
-is 8, "Never touch a lock file" 9."""
+"""Type of the item that a row of each type becomes."""
+_LASTING_IMPORTANCE = 9
+"""Least importance of an instruction found by rules that outlasts its request: "Don't touch the lock file" is 8,
+"Never touch a lock file" 9."""
 _SHORTEST, _LONGEST = 12, 400
-"""Characters: shorter rows tell nothing by themselves, longer ones are no one fact."""
+"""Characters: shorter rows mean nothing by themselves, longer ones are more than one fact."""
 
 _AGREED = lazily(r"User agreed \(")
-# Leave to go on settles nothing for later.
-_LEAVE = lazily(
+# Permission to continue decides nothing for later.
+_PERMISSION = lazily(
     r"\b(?:look(?:s)? (?:right|good|ok(?:ay)?)|sounds? (?:right|good)|make sense|match(?:es)? (?:what|your)|proceed|"
     r"continue|go ahead|want me to|would you like|should i|shall i|shall we|ready to|may i|can i|do you want)\b",
     re.IGNORECASE,
@@ -49,7 +49,7 @@ _FOR_NOW = lazily(
     r"\b(?:for now|for the moment|after (?:you|that|this)|then|first|next|today|tomorrow|later|this time|once you)\b",
     re.IGNORECASE,
 )
-_STANDS = lazily(
+_PERMANENT = lazily(
     r"\b(?:always|never|from now on|going forward|in (?:the )?future|by default|every time|whenever|any ?more|"
     r"prefer\w*|instead of|rather than|(?:is|are) (?:not )?(?:called|named|spelled|pronounced))\b",
     re.IGNORECASE,
@@ -64,10 +64,10 @@ _WHO = lazily(
 
 
 def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
-    """Items that rows come to, each once: preferences, standing instructions, corrections and decisions that hold, and
-    who somebody is.
+    """Return lasting facts as items, each once: preferences, instructions, corrections and decisions in force, facts
+    about people.
 
-    Nothing that is an item already (`rows` may hold those) becomes one again.
+    Existing items among the `rows` are not repeated.
     """
     known = {wording(row.text) for row in rows if row.kind is Kind.ITEM}
     covered = {support for row in rows if row.kind is Kind.ITEM for support in row.supports}
@@ -83,16 +83,16 @@ def _lasts(row: Observation) -> bool:
     if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED:
         return False
     if row.type is Type.INSTRUCTION:
-        return row.source is not Source.RULES or row.importance >= _STANDING_FROM
+        return row.source is not Source.RULES or row.importance >= _LASTING_IMPORTANCE
     if row.type is Type.PREFERENCE:
         return True
     if row.text.startswith(AGENT):
         return False
     if row.type is Type.CORRECTION:
-        return bool(_STANDS.search(row.text))
+        return bool(_PERMANENT.search(row.text))
     if row.type is Type.DECISION:
-        leave = _AGREED.match(row.text) and _LEAVE.search(row.text)
-        binds = row.priority is Priority.HIGH and not leave and not _FOR_NOW.search(row.text)
+        is_permission = _AGREED.match(row.text) and _PERMISSION.search(row.text)
+        binds = row.priority is Priority.HIGH and not is_permission and not _FOR_NOW.search(row.text)
         return binds and bool(_CHOSEN.search(row.text))
     return row.type is Type.FACT and row.status is not Status.OPEN and bool(_WHO.search(row.text))
 
@@ -116,18 +116,18 @@ _BETWEEN = len(" · [2026-02-10] ")
 """Characters between two texts of one row."""
 
 
-class _Told(Protocol):
+class _HasText(Protocol):
     @property
     def text(self) -> str: ...
 
 
-_Piece = TypeVar("_Piece", bound=_Told)
+_Piece = TypeVar("_Piece", bound=_HasText)
 
 
 def in_rows(pieces: Sequence[_Piece], *, most_rows: int) -> Iterator[list[_Piece]]:
-    """Texts that are to become at most so many rows, those of each row together, in their order.
+    """Group texts, in order, for at most `most_rows` rows.
 
-    They are more rows where one would be longer than a row may be: what fits into no pack is told to nobody.
+    There are more groups if a row would be longer than allowed, since no pack could hold it.
     """
     most = -(-len(pieces) // most_rows)
     part: list[_Piece] = []
@@ -148,15 +148,15 @@ def folded(
     text: str,
     *,
     reason: str,
-    told: Iterable[Observation] = (),
+    also: Iterable[Observation] = (),
     status: Status | None = None,
 ) -> Draft:
-    """One row in the place of several: of the strongest type and priority, dated like the newest.
+    """Return one row that replaces several: with the strongest type and priority, and the date of the newest.
 
-    `told` are rows that it draws on and that stay. Rows of one instant stay in the order they are given in: ids are
-    random, and the same rows are to come to the same.
+    `also` are rows that it is based on and that stay. Rows of one instant keep their order, not that of their random
+    ids, so that the same rows always give the same result.
     """
-    ground = sorted({row.id: row for row in (*rows, *told)}.values(), key=lambda row: row.dated)
+    sources = sorted({row.id: row for row in (*rows, *also)}.values(), key=lambda row: row.dated)
     strongest = max(reversed(rows), key=lambda row: (row.priority.importance, row.importance, row.dated))
     statuses = {row.status for row in rows}
     dates = {row.refers_to for row in rows}
@@ -166,12 +166,12 @@ def folded(
         importance=max(row.importance for row in rows),
         priority=strongest.priority,
         status=status or (statuses.pop() if len(statuses) == 1 else None),
-        sources=tuple(sorted({seq for row in ground for seq in row.sources})),
+        sources=tuple(sorted({seq for row in sources for seq in row.sources})),
         event_at=max((row.event_at for row in rows if row.event_at), default=None),
         refers_to=dates.pop() if len(dates) == 1 else None,
         tags=tuple(sorted({tag for row in rows for tag in row.tags})),
         metadata={"folded": len(rows)},
-        supports=tuple(row.id for row in ground),
+        supports=tuple(row.id for row in sources),
         replaces=tuple(row.id for row in rows),
         reason=reason,
     )

@@ -1,4 +1,4 @@
-"""The reflector that asks a model, more than once where the first reply does not come out short enough."""
+"""The reflector that asks a model, repeatedly if its replies are not short enough."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from omcli.reflectors.validation import ValidatedReflection, combined, validate
 
 
 class ModelReflector:
-    """Fewer rows by a model: asked for less detail each time, until what it writes holds the target."""
+    """Fewer rows by a model, which is asked for less detail in each attempt until the target holds."""
 
-    def __init__(self, provider: Provider, counter: TokenCounter, *, ladder: CompressionLevels) -> None:
+    def __init__(self, provider: Provider, counter: TokenCounter, *, compression: CompressionLevels) -> None:
         self._provider = provider
         self._counter = counter
-        self._ladder = ladder
+        self._compression = compression
 
     def reflect(self, material: Material) -> Reflected:
-        """The first reply that holds the target, else the one that comes out shortest.
+        """Return the first valid reply that holds the target, else the shortest one.
 
-        A reply counts only where what is left in sight is less than before. Where none is, the reason is raised:
-        Unusable, CutOff or Refused. What keeps the model from replying at all ends the attempts, and is raised where no
-        reply counts so far: the other ProviderFailed, NotAllowed, BadConfiguration. Rows that are more than the model
-        takes are folded in halves.
+        A reply is valid only if it leaves fewer tokens visible. If none is valid, raises the reason of the last:
+        Unusable, CutOff or Refused. Any other ProviderFailed, NotAllowed or BadConfiguration ends the attempts, and is
+        raised if no reply was valid before. Rows that exceed the model's context are folded in halves.
         """
         try:
             return self._reflected(material)
@@ -39,7 +38,7 @@ class ModelReflector:
             return self._in_halves(material)
 
     def _in_halves(self, material: Material) -> Reflected:
-        """The older and the newer rows by themselves. A half of which nothing comes stays as it is, one of the two."""
+        """Reflect on the older and the newer rows separately; one half may fail and stay unchanged."""
         middle = len(material.rows) // 2
         parts: list[Reflected] = []
         fault: ProviderFailed | None = None
@@ -53,15 +52,15 @@ class ModelReflector:
         return combined(parts, material.most_rows)
 
     def _share(self, material: Material, rows: Sequence[Observation]) -> int:
-        """What should remain of some of the rows."""
+        """Return the share of the target for some of the rows."""
         some, whole = (rows_tokens(each, self._counter) for each in (rows, material.rows))
         return material.target * some // max(1, whole)
 
     def _reflected(self, material: Material) -> Reflected:
-        climb = _Climb(self._provider, self._counter, self._ladder, material)
+        attempts = _Attempts(self._provider, self._counter, self._compression, material)
         best: ValidatedReflection | None = None
         try:
-            for found in climb.candidates():
+            for found in attempts.valid():
                 best = found if best is None or found.tokens < best.tokens else best
                 if found.tokens <= material.target:
                     break
@@ -69,49 +68,49 @@ class ModelReflector:
             if best is None:
                 raise
         if best is None:
-            raise climb.fault
-        return replace(best.reflected, attempts=climb.asked)
+            raise attempts.fault
+        return replace(best.reflected, attempts=attempts.asked)
 
 
-class _Climb:
+class _Attempts:
     """The attempts at one reflection."""
 
     def __init__(
-        self, provider: Provider, counter: TokenCounter, ladder: CompressionLevels, material: Material
+        self, provider: Provider, counter: TokenCounter, compression: CompressionLevels, material: Material
     ) -> None:
         self._provider = provider
         self._counter = counter
-        self._ladder = ladder
+        self._compression = compression
         self._material = material
         self._before = rows_tokens(material.rows, counter)
         self.asked = 0
-        """How often the model was asked."""
+        """Number of requests to the model."""
         self.fault: ProviderFailed = Unusable("no reply")
-        """Why the last attempt does not count."""
+        """Reason why the last reply is not valid."""
 
-    def candidates(self) -> Iterator[ValidatedReflection]:
-        """What counts of the replies, attempt by attempt."""
+    def valid(self) -> Iterator[ValidatedReflection]:
+        """Yield the valid replies."""
         size: int | None = None
-        for attempt in range(len(self._ladder.levels)):
+        for attempt in range(len(self._compression.levels)):
             try:
-                answer = self._answer(attempt, size)
+                reply = self._reply(attempt, size)
             except OF_REPLIES as error:
                 self.fault = error
                 continue
-            is_last = attempt == len(self._ladder.levels) - 1
-            found = validate(answer, self._material, self._counter, trims=self._ladder.trims and is_last)
+            is_last = attempt == len(self._compression.levels) - 1
+            found = validate(reply, self._material, self._counter, trims=self._compression.trims and is_last)
             size = found.written
             if not found.holds:
-                self.fault = Unusable("the reply cites rows or names things that it was not shown, or says nothing")
+                self.fault = Unusable("the reply cites rows or has names that it was not shown, or is empty")
             elif found.tokens >= self._before:
                 self.fault = Unusable(
-                    f"the reply is no shorter than what it was to replace: {found.tokens} of {self._before} tokens"
+                    f"the reply is not shorter than the rows it replaces: {found.tokens} of {self._before} tokens"
                 )
             else:
                 yield found
 
-    def _answer(self, attempt: int, size: int | None) -> ReflectorReply:
-        """A reply that can be read. One that cannot is asked for again, once in all, with what was wrong."""
+    def _reply(self, attempt: int, size: int | None) -> ReflectorReply:
+        """Return a parsed reply. Once per reflection, an unreadable one is asked for again with the reason."""
         reply = self._ask(attempt, size)
         try:
             return parse_reply(reply)
@@ -121,6 +120,6 @@ class _Climb:
             return parse_reply(self._ask(attempt, size, fault=f"Your last reply could not be read: {error.message}."))
 
     def _ask(self, attempt: int, size: int | None, *, fault: str = "") -> Reply:
-        prompt = prompt_of(self._material, self._ladder, attempt=attempt, size=size, fault=fault)
+        prompt = prompt_of(self._material, self._compression, attempt=attempt, size=size, fault=fault)
         self.asked += 1
         return self._provider.ask(prompt)

@@ -1,4 +1,4 @@
-"""What a model is asked when it is to fold rows: the rules, the rows with labels, how much detail is wanted."""
+"""The prompt of a reflector: instructions, rows with labels, and the level of compression."""
 
 from __future__ import annotations
 
@@ -27,63 +27,65 @@ GUIDANCE = (
     ),
     "Keep about two tenths of the detail: outcomes and final states only, one or two rows for each old subject.",
 )
-"""What is asked for at each level of compression, beginning with all detail."""
+"""Instruction for each level of compression, from none."""
 
 
 @record
 class CompressionLevels:
-    """How a model is asked, attempt by attempt."""
+    """Compression and parameters of a model's attempts at one reflection."""
 
     levels: tuple[int, ...] = (1, 3)
-    """Places in `GUIDANCE`, one for every attempt; what is beyond the last is the last."""
+    """Index into `GUIDANCE` for every attempt; a larger one means the last."""
     temperature: float | None = None
-    """Of the first attempt; None: not sent."""
+    """For the first attempt; None: not sent."""
     step: float = 0.0
     """Added to the temperature with every attempt."""
     max_output: int | None = None
-    """Tokens a reply may have."""
+    """Most tokens of a reply."""
     quotes_size: bool = False
-    """Whether an attempt tells how large the one before came out."""
+    """True if a prompt quotes the size of the previous reply."""
     trims: bool = False
-    """Whether the last rows of the last reply are given up where it is still larger than asked for."""
+    """True to give up the last rows of the last reply if it is still too large."""
     headed: bool = False
-    """Whether rows are shown under headings, with their range."""
+    """True to show rows under headings, with their date range."""
     guidance: str = ""
-    """What the user wants besides; part of the rules."""
+    """Additional instructions of the user."""
 
 
 def rows_by_label(material: Material) -> Mapping[str, Observation]:
-    """The rows by their labels: `o1`, `o2`, …"""
+    """Return the rows by label: `o1`, `o2`, …"""
     return MappingProxyType({f"o{number}": row for number, row in enumerate(material.rows, start=1)})
 
 
 def prompt_of(
-    material: Material, ladder: CompressionLevels, *, attempt: int, size: int | None, fault: str = ""
+    material: Material, compression: CompressionLevels, *, attempt: int, size: int | None, fault: str = ""
 ) -> Prompt:
-    """What is asked at an attempt, the first being 0.
+    """Return the prompt of an attempt, counted from 0.
 
-    `size` is what the attempt before came to, in tokens; `fault` what was wrong with a reply that could not be read.
+    `size` is the size of the previous reply in tokens; `fault` describes a reply that could not be parsed.
     """
     rules = prompts.prompt("reflector")
-    level = min(max(0, ladder.levels[attempt]), len(GUIDANCE) - 1)
+    level = min(max(0, compression.levels[attempt]), len(GUIDANCE) - 1)
     return Prompt(
-        system="\n\n".join(filter(None, (rules.strip(), ladder.guidance.strip()))),
+        system="\n\n".join(filter(None, (rules.strip(), compression.guidance.strip()))),
         content=(
             _about(material),
-            _fenced(_shown(material, headed=ladder.headed), material),
-            "\n".join(filter(None, (GUIDANCE[level], _limits(material, ladder, size), fault, _CLOSING))),
+            _fenced(_shown(material, headed=compression.headed), material),
+            "\n".join(filter(None, (GUIDANCE[level], _limits(material, compression, size), fault, _CLOSING))),
         ),
         schema=SCHEMA,
         name="reflection",
-        max_output=ladder.max_output,
-        temperature=None if ladder.temperature is None else round(ladder.temperature + ladder.step * attempt, 4),
+        max_output=compression.max_output,
+        temperature=None
+        if compression.temperature is None
+        else round(compression.temperature + compression.step * attempt, 4),
         session=_session(material),
         reads=parse_reply,
     )
 
 
 def _session(material: Material) -> str | None:
-    """The session that all rows are of; None where they are of several."""
+    """Return the session of all rows; None if there are several."""
     sessions = {row.session for row in material.rows}
     return sessions.pop() if len(sessions) == 1 else None
 
@@ -96,13 +98,13 @@ def _about(material: Material) -> str:
     return f"Today is {material.now[:10]}.{project} These are the rows, oldest first:"
 
 
-def _limits(material: Material, ladder: CompressionLevels, size: int | None) -> str:
+def _limits(material: Material, compression: CompressionLevels, size: int | None) -> str:
     limits = f"What is left has to fit into {material.target} tokens."
     if material.most_rows:
         limits += (
             f" Write {'one reflection' if material.most_rows == 1 else f'{material.most_rows} reflections'} at most."
         )
-    if ladder.quotes_size and size is not None:
+    if compression.quotes_size and size is not None:
         limits += f" Your last reply came to {size} tokens; it has to be shorter."
     return limits
 
@@ -131,7 +133,7 @@ def _kind(row: Observation) -> str:
 
 
 def _fenced(rows: str, material: Material) -> str:
-    """The rows between two lines that no row holds: they are a hash over all of them."""
+    """Return the rows between two lines with a hash of all of them, which no row can contain."""
     fence = f"rows-{hashed(material.now, rows):016x}"
     return f"{fence}\n{rows}\n{fence}"
 

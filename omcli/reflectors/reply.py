@@ -1,4 +1,4 @@
-"""What a model answered when it was to fold rows: JSON, or as text with `FACTS:` and `CONDENSED:`, or in tags."""
+"""Parses a reflector's reply: JSON, or text with `FACTS:` and `CONDENSED:`, or text in tags."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from omcli.memory.notation import NOTATIONS
 
 @record
 class ProposedRow:
-    """A row that takes the place of others."""
+    """A reflection that is to replace rows."""
 
     text: str
     rows: tuple[str, ...] | None
-    """Labels of those; None in a text without labels, which is made of everything that was shown."""
+    """Labels of the rows; None in a text without labels, which covers all rows shown."""
     priority: str = ""
     kind: str = ""
     status: str = ""
@@ -27,7 +27,7 @@ class ProposedRow:
 
 @record
 class ProposedDrop:
-    """A row that goes untold."""
+    """A row that is to be dropped."""
 
     row: str
     reason: str
@@ -36,23 +36,23 @@ class ProposedDrop:
 
 @record
 class ProposedItem:
-    """A fact for later sessions."""
+    """A lasting fact for later sessions."""
 
     text: str
     kind: str
     tags: tuple[str, ...]
     rows: tuple[str, ...] | None
-    """Labels of the rows it comes from; None where none were asked for."""
+    """Labels of the rows it comes from; None if the reply has no labels."""
     category: str = ""
 
 
 @record
 class ReflectorReply:
-    """A reply as it was read, before anything in it is believed."""
+    """A parsed reply, not yet validated."""
 
-    merged: tuple[ProposedRow, ...] = ()
+    reflections: tuple[ProposedRow, ...] = ()
     keep: tuple[str, ...] = ()
-    gone: tuple[ProposedDrop, ...] = ()
+    drops: tuple[ProposedDrop, ...] = ()
     items: tuple[ProposedItem, ...] = ()
 
 
@@ -67,13 +67,13 @@ _CITED = lazily(r"[\[(](o\d{1,6}(?:,? ?o\d{1,6})*)[\])][.]?\Z")
 
 
 def parse_reply(reply: Reply) -> ReflectorReply:
-    """What a reply says. Raises CutOff, Refused, Unusable."""
+    """Parse a reply. Raises CutOff, Refused, Unusable."""
     text = whole(reply)
     value = json_in(text)
     if isinstance(value, Mapping) and any(key in value for key in _KEYS):
         return _read(value)
-    if (told := _from_text(text)) is not None:
-        return told
+    if (reply_in_text := _from_text(text)) is not None:
+        return reply_in_text
     if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
         return _read({"reflections": value})
     if ends_early(text):
@@ -83,7 +83,7 @@ def parse_reply(reply: Reply) -> ReflectorReply:
 
 def _read(value: Mapping[str, object]) -> ReflectorReply:
     return ReflectorReply(
-        merged=tuple(
+        reflections=tuple(
             ProposedRow(
                 text=row_text(text_of(each, "text")),
                 rows=tuple(texts_of(each, "from")),
@@ -94,15 +94,15 @@ def _read(value: Mapping[str, object]) -> ReflectorReply:
             for each in list_of(value, "reflections")
         ),
         keep=tuple(texts_of(value, "keep")),
-        gone=tuple(
+        drops=tuple(
             ProposedDrop(row=text_of(each, "row"), reason=row_text(text_of(each, "reason")), by=text_of(each, "by"))
             for each in list_of(value, "drop")
         ),
-        items=tuple(_fact(each, cites=True) for each in list_of(value, "items")),
+        items=tuple(_item(each, cites=True) for each in list_of(value, "items")),
     )
 
 
-def _fact(value: object, *, cites: bool) -> ProposedItem:
+def _item(value: object, *, cites: bool) -> ProposedItem:
     kind = text_of(value, "type") or text_of(value, "category")
     return ProposedItem(
         text=row_text(text_of(value, "text") or text_of(value, "summary")),
@@ -114,7 +114,7 @@ def _fact(value: object, *, cites: bool) -> ProposedItem:
 
 
 def _from_text(text: str) -> ReflectorReply | None:
-    """A reply without JSON around it; None where it has none of the marks of one."""
+    """Parse a reply that is not JSON; None if it has none of the known marks."""
     facts, condensed, tagged = _FACTS.search(text), _CONDENSED.search(text), _TAGGED.search(text)
     if not (facts or condensed or tagged):
         return None
@@ -123,7 +123,7 @@ def _from_text(text: str) -> ReflectorReply | None:
     if facts:
         within = text[facts.end() : condensed.start() if condensed and condensed.start() > facts.end() else None]
         listed = elements(within)
-        items = tuple(_fact(each, cites=False) for each in listed.values if isinstance(each, Mapping)) if listed else ()
+        items = tuple(_item(each, cites=False) for each in listed.values if isinstance(each, Mapping)) if listed else ()
         rest = within[listed.end :] if listed else ""
     if condensed:
         rest = text[condensed.end() :]
@@ -131,14 +131,14 @@ def _from_text(text: str) -> ReflectorReply | None:
             rest = text[condensed.end() : facts.start()]
     elif tagged:
         rest = tagged[1]
-    merged = tuple(filter(None, map(_line, _OTHER_TAGS.sub("", rest).splitlines())))
-    if not any(one.rows for one in merged):
-        merged = tuple(replace(one, rows=None) for one in merged)
-    return ReflectorReply(merged=merged, items=items)
+    rows = tuple(filter(None, map(_row, _OTHER_TAGS.sub("", rest).splitlines())))
+    if not any(row.rows for row in rows):
+        rows = tuple(replace(row, rows=None) for row in rows)
+    return ReflectorReply(reflections=rows, items=items)
 
 
-def _line(written: str) -> ProposedRow | None:
-    """A row as it is written in a text, in any notation; None for headings and blank lines."""
+def _row(written: str) -> ProposedRow | None:
+    """Parse a row in any notation; None for headings and blank lines."""
     line = written.strip()
     if _HEADING.match(line):
         return None

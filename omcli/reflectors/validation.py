@@ -1,9 +1,10 @@
-"""What a model's answer comes to: every label and every name in it is checked before any row gives way."""
+"""Validates a model's reply: a verdict for each row, after checking every label and every name in it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.llm.json_reply import row_text
@@ -33,258 +34,264 @@ from omcli.text.similarity import LEAST_TOUCHED, share, touches, wording
 
 _ITEM_KINDS = {each.value: each for each in ITEM_TYPES}
 _MOST_REJECTED = 0.5
-"""The part of an answer's reflections that may fail; of a worse answer nothing is believed, and of a text without
-labels, which says of no row what became of it, nothing already where one fails."""
+"""Share of a reply's reflections that may be rejected before all of it is; none in a text without labels, which
+accounts for no single row."""
 _LEAST_REPEATED = 0.6
-"""The part of its words that a text has at least of a row that matters and is said to be no more than a repetition."""
+"""Least share of the words of an important row that a text must have to make it a repetition."""
 
 
 @record
 class ValidatedReflection:
-    """What would be done, and what would then be in sight."""
+    """The valid part of a reply, and the size of the rows visible after it."""
 
     reflected: Reflected
     tokens: int
-    """Of everything in sight afterwards."""
+    """Of all rows visible afterwards."""
     written: int
     """Of the reflections alone."""
     holds: bool
-    """Whether enough of the answer stood the checks to believe any of it."""
+    """True if enough of the reply is valid to use any of it."""
 
 
 def validate(
-    answer: ReflectorReply, material: Material, counter: TokenCounter, *, trims: bool = False, retires: bool = False
+    reply: ReflectorReply, material: Material, counter: TokenCounter, *, trims: bool = False, retires: bool = False
 ) -> ValidatedReflection:
-    """The answer as far as it holds. Rows that it does not account for stay in sight, and so do protected ones, and
-    those that matter and that it only claims to tell.
+    """Return the valid part of a reply. Rows it does not account for stay visible, and so do protected rows and
+    important ones that it does not really repeat.
 
-    `trims` says that its last reflections are given up, with what they tell, until the target holds; one stays.
-    `retires` says that a reason is enough for a row to go that holds or is open; else a newer one has to be named.
+    `trims` gives up the last reflections, with the rows they replace, until the target holds; one stays. `retires` lets
+    a row in force, or an important open one, go for a reason alone; otherwise a newer row must be named.
     """
-    checked = _Checked(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
-    checked.keep(answer)
-    for merged in answer.merged:
-        checked.merge(merged)
-    checked.drop(answer)
+    validator = _Validator(material=material, rows=rows_by_label(material), counter=counter, retires=retires)
+    validator.keep(reply)
+    for proposed in reply.reflections:
+        validator.reflect(proposed)
+    validator.drop(reply)
     if trims:
-        checked.trim()
-    items = checked.items(answer)
-    whole = any(merged.rows is None for merged in answer.merged)
-    bearable = 0 if whole else _MOST_REJECTED * len(answer.merged)
-    return checked.validate(items, holds=checked.found["rejected"] <= bearable)
+        validator.trim()
+    items = validator.items(reply)
+    is_unlabelled = any(proposed.rows is None for proposed in reply.reflections)
+    tolerated = 0 if is_unlabelled else _MOST_REJECTED * len(reply.reflections)
+    return validator.result(items, holds=validator.findings["rejected"] <= tolerated)
+
+
+_KEEP: Literal["keep"] = "keep"
+_Verdict = Literal["keep"] | Dropped | Draft
+"""Keep the row, drop it, or replace it by a reflection. A row without a verdict stays as well."""
 
 
 @mutable_record
-class _Checked:
-    """An answer on its way to be believed, part by part."""
+class _Validator:
+    """Gives each row at most one verdict, in the order of the reply."""
 
     material: Material
     rows: Mapping[str, Observation]
     """By their labels."""
     counter: TokenCounter
     retires: bool
-    kept: set[str] = field(default_factory=set)
-    """Ids of rows that the answer wants to stay."""
-    drafts: list[Draft] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
-    gone: set[str] = field(default_factory=set)
-    """Ids of rows that give way."""
-    told: set[str] = field(default_factory=set)
-    """Ids of rows that the answer accounts for."""
-    back: set[str] = field(default_factory=set)
-    """Ids of rows that a text which was to take their place does not tell."""
-    found: Counter[str] = field(default_factory=Counter)
+    verdicts: dict[str, _Verdict] = field(default_factory=dict)
+    """By id of the row."""
+    reflections: list[Draft] = field(default_factory=list)
+    accounted: set[str] = field(default_factory=set)
+    """Ids of rows that the reply accounts for."""
+    held_back: set[str] = field(default_factory=set)
+    """Ids of rows that the reply wanted to replace by a text which does not repeat them."""
+    findings: Counter[str] = field(default_factory=Counter)
 
-    def keep(self, answer: ReflectorReply) -> None:
-        """Takes down which rows stay."""
-        self.kept = {self.rows[label].id for label in answer.keep if label in self.rows}
-        self.told |= self.kept
-        self.found["unknown"] += sum(label not in self.rows for label in answer.keep)
+    def keep(self, reply: ReflectorReply) -> None:
+        """Keep the rows that the reply lists."""
+        kept = {self.rows[label].id for label in reply.keep if label in self.rows}
+        self.verdicts |= dict.fromkeys(kept, _KEEP)
+        self.accounted |= kept
+        self.findings["unknown"] += sum(label not in self.rows for label in reply.keep)
 
-    def merge(self, merged: ProposedRow) -> None:
-        """A reflection in the place of the rows it cites, where it cites nothing else and adds nothing."""
-        text = self._clean(merged.text)
-        ground = self._ground(merged.rows, text)
-        if not ground:
-            self.found["rejected"] += 1
+    def reflect(self, proposed: ProposedRow) -> None:
+        """Replace the rows that a reflection cites, if it cites known rows only and adds nothing to them."""
+        text = self._clean(proposed.text)
+        cited = self._cited(proposed.rows, text)
+        if not cited:
+            self.findings["rejected"] += 1
             return
-        self.told |= {row.id for row in ground}
-        if any(draft.text == text for draft in self.drafts):
-            self.found["duplicates"] += 1
-        elif merged.rows is not None and (same := next((row for row in self.material.rows if row.text == text), None)):
-            self._repeat(same, ground)
+        self.accounted |= {row.id for row in cited}
+        if any(draft.text == text for draft in self.reflections):
+            self.findings["duplicates"] += 1
+        elif proposed.rows is not None and (
+            same := next((row for row in self.material.rows if row.text == text), None)
+        ):
+            self._repeat(same, cited)
         else:
-            replaced = [row for row in ground if self._may_go(row, text)]
-            if replaced or merged.rows is None:
-                self.gone |= {row.id for row in replaced}
-                self.drafts.append(_reflection(merged, text, ground, replaced))
+            replaced = [row for row in cited if self._may_go(row, text)]
+            if replaced or proposed.rows is None:
+                draft = _reflection(proposed, text, cited, replaced)
+                self.verdicts |= dict.fromkeys((row.id for row in replaced), draft)
+                self.reflections.append(draft)
             else:
-                self.found["idle"] += 1  # all that it tells stays in sight
+                self.findings["idle"] += 1  # all rows it repeats stay visible
 
-    def _ground(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
-        """The rows that a text is made of; none where it cites what was not shown, or names what they do not."""
+    def _cited(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
+        """Return the rows a text is made of; none if it cites unknown rows, or has names that they don't have."""
         wanted = self.rows.keys() if labels is None else set(labels)
-        ground = [row for label, row in self.rows.items() if label in wanted]
-        if not text or not wanted <= self.rows.keys() or unsupported(text, map(_grounds, ground)):
+        cited = [row for label, row in self.rows.items() if label in wanted]
+        if not text or not wanted <= self.rows.keys() or unsupported(text, map(_searchable, cited)):
             return []
-        return ground
+        return cited
 
     def _may_go(self, row: Observation, text: str) -> bool:
-        """Whether a row gives way to a text that is made of it. One that must not be lost has to be told in full."""
-        if row.id in self.gone or row.id in self.kept:
+        """Return True if a text may replace a row. A protected row has to be in it word for word."""
+        if row.id in self.verdicts:
             return False
         if row.id in self.material.protected and row_text(row.text) not in text:
-            self.found["restored"] += 1
+            self.findings["restored"] += 1
             return False
-        if _matters(row) and not touches(text, row.text):
-            self.back.add(row.id)
+        if _is_important(row) and not touches(text, row.text):
+            self.held_back.add(row.id)
             return False
         return True
 
-    def _repeat(self, same: Observation, ground: Sequence[Observation]) -> None:
-        """A text that a row has already: those of the others that it repeats give way to that row."""
-        self.found["duplicates"] += 1
-        if same.id not in self.gone:
-            self.kept.add(same.id)
-            for row in ground:
-                if self._may_go(row, same.text):
-                    if share(same.text, row.text) >= (_LEAST_REPEATED if _matters(row) else LEAST_TOUCHED):
-                        self._out(row, "duplicate", by=same.id)
-                    else:
-                        self.back.add(row.id)
-
-    def drop(self, answer: ReflectorReply) -> None:
-        """Rows that go untold, where the answer says why and they are not protected."""
-        for gone in answer.gone:
-            row = self.rows.get(gone.row)
-            if row is None or not gone.reason:
-                self.found["unknown" if row is None else "rejected_drops"] += 1
-                continue
-            self.told.add(row.id)
-            if row.id in self.material.protected:
-                self.found["restored"] += row.id not in self.kept
-            elif row.id not in self.gone and row.id not in self.kept:
-                by = self.rows.get(gone.by)
-                by = None if by is row else by
-                if by is None and _stands(row) and not self.retires:
-                    self.back.add(row.id)
+    def _repeat(self, same: Observation, cited: Sequence[Observation]) -> None:
+        """Drop the cited rows that an existing row with the reflection's text repeats."""
+        self.findings["duplicates"] += 1
+        if self._is_leaving(same):
+            return
+        self.verdicts[same.id] = _KEEP
+        for row in cited:
+            if self._may_go(row, same.text):
+                if share(same.text, row.text) >= (_LEAST_REPEATED if _is_important(row) else LEAST_TOUCHED):
+                    self.verdicts[row.id] = Dropped(row=row.id, reason="duplicate", by=same.id)
                 else:
-                    self._out(row, gone.reason, by=by.id if by else None)
+                    self.held_back.add(row.id)
 
-    def _out(self, row: Observation, reason: str, *, by: str | None = None) -> None:
-        self.gone.add(row.id)
-        self.dropped.append(Dropped(row=row.id, reason=reason, by=by))
+    def drop(self, reply: ReflectorReply) -> None:
+        """Drop the rows that the reply lists with a reason, unless they are protected."""
+        for proposed in reply.drops:
+            row = self.rows.get(proposed.row)
+            if row is None or not proposed.reason:
+                self.findings["unknown" if row is None else "rejected_drops"] += 1
+                continue
+            self.accounted.add(row.id)
+            if row.id in self.material.protected:
+                self.findings["restored"] += self.verdicts.get(row.id) != _KEEP
+            elif row.id not in self.verdicts:
+                by = self.rows.get(proposed.by)
+                by = None if by is row else by
+                if by is None and _needs_successor(row) and not self.retires:
+                    self.held_back.add(row.id)
+                else:
+                    self.verdicts[row.id] = Dropped(row=row.id, reason=proposed.reason, by=by.id if by else None)
 
     def trim(self) -> None:
-        """Gives up the last reflections until the target holds."""
-        while len(self.drafts) > 1 and self.tokens > self.material.target:
-            told = frozenset(self.drafts.pop().replaces)
-            self.gone -= told & self.material.protected
-            self.dropped += [Dropped(row=row, reason="trimmed") for row in sorted(told - self.material.protected)]
-            self.found["trimmed"] += 1
+        """Give up the last reflections until the target holds; drop the rows they replaced, except protected ones."""
+        while len(self.reflections) > 1 and self.tokens > self.material.target:
+            for row in sorted(self.reflections.pop().replaces):
+                del self.verdicts[row]
+                if row not in self.material.protected:
+                    self.verdicts[row] = Dropped(row=row, reason="trimmed")
+            self.findings["trimmed"] += 1
 
-    def items(self, answer: ReflectorReply) -> tuple[Draft, ...]:
-        """ProposedItem facts, each once, that hold nothing their rows do not hold."""
+    def items(self, reply: ReflectorReply) -> tuple[Draft, ...]:
+        """Return the lasting facts, each once, whose names are all in their rows."""
         known = {wording(row.text) for row in self.material.rows if row.kind is Kind.ITEM}
         drafts: dict[str, Draft] = {}
-        for item in answer.items:
+        for item in reply.items:
             text = self._clean(item.text)
-            ground = self._ground(item.rows, text)
-            if not ground or (item.rows is not None and _is_foreign(text, ground)):
-                self.found["rejected_items"] += 1
+            cited = self._cited(item.rows, text)
+            if not cited or (item.rows is not None and _is_unrelated(text, cited)):
+                self.findings["rejected_items"] += 1
             elif wording(text) in known or wording(text) in drafts:
-                self.found["duplicates"] += 1
+                self.findings["duplicates"] += 1
             else:
-                drafts[wording(text)] = _item(item, text, ground)
+                drafts[wording(text)] = _item(item, text, cited)
         return tuple(drafts.values())
+
+    def _is_leaving(self, row: Observation) -> bool:
+        return self.verdicts.get(row.id, _KEEP) != _KEEP
 
     @property
     def tokens(self) -> int:
-        """Of what would be in sight."""
-        left = (row for row in self.material.rows if row.id not in self.gone)
+        """Tokens of all rows that would be visible."""
+        left = (row for row in self.material.rows if not self._is_leaving(row))
         return rows_tokens(left, self.counter) + self.written
 
     @property
     def written(self) -> int:
         """Tokens of the reflections."""
-        return sum(self.counter.text(draft.text) for draft in self.drafts)
+        return sum(self.counter.text(draft.text) for draft in self.reflections)
 
-    def validate(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
-        """What comes of it."""
-        self.found["kept_back"] += len(self.back - self.gone)
-        self.found["unaccounted"] += sum(row.id not in self.told for row in self.material.rows)
-        self.drafts = _joined(self.drafts, self.material.most_rows)
-        anything = bool(self.drafts) or len(self.gone) < len(self.material.rows)
+    def result(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
+        """Fold the verdicts into one reflection."""
+        leaving = {row.id for row in self.material.rows if self._is_leaving(row)}
+        self.findings["kept_back"] += len(self.held_back - leaving)
+        self.findings["unaccounted"] += sum(row.id not in self.accounted for row in self.material.rows)
+        self.reflections = _joined(self.reflections, self.material.most_rows)
         return ValidatedReflection(
             reflected=Reflected(
-                reflections=tuple(self.drafts),
-                dropped=tuple(self.dropped),
+                reflections=tuple(self.reflections),
+                dropped=tuple(verdict for verdict in self.verdicts.values() if isinstance(verdict, Dropped)),
                 items=items,
-                findings={name: number for name, number in self.found.items() if number},
+                findings={name: number for name, number in self.findings.items() if number},
             ),
             tokens=self.tokens,
             written=self.written,
-            holds=holds and anything,
+            holds=holds and (bool(self.reflections) or len(leaving) < len(self.material.rows)),
         )
 
     def _clean(self, text: str) -> str:
         redacted = redact(text)
-        self.found["redacted"] += sum(redacted.counts.values())
+        self.findings["redacted"] += sum(redacted.counts.values())
         return row_text(redacted.text)
 
 
-def _holds(row: Observation) -> bool:
-    """Whether a row says what holds until somebody says otherwise, or what went wrong and was not mended."""
+def _is_current(row: Observation) -> bool:
+    """Return True for a row in force until revoked, or for a failure that was not mended."""
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
-def _stands(row: Observation) -> bool:
-    """Whether a row holds, or is high and not over: rules alone never let it out of sight."""
-    return _holds(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
+def _needs_successor(row: Observation) -> bool:
+    """Return True for a row that rules alone never drop: in force, or of high priority and not settled."""
+    return _is_current(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
 
 
-def _matters(row: Observation) -> bool:
-    return row.priority is Priority.HIGH or _holds(row)
+def _is_important(row: Observation) -> bool:
+    return row.priority is Priority.HIGH or _is_current(row)
 
 
-def _is_foreign(text: str, rows: Sequence[Observation]) -> bool:
-    """Whether a text that cites rows has not a word of theirs."""
+def _is_unrelated(text: str, rows: Sequence[Observation]) -> bool:
+    """Return True if a text shares no word with the rows it cites."""
     return not any(share(row.text, text) for row in rows)
 
 
-def _grounds(row: Observation) -> str:
-    """What a reflection on a row may name: what it says, and when that was."""
+def _searchable(row: Observation) -> str:
+    """Return the names that a text made of a row may have: those in its text and dates."""
     return searchable(f"{row.text} {minute(row.dated)} {row.refers_to or ''}")
 
 
 def _reflection(
-    merged: ProposedRow, text: str, ground: Sequence[Observation], replaced: Sequence[Observation]
+    proposed: ProposedRow, text: str, cited: Sequence[Observation], replaced: Sequence[Observation]
 ) -> Draft:
-    """A row of what a model wrote. It matters no less than what it cites, and what was open is not closed unsaid."""
-    draft = folded(ground, text, reason="reflected")
-    said = PRIORITIES.get(merged.priority)
-    cited = draft.priority if merged.rows is not None else None
-    told = [priority for priority in (said, cited) if priority]
+    """Return a model's reflection as a row: at least as important as the rows it cites, and still open if they are."""
+    draft = folded(cited, text, reason="reflected")
+    inherited = draft.priority if proposed.rows is not None else None
+    priorities = [priority for priority in (PRIORITIES.get(proposed.priority), inherited) if priority]
     still_open = Status.OPEN if draft.status is Status.OPEN else None
     return replace(
         draft,
-        type=_type(merged, draft, ground),
-        priority=max(told, key=lambda priority: priority.importance, default=Priority.MEDIUM),
-        status=STATUSES.get(merged.status, still_open),
-        metadata={"folded": len(ground), "first": ground[0].dated[:10], "last": ground[-1].dated[:10]},
+        type=_type(proposed, draft, cited),
+        priority=max(priorities, key=lambda priority: priority.importance, default=Priority.MEDIUM),
+        status=STATUSES.get(proposed.status, still_open),
+        metadata={"folded": len(cited), "first": cited[0].dated[:10], "last": cited[-1].dated[:10]},
         replaces=tuple(row.id for row in replaced),
         source=Source.MODEL,
     )
 
 
-def _type(merged: ProposedRow, draft: Draft, ground: Sequence[Observation]) -> Type:
-    if merged.kind == "error":
-        return next((row.type for row in ground if row.type in FAILURES), Type.BLOCKER)
-    return KINDS.get(merged.kind, Type.FACT if merged.rows is None else draft.type)
+def _type(proposed: ProposedRow, draft: Draft, cited: Sequence[Observation]) -> Type:
+    if proposed.kind == "error":
+        return next((row.type for row in cited if row.type in FAILURES), Type.BLOCKER)
+    return KINDS.get(proposed.kind, Type.FACT if proposed.rows is None else draft.type)
 
 
 def combined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
-    """What came of rows that were folded part by part, of at most so many reflections where a number is given."""
+    """Combine the reflections on several parts of the rows; at most `most_rows` of them unless that is 0."""
     findings = sum((Counter(part.findings) for part in parts), Counter[str]())
     return Reflected(
         reflections=tuple(_joined([draft for part in parts for draft in part.reflections], most_rows)),
@@ -296,7 +303,7 @@ def combined(parts: Sequence[Reflected], most_rows: int) -> Reflected:
 
 
 def _joined(drafts: Sequence[Draft], most: int) -> list[Draft]:
-    """Reflections as so many rows, where a number is given."""
+    """Join reflections into at most `most` rows, unless that is 0."""
     if not most or len(drafts) <= most:
         return list(drafts)
     return [_one(some) for some in in_rows(drafts, most_rows=most)]
@@ -316,16 +323,16 @@ def _one(drafts: Sequence[Draft]) -> Draft:
     )
 
 
-def _item(item: ProposedItem, text: str, ground: Sequence[Observation]) -> Draft:
+def _item(item: ProposedItem, text: str, cited: Sequence[Observation]) -> Draft:
     kind = _ITEM_KINDS.get(item.kind, Type.KNOWLEDGE)
-    were = (row.type.value for row in ground if row.type in LASTING_TYPES) if item.rows else ()
-    told = (row_text(tag)[:LONGEST_TAG] for tag in item.tags)
-    draft = folded(ground, text, reason="reflected")
+    types = (row.type.value for row in cited if row.type in LASTING_TYPES) if item.rows else ()
+    tags = (row_text(tag)[:LONGEST_TAG] for tag in item.tags)
+    draft = folded(cited, text, reason="reflected")
     return replace(
         draft,
         type=kind,
         status=None,
-        tags=tuple(dict.fromkeys(filter(None, (*were, *told))))[:MOST_TAGS],
+        tags=tuple(dict.fromkeys(filter(None, (*types, *tags))))[:MOST_TAGS],
         metadata={"category": item.category} if item.category else {},
         replaces=(),
         reason=None,

@@ -155,7 +155,7 @@ def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] |
     from omcli.reflectors.model import ModelReflector
     from omcli.reflectors.rules import RuleReflector
 
-    model = ModelReflector(provider, around.counter, ladder=_ladder(role, around.settings))
+    model = ModelReflector(provider, around.counter, compression=_compression(role, around.settings))
     rules = RuleReflector(around.counter) if role.fallback == RULES else None
     return model, _name(provider), rules
 
@@ -186,7 +186,7 @@ def _name_of(role: ModelSettings, settings: Settings) -> str:
         return RULES
 
 
-def _ladder(role: ModelSettings, settings: Settings) -> CompressionLevels:
+def _compression(role: ModelSettings, settings: Settings) -> CompressionLevels:
     from omcli.reflectors.prompt import CompressionLevels
 
     said = settings.reflect

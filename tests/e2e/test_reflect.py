@@ -376,7 +376,7 @@ def test_replies_that_are_larger_are_refused(om: Om) -> None:
     larger = [reply(told(sized(tokens), *labels(10))) for tokens in (1000, 1100)]
     model = reflecting(om, *larger, reply(told(sized(50), *labels(11))))
     run = reflect(om, model, env=PI, code=69)
-    assert "no shorter than what it was to replace: 1100 of 1000 tokens" in run.stderr
+    assert "not shorter than the rows it replaces: 1100 of 1000 tokens" in run.stderr
     assert om("log", "--all", "--jsonl").stdout == before
     for again, code in ((("reflect", "--session", "s"), 0), (("tick",), 1)):
         om(*again, "--model", model.model, env=PI | {"OM_REFLECT_TOKENS": "10"}, code=code)

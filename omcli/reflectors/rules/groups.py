@@ -1,6 +1,6 @@
-"""Several rows of one story as one: runs of a command, failures that were mended, edits of a file, what was done.
+"""Groups of rows folded into one: runs of a command, resolved failures, edits of a file, requests that are done.
 
-Every fold is a proposal: `WorkingSet.fold` takes it where it is shorter than what it replaces.
+Every fold is a proposal: `WorkingSet.fold` accepts it if it is not longer than the rows it replaces.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _NAMES_SHOWN = 16
 _LINES_SHOWN = 6
 _WHY_CHARACTERS = 100
 _STORY_CHARACTERS = 2000
-"""About 600 tokens: no row says more than one story."""
+"""About 600 tokens, the limit of one row."""
 _MORE = lazily(r"\+\d{1,9}\+? more\Z")
 _FILE = lazily(r"(?P<head>(?:Created|Modified|Deleted) .+?)(?: \(\d{1,9}\+? edits?(?: since)?\))?(?:: (?P<what>.*))?\Z")
 _LISTS = lazily(r"(?:; )?(adds|removes) ([^·;]*)")
-_LOOKS = frozenset({Type.FILE_READ, Type.SEARCH_PERFORMED})
-_ASKED = frozenset({Type.REQUEST, Type.QUESTION})
+_READ_TYPES = frozenset({Type.FILE_READ, Type.SEARCH_PERFORMED})
+_REQUEST_TYPES = frozenset({Type.REQUEST, Type.QUESTION})
 
 Groups = dict[object, list[Observation]]
 
 
 def runs(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Runs of one command, failed ones that work now included: how often, and what came of the last."""
-    told = FAILURES | {Type.COMMAND_RUN}
+    """Fold runs of one command, including failures that work now, into a count and the last result."""
+    types = FAILURES | {Type.COMMAND_RUN}
     by_command: Groups = defaultdict(list)
     for row in rows:
-        if row.type in told and (command := row.metadata.get("command")) and _is_over(row):
+        if row.type in types and (command := row.metadata.get("command")) and _is_settled(row):
             by_command[command, row.metadata.get("directory")].append(row)
     for same in by_command.values():
         last = max(same, key=lambda row: (row.dated, row.sources))
@@ -52,7 +52,7 @@ def runs(rows: Sequence[Observation]) -> Iterator[Draft]:
 
 
 def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
-    """Failures of one thing that were mended: how often, what the last was, and what was changed meanwhile."""
+    """Fold resolved failures of one thing into a count, the last failure, and the files changed meanwhile."""
     changes = [row for row in rows if row.type in FILE_CHANGES and row.sources]
     by_target: Groups = defaultdict(list)
     for row in rows:
@@ -63,18 +63,18 @@ def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
         if len(same) > 1:
             draft = _counted(same, same[-1], status=Status.RESOLVED)
             between = [row for row in changes if same[-1].sources[:1] < row.sources[-1:] < same[-1].sources[-1:]]
-            yield _with_cure(draft, same, between)
+            yield _with_fix(draft, same, between)
 
 
-def detail(sight: WorkingSet) -> Iterator[Draft]:
-    """What is folded only where the target asks for it: what loses least first, of each kind what is oldest."""
-    for find in (_looks, _files, _done):
-        yield from sorted(find(sight), key=lambda draft: draft.event_at or "")
+def details(working: WorkingSet) -> Iterator[Draft]:
+    """Yield the folds that lose detail, those that lose least first, and of each kind the oldest first."""
+    for find in (_reads, _files, _done):
+        yield from sorted(find(working), key=lambda draft: draft.event_at or "")
 
 
-def _looks(sight: WorkingSet) -> Iterator[Draft]:
-    """What was read, searched and looked at between two things that somebody asked, in one row."""
-    for stretch in _stretches(sight):
+def _reads(working: WorkingSet) -> Iterator[Draft]:
+    """Fold files read, searches and minor commands between two requests into one row."""
+    for stretch in _between_requests(working):
         if len(stretch) > 1:
             kinds = (
                 ("Read ", ", ", [row for row in stretch if row.type is Type.FILE_READ]),
@@ -85,24 +85,26 @@ def _looks(sight: WorkingSet) -> Iterator[Draft]:
             yield folded(stretch, " · ".join(parts), reason="folded")
 
 
-def _stretches(sight: WorkingSet) -> Iterator[list[Observation]]:
-    free = {row.id for row in sight.foldable() if _only_looks(row)}
+def _between_requests(working: WorkingSet) -> Iterator[list[Observation]]:
+    free = {row.id for row in working.changeable() if _is_read(row)}
     stretch: list[Observation] = []
-    for row in sight.rows.values():
+    for row in working.rows.values():
         if row.id in free:
             stretch.append(row)
-        elif row.type in _ASKED and speaker(row.text) != "Agent":
+        elif row.type in _REQUEST_TYPES and speaker(row.text) != "Agent":
             yield stretch
             stretch = []
     yield stretch
 
 
-def _only_looks(row: Observation) -> bool:
-    return row.type in _LOOKS or (row.type is Type.COMMAND_RUN and row.priority is Priority.LOW and _is_over(row))
+def _is_read(row: Observation) -> bool:
+    return row.type in _READ_TYPES or (
+        row.type is Type.COMMAND_RUN and row.priority is Priority.LOW and _is_settled(row)
+    )
 
 
 def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
-    """The names that rows list, each once, without what was found and how many more there were."""
+    """Return the names that rows list, each once, without results and counts of more."""
     names: list[str] = []
     for row in rows:
         searches = row.metadata.get("searches")
@@ -114,10 +116,10 @@ def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _files(sight: WorkingSet) -> Iterator[Draft]:
-    """Changes of one file: what it is now, and by how many edits."""
+def _files(working: WorkingSet) -> Iterator[Draft]:
+    """Fold changes of one file into its final state and the number of edits."""
     by_path: Groups = defaultdict(list)
-    for row in sight.foldable():
+    for row in working.changeable():
         if row.type in FILE_CHANGES and isinstance(path := row.metadata.get("path"), str):
             by_path[path].append(row)
     for same in by_path.values():
@@ -126,11 +128,11 @@ def _files(sight: WorkingSet) -> Iterator[Draft]:
             yield _file(same, last["head"], [found["what"] or "" for found in read if found])
 
 
-def _file(same: Sequence[Observation], head: str, told: Sequence[str]) -> Draft:
+def _file(same: Sequence[Observation], head: str, changes: Sequence[str]) -> Draft:
     verb, _, what = head.partition(" ")
     created = any(row.type is Type.FILE_CREATED for row in same)
     verb = verb if verb == "Deleted" else "Created" if created else "Modified"
-    changed = "" if verb == "Deleted" else _what_changed(told)
+    changed = "" if verb == "Deleted" else _summary(changes)
     edits = sum(_edits(row) for row in same)
     times = (
         f" ({counted(edits)} edit{'s' if edits > 1 else ''}{' since' if created else ''})"
@@ -143,12 +145,12 @@ def _file(same: Sequence[Observation], head: str, told: Sequence[str]) -> Draft:
     return replace(draft, type=kind, metadata={**draft.metadata, **about})
 
 
-def _what_changed(told: Sequence[str]) -> str:
-    """All names that were added or removed, by what became of each last; the first line of the newest edits without
-    one, and what the last says."""
+def _summary(changes: Sequence[str]) -> str:
+    """Return the names added or removed, by their last change; the first lines of the newest edits without names; and
+    the rest of the last edit."""
     became: dict[str, str] = {}
     lines: dict[str, None] = {}
-    for each in told:
+    for each in changes:
         first = each.partition(" · ")[0]
         lists = _LISTS.findall(first)
         for verb, listed in lists:
@@ -157,33 +159,33 @@ def _what_changed(told: Sequence[str]) -> str:
             lines[first] = None
     names = {verb: [name for name, last in became.items() if last == verb] for verb in ("adds", "removes")}
     lists = [f"{verb} {first_of(each, ', ', shown=_NAMES_SHOWN)}" for verb, each in names.items() if each]
-    rest = told[-1].split(" · ")[1:]
+    rest = changes[-1].split(" · ")[1:]
     return " · ".join(dict.fromkeys(filter(None, ("; ".join(lists), *list(lines)[-_LINES_SHOWN:], *rest))))
 
 
-def _done(sight: WorkingSet) -> Iterator[Draft]:
-    """What was asked and is done, with its results: the sources of what asks say up to where those go."""
-    rows = sight.foldable()
+def _done(working: WorkingSet) -> Iterator[Draft]:
+    """Fold requests that are done with their results, found by the range of the request's sources."""
+    rows = working.changeable()
     results = [row for row in rows if row.type is Type.OUTCOME and row.sources and row.status is not Status.OPEN]
     taken: set[str] = set()
     for asked in rows:
         if asked.type is not Type.REQUEST or asked.status is not Status.DONE or len(asked.sources) < 2:
             continue
         first, last = asked.sources[0], asked.sources[-1]
-        text, told = asked.text, [asked]
+        text, folding = asked.text, [asked]
         for row in results:
-            more = f"{' → ' if told == [asked] else ' · '}{row.text.removeprefix(AGENT)}"
+            more = f"{' → ' if folding == [asked] else ' · '}{row.text.removeprefix(AGENT)}"
             fits = len(text) + len(more) <= _STORY_CHARACTERS
             if first < row.sources[-1] <= last and row.id not in taken and fits:
                 text += more
-                told.append(row)
-        if len(told) > 1:
-            taken |= {row.id for row in told}
-            yield folded(told, text, reason="done", status=Status.DONE)
+                folding.append(row)
+        if len(folding) > 1:
+            taken |= {row.id for row in folding}
+            yield folded(folding, text, reason="done", status=Status.DONE)
 
 
 def _counted(same: Sequence[Observation], last: Observation, *, status: Status | None = None) -> Draft:
-    """The last of several rows, with how often it happened in all."""
+    """Return the last of several rows with the total count."""
     times = sum(_number(row, "times") for row in same)
     failed = [row for row in same if row.type in FAILURES and row is not last]
     what, arrow, outcome = without_times(last.text).partition(" → ")
@@ -194,31 +196,31 @@ def _counted(same: Sequence[Observation], last: Observation, *, status: Status |
     return replace(draft, type=last.type, metadata={**draft.metadata, **about, "times": times})
 
 
-def _with_cure(draft: Draft, same: Sequence[Observation], changes: Sequence[Observation]) -> Draft:
-    """The row of failures with the files that were changed before it worked, where those are few."""
+def _with_fix(draft: Draft, same: Sequence[Observation], changes: Sequence[Observation]) -> Draft:
+    """Return the row of failures with the files changed before it worked, if those are few."""
     paths = list(dict.fromkeys(found["head"].partition(" ")[2] for row in changes if (found := _FILE.match(row.text))))
     if not 0 < len(paths) <= 3:
         return draft
-    cured = folded(same, f"{draft.text} → works after changes to {', '.join(paths)}", reason="mended", told=changes)
-    return replace(draft, text=cured.text, sources=cured.sources, supports=cured.supports)
+    fixed = folded(same, f"{draft.text} → works after changes to {', '.join(paths)}", reason="mended", also=changes)
+    return replace(draft, text=fixed.text, sources=fixed.sources, supports=fixed.supports)
 
 
-def _is_over(row: Observation) -> bool:
+def _is_settled(row: Observation) -> bool:
     return row.status in SETTLED or (row.status is None and row.type is Type.COMMAND_RUN)
 
 
 def _edits(row: Observation) -> int:
-    """How often a row says that a file was edited; that it came or went is no edit."""
+    """Return the number of edits in a row; creating and deleting a file does not count."""
     edits = row.metadata.get("edits")
     return edits if isinstance(edits, int) else int(row.type is Type.FILE_MODIFIED)
 
 
 def _number(row: Observation, name: str) -> int:
-    """A count in a row's metadata: at least one."""
+    """Return a count in a row's metadata, at least one."""
     number = row.metadata.get(name)
     return max(1, number) if isinstance(number, int) else 1
 
 
 def _cut(why: str) -> str:
-    """The beginning of what went wrong, cut between words."""
+    """Return the beginning of a failure's reason, cut between words."""
     return why if len(why) <= _WHY_CHARACTERS else f"{why[: why.rfind(' ', 0, _WHY_CHARACTERS)]} …"

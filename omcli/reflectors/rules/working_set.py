@@ -1,4 +1,4 @@
-"""The rows still visible while others are folded and dropped."""
+"""The rows still visible while others are folded and dropped, and their join into a few rows."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from omcli.text.phrases import speaker
 
 @mutable_record
 class WorkingSet:
-    """Rows on their way to fewer."""
+    """Visible rows and drafts while rows are folded and dropped."""
 
     counter: TokenCounter
     target: int
     tokens: int
-    """Of everything in sight, new rows included."""
+    """Of all visible rows, drafts included."""
     rows: dict[str, Observation]
-    """Those given that are still in sight, by id, oldest first."""
+    """Given rows that are still visible, by id, oldest first."""
     protected: frozenset[str]
-    """Ids of rows that have to stay."""
+    """Ids of rows that must stay."""
     fixed: frozenset[str]
-    """Ids of rows whose place none takes."""
+    """Ids of rows that must not be replaced."""
     drafts: list[Draft] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
 
     @classmethod
     def of(cls, material: Material, counter: TokenCounter) -> WorkingSet:
-        """Everything, to begin with. Reflections are folded again only where nothing else is given."""
+        """Start with all rows. Reflections are folded again only if all rows are reflections."""
         again = all(row.kind is Kind.REFLECTION for row in material.rows)
-        fixed = {row.id for row in material.rows if is_untouchable(row) or (is_reflection(row) and not again)}
+        fixed = {row.id for row in material.rows if is_exempt(row) or (is_reflection(row) and not again)}
         return cls(
             counter=counter,
             target=material.target,
@@ -45,29 +45,29 @@ class WorkingSet:
 
     @property
     def fits(self) -> bool:
-        """Whether what is in sight holds the target."""
+        """True if the visible rows hold the target."""
         return self.tokens <= self.target
 
     @property
     def is_last(self) -> bool:
-        """Whether there is but one row left."""
+        """True if only one row is left."""
         return len(self.rows) + len(self.drafts) <= 1
 
-    def mergeable(self) -> list[Observation]:
-        """Rows that may give way to one that says the same."""
+    def replaceable(self) -> list[Observation]:
+        """Return the rows that a row with the same content may replace."""
         return [row for row in self.rows.values() if row.id not in self.fixed]
 
-    def foldable(self) -> list[Observation]:
-        """Rows whose wording may change."""
-        return [row for row in self.mergeable() if not row.is_in_force]
+    def changeable(self) -> list[Observation]:
+        """Return the rows whose wording may change."""
+        return [row for row in self.replaceable() if not row.is_in_force]
 
     def drop(self, dropped: Dropped) -> None:
-        """Takes a row out of sight."""
+        """Drop a row."""
         self.tokens -= row_tokens(self.rows.pop(dropped.row), self.counter)
         self.dropped.append(dropped)
 
     def fold(self, draft: Draft) -> None:
-        """Puts a row in the place of those it replaces, where that is no longer and they are all still there."""
+        """Replace rows by a draft if it is not longer and they are all still visible."""
         if not all(row in self.rows for row in draft.replaces):
             return
         before = rows_tokens((self.rows[row] for row in draft.replaces), self.counter)
@@ -79,38 +79,38 @@ class WorkingSet:
             self.drafts.append(draft)
 
 
-def is_untouchable(row: Observation) -> bool:
-    """Whether a row stays as it is whatever is asked for: open, pinned, or written by hand or for later sessions."""
+def is_exempt(row: Observation) -> bool:
+    """Return True for a row that is never changed: open, pinned, a note, or an item."""
     return row.status is Status.OPEN or PINNED in row.tags or row.kind in (Kind.NOTE, Kind.ITEM)
 
 
 def is_reflection(row: Observation) -> bool:
-    """Whether a row was folded already."""
+    """Return True for a row that was folded before."""
     return row.kind is Kind.REFLECTION
 
 
 @positional_record
 class _Piece:
-    """A text that is left, and the rows it stands for."""
+    """A remaining text, and the rows it comes from."""
 
     text: str
     rows: tuple[Observation, ...]
 
 
-def joined(material: Material, sight: WorkingSet) -> tuple[Draft, ...]:
-    """What is left but for protected rows as `material.most_rows` reflections, none where that is no less.
+def single_row(material: Material, working: WorkingSet) -> tuple[Draft, ...]:
+    """Join the remaining rows, except protected ones, into `material.most_rows` reflections; none if that is not less.
 
-    They are more where one would be longer than a row may be (`in_rows`).
+    There are more if one would be longer than a row may be (`in_rows`).
     """
     given = {row.id: row for row in material.rows}
-    left = [_Piece(row.text, (row,)) for row in sight.rows.values() if row.id not in sight.protected]
-    left += [_Piece(draft.text, tuple(given[row] for row in draft.replaces)) for draft in sight.drafts]
+    left = [_Piece(row.text, (row,)) for row in working.rows.values() if row.id not in working.protected]
+    left += [_Piece(draft.text, tuple(given[row] for row in draft.replaces)) for draft in working.drafts]
     if not left:
         return ()
     left.sort(key=lambda piece: max(row.dated for row in piece.rows))
     drafts = tuple(map(_one, in_rows(left, most_rows=material.most_rows)))
-    before = [row_tokens(row, sight.counter) for row in material.rows if row.id not in sight.protected]
-    is_less = len(drafts) < len(before) and sum(sight.counter.text(draft.text) for draft in drafts) <= sum(before)
+    before = [row_tokens(row, working.counter) for row in material.rows if row.id not in working.protected]
+    is_less = len(drafts) < len(before) and sum(working.counter.text(draft.text) for draft in drafts) <= sum(before)
     return drafts if is_less else ()
 
 
@@ -120,12 +120,12 @@ def _one(pieces: Sequence[_Piece]) -> Draft:
 
 
 def _text(pieces: Iterable[_Piece]) -> str:
-    """The texts in a row; who speaks and the day are said where they change."""
-    told: list[str] = []
+    """Join texts, naming the speaker and the day only when they change."""
+    texts: list[str] = []
     who = day = ""
     for piece in pieces:
-        told_by, dated = speaker(piece.text), piece.rows[-1].dated[:10]
-        text = piece.text.removeprefix(f"{told_by}: ") if told_by and (told_by, dated) == (who, day) else piece.text
-        told.append(f"[{dated}] {text}" if day and dated != day else text)
-        who, day = told_by, dated
-    return " · ".join(told)
+        name, dated = speaker(piece.text), piece.rows[-1].dated[:10]
+        text = piece.text.removeprefix(f"{name}: ") if name and (name, dated) == (who, day) else piece.text
+        texts.append(f"[{dated}] {text}" if day and dated != day else text)
+        who, day = name, dated
+    return " · ".join(texts)

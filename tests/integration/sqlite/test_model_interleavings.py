@@ -140,7 +140,7 @@ class Actor:
 
     @property
     def studio(self) -> Studio:
-        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, ladder=CompressionLevels())
+        by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, compression=CompressionLevels())
         policy = Policy(tokens=20, meta=self.meta, meta_at=2)
         reflector = RuleReflector(COUNTS) if self.by_rules else by_model
         return Studio(workshop=self.workshop, reflector=reflector, policy=policy, is_model=not self.by_rules)
