@@ -76,7 +76,7 @@ def _as_text(shown: Showing, *, left: int) -> str:
     recorded = "".join(f"{line}\n" for line in shown.evidence.recorded.lines)
     more = f"\n{left} more messages wait behind these.\n" if left else ""
     return (
-        f"{prompt('given')}\n\nToken: {shown.ticket.encode()}\n"
+        f"{prompt('agent_reply')}\n\nToken: {shown.ticket.encode()}\n"
         + (f"\nAlready recorded:\n{recorded}" if recorded else "")
         + f"\n<<< transcript {fence}\n{strip_token(fence, said)}>>> transcript {fence}\n{more}"
     ).rstrip("\n")
@@ -98,7 +98,7 @@ def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
         "left": _left(waiting),
         "messages": _messages(shown.evidence, tokens),
         "recorded": _recorded(shown.evidence),
-        "instructions": prompt("given"),
+        "instructions": prompt("agent_reply"),
         "reply_schema": SCHEMA,
     }
 
