@@ -11,8 +11,8 @@ from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput, NoInput
 from omcli.memory.daily_notes import FORMAT, Note, pieces, session_of, with_section, without_facts
-from omcli.memory.message import Aside, Message, Role
-from omcli.memory.transcript import Checkpoint, Extent, Facts, Item, Origin, TakenIn, Transcript
+from omcli.memory.message import Message, MessageKind, Role
+from omcli.memory.transcript import Checkpoint, Facts, IngestedFile, Item, Origin, Prefix, Transcript
 
 _SUFFIX = ".md"
 _MEMORY = "MEMORY.md"
@@ -48,10 +48,10 @@ class NotesFolder:
             names = [file.name for file in os.scandir(self._folder) if _is_note(file)]
         return tuple(Note(day=name.removesuffix(_SUFFIX), path=str(self._folder / name)) for name in sorted(names))
 
-    def as_it_is(self, note: Note) -> TakenIn:
+    def as_it_is(self, note: Note) -> IngestedFile:
         """What a note is known by."""
         with _reading(Path(note.path)):
-            return TakenIn(origin=self._origin(note), stamp=self._stamp(Path(note.path).stat()))
+            return IngestedFile(origin=self._origin(note), stamp=self._stamp(Path(note.path).stat()))
 
     def _origin(self, note: Note) -> Origin:
         return Origin(path=note.path, terms=self._terms(session_of(self.path, note.day)))
@@ -62,7 +62,7 @@ class NotesFolder:
         with _reading(Path(note.path)), Path(note.path).open("rb") as stream:
             of = os.fstat(stream.fileno())
             content = stream.read()
-        extent = Extent()
+        extent = Prefix()
         extent.add(content)
         session, project = session_of(self.path, note.day), str(_project(self._folder))
         facts = Facts(session=session, cwd=project, title=f"notes of {note.day}")
@@ -111,7 +111,7 @@ class NotesFolder:
         _settle(target.parent)
         return True
 
-    def archive(self, note: Note, known: TakenIn) -> str | None:
+    def archive(self, note: Note, known: IngestedFile) -> str | None:
         """Moves a note to `archive`."""
         source, archive = Path(note.path), self._folder / _ARCHIVE
         with _writing(archive):
@@ -141,10 +141,10 @@ def _is_note(file: os.DirEntry[str]) -> bool:
         return False
 
 
-def _items(note: Note, facts: Facts, text: str, extent: Extent) -> Iterator[Item]:
+def _items(note: Note, facts: Facts, text: str, extent: Prefix) -> Iterator[Item]:
     yield facts
     for piece in pieces(text):
-        yield Message(role=Role.USER, aside=Aside.NOTE, text=piece, at=f"{note.day}T12:00:00.000Z")
+        yield Message(role=Role.USER, kind=MessageKind.NOTE, text=piece, at=f"{note.day}T12:00:00.000Z")
     yield Checkpoint(offset=extent.length, digest=extent.digest)
 
 

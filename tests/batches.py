@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from omcli.memory.batch import Batch
-from omcli.memory.message import Aside, KeptMessage, Message, Role, digest
+from omcli.memory.message import KeptMessage, Message, MessageKind, Role, digest
 from omcli.memory.observation import Draft, Observation, Type
 from omcli.memory.ports import Incoming, LogQuery
 from omcli.memory.session import Session
@@ -28,14 +28,14 @@ class Talk:
     cwd: str | None = "/src/app"
     kept: list[KeptMessage] = field(default_factory=list)
 
-    def user(self, text: str, *, aside: Aside | None = None, name: str | None = None) -> Talk:
-        return self.add(Message(role=Role.USER, text=text, aside=aside, name=name, at=self._at()))
+    def user(self, text: str, *, kind: MessageKind | None = None, name: str | None = None) -> Talk:
+        return self.add(Message(role=Role.USER, text=text, kind=kind, name=name, at=self._at()))
 
     def agent(self, text: str) -> Talk:
         return self.add(Message(role=Role.ASSISTANT, text=text, at=self._at()))
 
-    def event(self, text: str, aside: Aside) -> Talk:
-        return self.add(Message(role=Role.EVENT, text=text, aside=aside, at=self._at()))
+    def event(self, text: str, kind: MessageKind) -> Talk:
+        return self.add(Message(role=Role.EVENT, text=text, kind=kind, at=self._at()))
 
     def tool(
         self,

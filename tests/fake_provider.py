@@ -82,7 +82,7 @@ class Asked:
         return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
 
     @property
-    def rung(self) -> OutputMode:
+    def output_mode(self) -> OutputMode:
         """How it asks for structure."""
         kind = self.body.get("response_format", {}).get("type") or self.body.get("output_config", {}).get(
             "format", {}
@@ -120,19 +120,19 @@ class Asked:
         return bool(self.body.get("stream"))
 
 
-class KnownRungs:
+class KnownOutputModes:
     """What is remembered of endpoints, as long as a test lasts."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, str], OutputMode] = {}
 
-    def rung(self, endpoint: str, model: str) -> OutputMode | None:
-        """The rung that worked last."""
+    def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
+        """The output_mode that worked last."""
         return self.known.get((endpoint, model))
 
-    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
+    def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
         """Remembers it."""
-        self.known[endpoint, model] = rung
+        self.known[endpoint, model] = output_mode
 
 
 class FakeModel:
@@ -211,9 +211,9 @@ class FakeModel:
             for name in self.refused_fields:
                 if name in asked.body or (name == "image" and any(part["type"] != "text" for part in asked.parts)):
                     return Act(status=400, error=f"Unsupported parameter: '{name}' is not supported with this model.")
-            if status := self.refused_formats.get(asked.rung):
-                return Act(status=status, error=f"response_format.type: Input should not be '{asked.rung}'")
-            if asked.rung in self.ignored_formats:
+            if status := self.refused_formats.get(asked.output_mode):
+                return Act(status=status, error=f"response_format.type: Input should not be '{asked.output_mode}'")
+            if asked.output_mode in self.ignored_formats:
                 return Act(text=PROSE)
             return self.acts.pop(0) if self.acts else Act()
 

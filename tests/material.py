@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omcli.memory.message import Aside, Image, Message, Role, digest
+from omcli.memory.message import Image, Message, MessageKind, Role, digest
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
@@ -28,12 +28,12 @@ def said(
     key: str | None = None,
     id: str | None = None,  # noqa: A002 - the field's name
     at: str | None = None,
-    aside: Aside | None = None,
+    kind: MessageKind | None = None,
     agent: str | None = None,
     images: tuple[Image, ...] = (),
 ) -> Incoming:
     """A message on its way in; the same text is the same message unless `identity` says otherwise."""
-    message = Message(role=role, text=text, id=id, at=at, aside=aside, agent=agent, images=images)
+    message = Message(role=role, text=text, id=id, at=at, kind=kind, agent=agent, images=images)
     return Incoming(message=message, identity=digest(identity or text), key=key or id or f"k-{text}", tokens=tokens)
 
 

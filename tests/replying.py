@@ -50,7 +50,7 @@ def observer(model: ScriptedModel, **options: Any) -> ModelObserver:
 
 def batch_of(talk: Talk, *standing: Observation) -> Batch:
     """A batch of all messages of a conversation."""
-    return replace(talk.batch(), standing=standing)
+    return replace(talk.batch(), context_rows=standing)
 
 
 def observed(talk: Talk | Batch, *replies: str | Reply | OmError, **options: Any) -> Observed:

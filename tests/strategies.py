@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
-from omcli.memory.notation import Line
+from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role
+from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
 from omcli.text.dates.instants import instant
@@ -108,7 +108,9 @@ def messages(draw: st.DrawFn) -> Message:
     return Message(
         role=role,
         text=draw(texts | st.just('{"command": "ls -la"}') if role is Role.CALL else texts),
-        aside=draw(st.sampled_from([Aside.COMMAND, Aside.INTERRUPT, Aside.COMPACTION])) if role is Role.EVENT else None,
+        kind=draw(st.sampled_from([MessageKind.COMMAND, MessageKind.INTERRUPT, MessageKind.COMPACTION]))
+        if role is Role.EVENT
+        else None,
         id=draw(st.none() | st.uuids().map(str)),
         at=draw(st.none() | instants),
         name=draw(st.sampled_from([None, None, "Alice", "Bob <b@x>"])),
@@ -160,7 +162,7 @@ LOOK_ALIKES = (
 """Texts that begin like a mark of some notation, like a status, or like something else that other designs write."""
 
 lines = st.builds(
-    Line,
+    PrintedRow,
     dated=instants.map(lambda at: f"{at[:10]} {at[11:16]}"),
     priority=st.sampled_from(Priority),
     status=st.none() | st.sampled_from(Status),

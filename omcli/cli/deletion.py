@@ -9,7 +9,7 @@ from omcli.cli.console import Exit, counted, size
 from omcli.cli.run import Run, is_typed
 
 if TYPE_CHECKING:
-    from omcli.memory.changes import Erased, Recorded
+    from omcli.memory.changes import EraseResult, Operation
 
 _REFUSED = 1
 
@@ -26,7 +26,7 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
         raise Exit(_REFUSED)
 
 
-def tell(run: Run, erased: Erased, *, besides: int = 0) -> None:
+def tell(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
     """Says how much room was given back, and which copies may hold yet what was deleted.
 
     `besides` are rows that were deleted and that nobody was told of yet.
@@ -41,13 +41,13 @@ def tell(run: Run, erased: Erased, *, besides: int = 0) -> None:
         run.console.note(f"{counted(len(copies), 'backup')} beside the store may still hold it: {names}")
 
 
-def besides(done: Recorded | None, rows: int) -> int:
+def besides(done: Operation | None, rows: int) -> int:
     """How many rows an operation deleted beside those that were named."""
     deleted = done.figures.get("rows") if done else None
     return max(0, deleted - rows) if isinstance(deleted, int) else 0
 
 
-def as_dict(run: Run, erased: Erased) -> dict[str, object]:
+def as_dict(run: Run, erased: EraseResult) -> dict[str, object]:
     """The same as JSON output has it."""
     return {
         "bytes_before": erased.bytes_before,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from omcli.cli.run import Run
-    from omcli.memory.changes import Recorded
+    from omcli.memory.changes import Operation
     from omcli.memory.observation import Observation
     from omcli.operations.observe.files import FileReport
     from omcli.operations.prune import Pruned
@@ -177,12 +177,12 @@ def pruning_as_dict(found: Pruned) -> dict[str, object]:
     }
 
 
-def operation_summary(done: Recorded) -> str:
+def operation_summary(done: Operation) -> str:
     """What an operation came to, in words: as it was then, whatever became of it."""
     return ", ".join(_operation_parts(done)) or "nothing"
 
 
-def _operation_parts(done: Recorded) -> Iterator[str]:
+def _operation_parts(done: Operation) -> Iterator[str]:
     if done.undoes is not None:
         yield f"undid {done.undoes}"
         return
@@ -200,7 +200,7 @@ def _operation_parts(done: Recorded) -> Iterator[str]:
         yield f"{counted(ahead, 'row')} observed ahead"
 
 
-def operation_as_dict(done: Recorded) -> dict[str, object]:
+def operation_as_dict(done: Operation) -> dict[str, object]:
     """An operation as JSON output has it."""
     found = {
         "number": done.number,

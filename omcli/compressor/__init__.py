@@ -140,7 +140,7 @@ class ContextCompressor:
                 now=wiring.clock.now(),
                 notation=self._notation,
                 choice=wiring.choice,
-                cutting=wiring.cutting,
+                eviction=wiring.eviction,
             )
             return context_of(contexted.pack, self._notation, order=wiring.choice.order)
 

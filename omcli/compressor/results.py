@@ -81,7 +81,7 @@ def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]
     """A pack as a value of the API; `order` is that of its tiers."""
     from omcli.pack.budget import Tier
     from omcli.pack.layouts.chat import ANTHROPIC, OPENAI
-    from omcli.pack.layouts.layout import Head, Shown
+    from omcli.pack.layouts.layout import Head, PackContent
     from omcli.pack.layouts.text import Text
 
     head = Head(
@@ -93,7 +93,7 @@ def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]
         order=order,
     )
     layout = Text(head=head)
-    shown = Shown(cross=pack.cross, session=pack.observations, tail=pack.turns)
+    shown = PackContent(cross=pack.cross, session=pack.observations, tail=pack.turns)
     parts = {tier: layout.part(tier, shown) for tier in Tier}
     return Context(
         text=pack.printed,

@@ -9,19 +9,19 @@ from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record, replace
 from omcli.exchange.groups import (
     NOWHERE,
-    Entry,
     Exchange,
     Group,
-    Unread,
-    apart,
+    GroupRow,
+    Unreadable,
     attribute,
+    escape_tag,
     id_range,
     lines_of,
     reach_of,
-    together,
+    unescape_tag,
     unescaped,
 )
-from omcli.memory.notation import EMOJI, Line
+from omcli.memory.notation import EMOJI, PrintedRow
 from omcli.memory.observation import Kind, Priority
 
 _TAG = "observation-group"
@@ -65,10 +65,10 @@ def _under_headings(groups: Iterable[Group], _tokens: Callable[[str], int]) -> I
 def _rows(group: Group) -> Iterator[str]:
     for entry in group.entries:
         mark = EMOJI.mark(entry.line)
-        yield f"* {mark} ({entry.line.dated}) {apart(EMOJI.words(entry.line, mark), _TAG)}\n"
+        yield f"* {mark} ({entry.line.dated}) {escape_tag(EMOJI.words(entry.line, mark), _TAG)}\n"
 
 
-def parse(text: str) -> Iterator[Group | Unread]:
+def parse(text: str) -> Iterator[Group | Unreadable]:
     """Group by group, whichever way they are written; what stands outside of all groups is left out."""
     reading: _Reading | None = None
     for written in lines_of(text):
@@ -79,7 +79,7 @@ def parse(text: str) -> Iterator[Group | Unread]:
             reading = opened
         elif reading is None:
             if written.strip():
-                yield Unread(reason="outside of a group")
+                yield Unreadable(reason="outside of a group")
         elif written.strip():
             reading.add(written)
     if reading is not None:
@@ -109,7 +109,7 @@ class _Reading:
     """A group on its way in."""
 
     head: Group
-    rows: list[Line] = field(default_factory=list)
+    rows: list[PrintedRow] = field(default_factory=list)
     more: list[list[str]] = field(default_factory=list)
     """For every row the lines that go on with it."""
 
@@ -125,7 +125,7 @@ class _Reading:
         if self.rows and not (bullet or marked["mark"] or timed):
             self.more[-1].append(written.strip())
             return
-        words = together(timed["words"] if timed else marked["said"], _TAG)
+        words = unescape_tag(timed["words"] if timed else marked["said"], _TAG)
         line = EMOJI.line(words, mark=marked["mark"], dated=timed["dated"] if timed else "")
         self.rows.append(line if marked["mark"] else replace(line, mark=""))
         self.more.append([])
@@ -133,10 +133,10 @@ class _Reading:
     def group(self) -> Group:
         """What was taken in; a row without a mark in front is as grave as the marks in it."""
         rows = (_whole(line, " ".join((line.text, *more))) for line, more in zip(self.rows, self.more, strict=True))
-        return replace(self.head, entries=tuple(Entry(line=line) for line in rows))
+        return replace(self.head, entries=tuple(GroupRow(line=line) for line in rows))
 
 
-def _whole(line: Line, text: str) -> Line:
+def _whole(line: PrintedRow, text: str) -> PrintedRow:
     if line.mark:
         return replace(line, text=text)
     inside = EMOJI.meaning(" ".join(mark for mark in EMOJI.marks if mark in text))

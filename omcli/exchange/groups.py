@@ -9,7 +9,7 @@ from functools import cache
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.memory.notation import Line
+from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import Kind
 
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
@@ -19,17 +19,17 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 @record
-class Entry:
+class GroupRow:
     """A row in a group."""
 
-    line: Line
+    line: PrintedRow
     """Its date is empty where none is written."""
     under: int | None = None
     """The place in the group, before its own, of the row that this one is a detail of."""
 
 
 @record
-class Reach:
+class MessageRange:
     """The messages that a group was made of: by their printed ids, by their places in the session, or both."""
 
     first: str | None = None
@@ -41,14 +41,14 @@ class Reach:
     """The place after the last message."""
 
 
-NOWHERE = Reach()
+NOWHERE = MessageRange()
 
 
 @record
 class Group:
-    """Rows that were written together. Rows of no batch, and lasting items, are groups of their own."""
+    """Rows written in one piece. Rows of no batch, and lasting items, are groups of their own."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[GroupRow, ...]
     kind: Kind = Kind.OBSERVATION
     id: str | None = None
     session: str | None = None
@@ -56,7 +56,7 @@ class Group:
     cwd: str | None = None
     created_at: str | None = None
     """Instant at which it was written."""
-    reach: Reach = NOWHERE
+    reach: MessageRange = NOWHERE
     category: str | None = None
     """Of an item: what it is about, in the words of its design."""
     tags: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Group:
 
 
 @record
-class Unread:
+class Unreadable:
     """Something in a file that is no row."""
 
     reason: str
@@ -79,8 +79,8 @@ class Exchange:
     """The token counter in whose units it states sizes."""
     render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]]
     """Groups as text, piece by piece; the function counts tokens."""
-    parse: Callable[[str], Iterator[Group | Unread]]
-    """What a file holds. Never raises: what is no row is `Unread`."""
+    parse: Callable[[str], Iterator[Group | Unreadable]]
+    """What a file holds. Never raises: what is no row is `Unreadable`."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -88,7 +88,7 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
-def outline(group: Group) -> Iterator[tuple[int, Entry]]:
+def outline(group: Group) -> Iterator[tuple[int, GroupRow]]:
     """The rows of a group with their depth, each behind the row it is a detail of."""
     below: dict[int | None, list[int]] = {}
     for place, entry in enumerate(group.entries):
@@ -100,13 +100,13 @@ def outline(group: Group) -> Iterator[tuple[int, Entry]]:
         waiting += [(depth + 1, child) for child in reversed(below.get(place, ()))]
 
 
-def apart(text: str, tag: str) -> str:
+def escape_tag(text: str, tag: str) -> str:
     r"""Text in which no such tag opens or closes: `</tag` is `<\/tag`."""
     return _tag(rf"<(\\*/?{tag})").sub(r"<\\\1", text) if "<" in text else text
 
 
-def together(text: str, tag: str) -> str:
-    """Text that was taken `apart`, as it was."""
+def unescape_tag(text: str, tag: str) -> str:
+    """Undo `escape_tag`."""
     return _tag(rf"<\\(\\*/?{tag})").sub(r"<\1", text) if "<" in text else text
 
 
@@ -129,20 +129,20 @@ def _character(number: int) -> str:
     return chr(number) if number < 0xD800 or 0xE000 <= number < 0x110000 else "\ufffd"
 
 
-def id_range(reach: Reach) -> str | None:
+def id_range(reach: MessageRange) -> str | None:
     """`first:last`, escaped for an attribute; None where the ids are not known."""
     if reach.first is None or reach.last is None:
         return None
     return ":".join(attribute(key).replace(":", "&#58;") for key in (reach.first, reach.last))
 
 
-def reach_of(written: str) -> Reach:
+def reach_of(written: str) -> MessageRange:
     """The messages that `first:last` names. Ids may have colons themselves, both of them equally many."""
     parts = written.split(":")
     half, is_odd = divmod(len(parts), 2)
     if is_odd or not written.strip(":"):
         return NOWHERE
-    return Reach(first=unescaped(":".join(parts[:half])), last=unescaped(":".join(parts[half:])))
+    return MessageRange(first=unescaped(":".join(parts[:half])), last=unescaped(":".join(parts[half:])))
 
 
 def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
@@ -164,7 +164,7 @@ CATEGORY = "category"
 MARK = "mark"
 """What the row was marked with; see `notation.line`."""
 _ENDS = {"first": "first_message", "last": "last_message", "start": "first_place", "end": "end_place"}
-"""The keys of a `Reach`."""
+"""The keys of a `MessageRange`."""
 
 
 def provenance(group: Group, *, format_name: str) -> dict[str, object]:
@@ -180,10 +180,10 @@ def provenance(group: Group, *, format_name: str) -> dict[str, object]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def imported_reach(metadata: Mapping[str, object]) -> Reach:
+def imported_reach(metadata: Mapping[str, object]) -> MessageRange:
     """The messages that a row was made of, as its group said."""
     first, last, start, end = (metadata.get(key) for key in _ENDS.values())
-    return Reach(
+    return MessageRange(
         first=first if isinstance(first, str) else None,
         last=last if isinstance(last, str) else None,
         start=start if isinstance(start, int) else None,

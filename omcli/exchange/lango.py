@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach, Unread, lines_of, objects_of
+from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRange, Unreadable, lines_of, objects_of
 from omcli.memory.notation import NONE
 from omcli.memory.observation import Kind
 from omcli.memory.row_json import json_line
@@ -30,16 +30,16 @@ def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[
             yield "".join(["\n", *(f"{written(entry)}\n" for entry in group.entries)])
 
 
-def written(entry: Entry) -> str:
+def written(entry: GroupRow) -> str:
     """A row's line; one that looks like a heading, or like no line at all, begins with a backslash."""
     words = NONE.words(entry.line, "")
     return _ESCAPE + words if words.strip().lstrip(_ESCAPE) in _GUARDED else words
 
 
-def _parse(text: str) -> Iterator[Group | Unread]:
+def _parse(text: str) -> Iterator[Group | Unreadable]:
     """Paragraph by paragraph, a row for every line."""
     kind = Kind.OBSERVATION
-    entries: list[Entry] = []
+    entries: list[GroupRow] = []
     for line in (*lines_of(text), ""):
         heading = line.strip()
         if heading in _GUARDED:
@@ -50,10 +50,10 @@ def _parse(text: str) -> Iterator[Group | Unread]:
             entries.append(row(line))
 
 
-def row(line: str) -> Entry:
+def row(line: str) -> GroupRow:
     """A row that is written without date and priority."""
     is_guarded = line.startswith(_ESCAPE) and line.strip().lstrip(_ESCAPE) in _GUARDED
-    return Entry(line=NONE.line(line[1:] if is_guarded else line, mark="", dated=""))
+    return GroupRow(line=NONE.line(line[1:] if is_guarded else line, mark="", dated=""))
 
 
 _Fields = dict[str, object]
@@ -76,10 +76,10 @@ def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iter
         yield json_line({name: value for name, value in fields.items() if value is not None}) + "\n"
 
 
-def _parse_jsonl(text: str) -> Iterator[Group | Unread]:
+def _parse_jsonl(text: str) -> Iterator[Group | Unreadable]:
     """Object by object; one with a generation is a reflection."""
     for found in objects_of(text):
-        yield (found and _group(found)) or Unread(reason="no observation")
+        yield (found and _group(found)) or Unreadable(reason="no observation")
 
 
 def _group(fields: Mapping[str, object]) -> Group | None:
@@ -97,10 +97,10 @@ def _group(fields: Mapping[str, object]) -> Group | None:
     )
 
 
-def _reach(first: object, last: object) -> Reach:
+def _reach(first: object, last: object) -> MessageRange:
     if type(first) is not int or type(last) is not int or not 0 <= first <= last:
         return NOWHERE
-    return Reach(start=first, end=last + 1)
+    return MessageRange(start=first, end=last + 1)
 
 
 EXCHANGES = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from omcli.base.patterns import lazily
 from omcli.base.record import replace
-from omcli.exchange.groups import Entry, Exchange, Group, Unread, lines_of, outline
+from omcli.exchange.groups import Exchange, Group, GroupRow, Unreadable, lines_of, outline
 from omcli.memory.notation import BRACKETS, EMOJI, Notation
 from omcli.text.dates.lexicon import MONTHS
 
@@ -32,7 +32,7 @@ def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[s
             yield f"{_INDENT * depth}- {mark} {entry.line.dated[11:]} {BRACKETS.words(entry.line, mark)}\n"
 
 
-def _by_day(group: Group) -> Iterator[tuple[int, Entry]]:
+def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
     """The outline of a group. A detail of another day than the row it belongs to would stand under the wrong date."""
     entries = group.entries
     same = [
@@ -44,10 +44,10 @@ def _by_day(group: Group) -> Iterator[tuple[int, Entry]]:
     return outline(replace(group, entries=tuple(same)))
 
 
-def parse(text: str) -> Iterator[Group | Unread]:
+def parse(text: str) -> Iterator[Group | Unreadable]:
     """All rows as one group. A row without a time has that of the row above it, or its day's first minute."""
     day, clock = "", "00:00"
-    entries: list[Entry] = []
+    entries: list[GroupRow] = []
     above: list[tuple[int, int]] = []  # indents and places of the rows that the next one may be a detail of
     for written in lines_of(text):
         if header := _date(written):
@@ -56,7 +56,7 @@ def parse(text: str) -> Iterator[Group | Unread]:
         found = _ROW.fullmatch(written)
         if found is None or not day:
             if written.strip():
-                yield Unread(reason="no row" if found is None else "no date")
+                yield Unreadable(reason="no row" if found is None else "no date")
             continue
         indent = len(found["indent"].replace("\t", _TAB))
         above = [(other, place) for other, place in above if other < indent]
@@ -66,7 +66,7 @@ def parse(text: str) -> Iterator[Group | Unread]:
         line = notation.line(timed["words"] if timed else rest, mark=mark, dated=f"{day} {clock}")
         under = above[-1][1] if above else None
         above.append((indent, len(entries)))
-        entries.append(Entry(line=line if mark else replace(line, mark=""), under=under))
+        entries.append(GroupRow(line=line if mark else replace(line, mark=""), under=under))
     if entries:
         yield Group(entries=tuple(entries))
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from omcli.base.patterns import lazily
 from omcli.base.record import replace
 from omcli.exchange import pi
-from omcli.exchange.groups import Entry, Group, Unread, lines_of
-from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, Line
+from omcli.exchange.groups import Group, GroupRow, Unreadable, lines_of
+from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, PrintedRow
 from omcli.memory.observation import Priority, Status
 from omcli.text.dates.instants import instant, minute
 
@@ -28,17 +28,17 @@ _LONGEST = 600
 _SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
 
 
-def parse(text: str) -> Iterator[Group | Unread]:
+def parse(text: str) -> Iterator[Group | Unreadable]:
     """A row for every list item and paragraph, under the title that stands above it; never raises."""
     text = _summary_of(text)
     if _DATED_BY_PI.search(text):
         yield from pi.parse(text)
         return
-    entries = [Entry(line=said) for said in _Outline().rows(text)]
+    entries = [GroupRow(line=said) for said in _Outline().rows(text)]
     if entries:
         yield Group(entries=tuple(entries))
     else:
-        yield Unread(reason="no row")
+        yield Unreadable(reason="no row")
 
 
 def _summary_of(text: str) -> str:
@@ -73,7 +73,7 @@ def _written(row: Mapping[str, object]) -> str:
     at, said = instant(row.get("event_at") or row.get("observed_at")) or "", str(row.get("text") or "")
     priority = next((each for each in Priority if each == row.get("priority")), Priority.MEDIUM)
     status = next((each for each in Status if each == row.get("status")), None)
-    line = Line(dated=minute(at), priority=priority, status=status, text=said)
+    line = PrintedRow(dated=minute(at), priority=priority, status=status, text=said)
     return f"{line.dated}\n{WORDS.render_under(line)}"
 
 
@@ -86,7 +86,7 @@ class _Outline:
         self._is_raw = False
         self._paragraph: list[str] = []
 
-    def rows(self, text: str) -> Iterator[Line]:
+    def rows(self, text: str) -> Iterator[PrintedRow]:
         """The rows of a text."""
         for written in lines_of(text):
             line = written.strip()
@@ -115,13 +115,13 @@ class _Outline:
             return False
         return True
 
-    def _said(self) -> Iterator[Line]:
+    def _said(self) -> Iterator[PrintedRow]:
         said, self._paragraph = " ".join(self._paragraph), []
         for passage in _passages(said):
             yield _line(passage, title=self._title, dated=self._dated)
 
 
-def _line(said: str, *, title: str, dated: str) -> Line:
+def _line(said: str, *, title: str, dated: str) -> PrintedRow:
     for notation in (WORDS, BRACKETS, EMOJI):
         found = notation.undated.fullmatch(said)
         if found and found["mark"]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from omcli.exchange.groups import NOWHERE, Entry, Exchange, Group, Reach, Unread, lines_of, objects_of
-from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Line
+from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRange, Unreadable, lines_of, objects_of
+from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, PrintedRow
 from omcli.memory.observation import Kind, Priority
 from omcli.memory.row_json import json_line
 from omcli.text.dates.instants import instant
@@ -14,7 +14,7 @@ _READ = (WORDS, EMOJI, BRACKETS, NONE)
 """Notations that are tried one after another."""
 
 
-def row(written: str) -> Line | None:
+def row(written: str) -> PrintedRow | None:
     """What a line says, or None where it begins with no date."""
     return next((read for notation in _READ if (read := notation.parse(written))), None)
 
@@ -26,15 +26,15 @@ def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[
             yield f"{WORDS.render(entry.line)}\n"
 
 
-def _parse(text: str) -> Iterator[Group | Unread]:
+def _parse(text: str) -> Iterator[Group | Unreadable]:
     """All rows as one group: the lines do not tell more."""
-    entries: list[Entry] = []
+    entries: list[GroupRow] = []
     for written in lines_of(text):
         read = row(written)
         if read is not None:
-            entries.append(Entry(line=read))
+            entries.append(GroupRow(line=read))
         elif written.strip():
-            yield Unread(reason="no row")
+            yield Unreadable(reason="no row")
     if entries:
         yield Group(entries=tuple(entries))
 
@@ -75,10 +75,10 @@ def _item(group: Group) -> _Fields:
     }
 
 
-def _parse_jsonl(text: str) -> Iterator[Group | Unread]:
+def _parse_jsonl(text: str) -> Iterator[Group | Unreadable]:
     """Object by object; a line that holds none is left out."""
     for found in objects_of(text):
-        yield (found and _group(found)) or Unread(reason="no block")
+        yield (found and _group(found)) or Unreadable(reason="no block")
 
 
 def _group(fields: Mapping[str, object]) -> Group | None:
@@ -101,18 +101,18 @@ def _group(fields: Mapping[str, object]) -> Group | None:
     )
 
 
-def _entries(said: str) -> Iterator[Entry]:
-    """Line by line; a line without a date is a row all the same."""
+def _entries(said: str) -> Iterator[GroupRow]:
+    """Yield a row for every line, also for one without a date."""
     for written in filter(str.strip, lines_of(said)):
         read = row(written)
-        yield Entry(line=read or Line(dated="", priority=Priority.MEDIUM, status=None, text=written))
+        yield GroupRow(line=read or PrintedRow(dated="", priority=Priority.MEDIUM, status=None, text=written))
 
 
-def _reach(value: object) -> Reach:
+def _reach(value: object) -> MessageRange:
     if not isinstance(value, list) or len(value) != 2 or not all(type(place) is int for place in value):
         return NOWHERE
     start, end = value
-    return Reach(start=start, end=end) if 0 <= start < end else NOWHERE
+    return MessageRange(start=start, end=end) if 0 <= start < end else NOWHERE
 
 
 def _kind(value: object) -> Kind:

@@ -12,7 +12,7 @@ from omcli.formats.format import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, image_from_data, objects, placeholder, record, string, text
-from omcli.memory.message import Aside, Image, Message, Role, attachment
+from omcli.memory.message import Image, Message, MessageKind, Role, attachment
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 
 # Keys beside role and content in other programs' turns.
@@ -139,7 +139,7 @@ class _Conversation:
             images=tuple(shown.images),
         )
         if failed and (remark := rejection_remark(result)):
-            yield Message(role=Role.USER, text=remark, aside=Aside.REMARK, at=at, call_id=call_id)
+            yield Message(role=Role.USER, text=remark, kind=MessageKind.REMARK, at=at, call_id=call_id)
 
 
 @mutable_record
@@ -199,10 +199,10 @@ def _prompt(parts: list[Record], message: partial[Message], *, turn_id: str | No
             shown.add(part)
         elif (words := user_text(text(part.get("text")))) is None:
             yield Skipped(Reason.INJECTED if text(part.get("text")).strip() else Reason.NOISE)
-        elif words.aside is None:
+        elif words.kind is None:
             shown.pieces.append(words.text)
         else:
-            yield message(role=Role.EVENT, text=words.text, aside=words.aside)
+            yield message(role=Role.EVENT, text=words.text, kind=words.kind)
     yield from shown.faults
     if shown.text.strip():
         yield message(role=Role.USER, text=shown.text, id=turn_id, images=tuple(shown.images))

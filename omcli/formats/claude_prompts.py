@@ -7,7 +7,7 @@ import re
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
 from omcli.formats.injected import without_injected
-from omcli.memory.message import Aside
+from omcli.memory.message import MessageKind
 
 # Beginnings of texts written by a client, not a person.
 _WRITTEN_BY_CLIENT = (
@@ -38,10 +38,10 @@ _AFTER_REMARK = "\n\nNote: The user's next message may contain a correction"
 
 @positional_record
 class UserText:
-    """A cleaned text of the user's role; without `aside` it is a prompt."""
+    """A cleaned text of the user's role; without `kind` it is a prompt."""
 
     text: str
-    aside: Aside | None = None
+    kind: MessageKind | None = None
 
 
 def user_text(written: str) -> UserText | None:
@@ -53,11 +53,11 @@ def user_text(written: str) -> UserText | None:
     if opening.startswith(("<command-name>", "<command-message>")):
         return _command(words)
     if opening.startswith("<bash-input>") and (shell := _tag_content(words, "bash-input")) is not None:
-        return UserText(shell, Aside.SHELL)
+        return UserText(shell, MessageKind.SHELL)
     if opening.startswith(_INTERRUPT):
-        return UserText(words, Aside.INTERRUPT)
+        return UserText(words, MessageKind.INTERRUPT)
     if opening.startswith(_SUMMARY):
-        return UserText(words, Aside.SUMMARY)
+        return UserText(words, MessageKind.SUMMARY)
     # Newer clients put a line before the request.
     if _COMPACTION_REQUEST in words[:1000] and "<analysis>" in words:
         return None
@@ -74,7 +74,7 @@ def _command(words: str) -> UserText | None:
     name, arguments = _tag_content(words, "command-name"), _tag_content(words, "command-args")
     if name is None:
         return None
-    return UserText(f"{name.strip()} {(arguments or '').strip()}".strip(), Aside.COMMAND)
+    return UserText(f"{name.strip()} {(arguments or '').strip()}".strip(), MessageKind.COMMAND)
 
 
 def _tag_content(words: str, tag: str) -> str | None:

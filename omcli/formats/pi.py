@@ -10,7 +10,7 @@ from omcli.formats.format import Format, TranscriptFolders, by_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, exit_code, image_from_data, objects, placeholder, record, string, text
-from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.transcript import Abandoned, Facts, Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
 
@@ -99,9 +99,9 @@ def _items(entry: Record) -> Iterator[Item]:
     elif kind == "message":
         yield Skipped(Reason.MALFORMED, kind)
     elif kind == "compaction":
-        yield _event(entry, Aside.COMPACTION, text(entry.get("summary")))
+        yield _event(entry, MessageKind.COMPACTION, text(entry.get("summary")))
     elif kind == "branch_summary":
-        yield _event(entry, Aside.SUMMARY, text(entry.get("summary")))
+        yield _event(entry, MessageKind.SUMMARY, text(entry.get("summary")))
     elif kind == "model_change" and (model := string(entry.get("modelId"))):
         yield Facts(model=model)
     elif kind == "session_info" and (name := string(entry.get("name"))):
@@ -126,9 +126,9 @@ def _message(entry: Record, message: Record) -> Iterator[Item]:
     elif role == "bashExecution":
         yield _shell(entry, message, at)
     elif role == "branchSummary":
-        yield _event(entry, Aside.SUMMARY, text(message.get("summary")), at)
+        yield _event(entry, MessageKind.SUMMARY, text(message.get("summary")), at)
     elif role == "compactionSummary":
-        yield _event(entry, Aside.COMPACTION, text(message.get("summary")), at)
+        yield _event(entry, MessageKind.COMPACTION, text(message.get("summary")), at)
     elif role in {"custom", "hookMessage", "system"}:
         yield Skipped(Reason.INJECTED)
     else:
@@ -162,7 +162,7 @@ def _turn(entry: Record, message: Record, at: str | None) -> Iterator[Item]:
         yield _call(call, at)
     if aborted:
         stopped = text(message.get("errorMessage")) or "aborted"
-        yield Message(role=Role.EVENT, text=stopped, aside=Aside.INTERRUPT, id=own and f"{own}:interrupt", at=at)
+        yield Message(role=Role.EVENT, text=stopped, kind=MessageKind.INTERRUPT, id=own and f"{own}:interrupt", at=at)
     if not (calls or aborted or said.strip()):
         yield Skipped(Reason.NOISE)
 
@@ -207,7 +207,7 @@ def _shell(entry: Record, message: Record, at: str | None) -> Item:
     return Message(
         role=Role.EVENT,
         text=f"{command}\n{output}" if output else command,
-        aside=Aside.SHELL,
+        kind=MessageKind.SHELL,
         id=string(entry.get("id")),
         at=at,
         failed=code != 0 if code is not None else None,
@@ -215,9 +215,9 @@ def _shell(entry: Record, message: Record, at: str | None) -> Item:
     )
 
 
-def _event(entry: Record, aside: Aside, summary: str, at: str | None = None) -> Message:
+def _event(entry: Record, kind: MessageKind, summary: str, at: str | None = None) -> Message:
     at = at or instant(entry.get("timestamp"))
-    return Message(role=Role.EVENT, text=without_injected(summary), aside=aside, id=string(entry.get("id")), at=at)
+    return Message(role=Role.EVENT, text=without_injected(summary), kind=kind, id=string(entry.get("id")), at=at)
 
 
 def _content(content: object) -> tuple[str, tuple[Image, ...]]:

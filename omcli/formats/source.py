@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.memory.transcript import Bookmark, Checkpoint, Extent, ReaderState, Reason, Skipped
+from omcli.memory.transcript import Bookmark, Checkpoint, Prefix, ReaderState, Reason, Skipped
 
 _HEAD = 1 << 20
 """Bytes inspected for detection: the first line of a transcript is often a side record."""
@@ -69,13 +69,13 @@ class Sample:
 class RecordStream:
     """A binary stream, read once. Memory use is bounded by the longest line, or by the size of a single document."""
 
-    def __init__(self, stream: BinaryIO, *, extent: Extent | None = None, state: ReaderState | None = None) -> None:
+    def __init__(self, stream: BinaryIO, *, extent: Prefix | None = None, state: ReaderState | None = None) -> None:
         """A stream from its beginning, or its rest behind a line end where an earlier reader stopped.
 
         For a rest, `extent` covers the bytes read before and `state` is that reader's; the rest is read as JSON Lines.
         """
         self.state = state
-        self._extent = extent or Extent()
+        self._extent = extent or Prefix()
         self._stream = stream
         self._head = self._opened() if state is None else b""
         self._is_read = False
@@ -322,7 +322,7 @@ class ResumePoint:
     """The place up to which a file is unchanged and need not be read again."""
 
     bookmark: Bookmark
-    extent: Extent
+    extent: Prefix
     is_all: bool
     """Nothing follows it."""
 
@@ -333,7 +333,7 @@ def resume_point(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> ResumePoint
     None, with the stream at its beginning, if no part is. `bookmarks` are those of the file, in file order.
     """
     known = None
-    extent = Extent()
+    extent = Prefix()
     for bookmark in bookmarks:
         _extend(extent, stream, bookmark.offset)
         if extent.digest != bookmark.digest:
@@ -346,6 +346,6 @@ def resume_point(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> ResumePoint
     return known
 
 
-def _extend(extent: Extent, stream: BinaryIO, end: int) -> None:
+def _extend(extent: Prefix, stream: BinaryIO, end: int) -> None:
     while extent.length < end and (block := stream.read(min(_BLOCK, end - extent.length))):
         extent.add(block)

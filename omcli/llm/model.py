@@ -94,7 +94,7 @@ class Provider(Protocol):
 
 
 @record
-class Call:
+class ModelCall:
     """A call of a model, for the ledger."""
 
     at: str
@@ -118,10 +118,10 @@ class Call:
 class Ledger(Protocol):
     """Where calls are written down."""
 
-    def note_call(self, call: Call) -> None:
+    def note_call(self, call: ModelCall) -> None:
         """Writes a call down."""
 
-    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
+    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
         """Calls that ended at or after `since` and before `until`, oldest first."""
 
     def spent(self, *, since: str) -> Spent:
@@ -149,8 +149,8 @@ class OutputMode(StrEnum):
 class OutputModes(Protocol):
     """What is remembered of how endpoints take structured output."""
 
-    def rung(self, endpoint: str, model: str) -> OutputMode | None:
-        """The rung that worked last; None where nothing is known."""
+    def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
+        """The output_mode that worked last; None where nothing is known."""
 
-    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
+    def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
         """Remembers what worked."""

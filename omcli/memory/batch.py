@@ -29,7 +29,7 @@ class Batch:
     """The main thread's last assistant text before the batch: what its first prompt may answer. Already covered."""
     cwd: str | None = None
     """The session's working directory."""
-    standing: tuple[Observation, ...] = ()
+    context_rows: tuple[Observation, ...] = ()
     """Visible observations of the session, oldest first, that the batch may settle, overrule or repeat."""
     deferred_through: int = 0
     """Up to which `seq` the messages were offered before, from the same cursor, without giving anything yet."""
@@ -41,7 +41,7 @@ class Batch:
         return bool(row.sources) and max(row.sources) <= self.after
 
 
-class Outcome(StrEnum):
+class BatchOutcome(StrEnum):
     """What became of a batch."""
 
     OBSERVED = "observed"
@@ -60,7 +60,7 @@ class Observed:
     drafts: tuple[Draft, ...]
     """What is worth keeping, oldest first."""
     used: tuple[str, ...] = ()
-    """Ids of standing rows that mattered for what was said."""
+    """Ids of context rows that mattered for what was said."""
     title: str | None = None
     """What the session is about, where that is new."""
     waits_after: int | None = None
@@ -82,7 +82,7 @@ class Observer(Protocol):
         """What is worth keeping of a batch. Raises ProviderFailed, NotAllowed, BadConfiguration."""
 
 
-class Reading(Protocol):
+class BatchReader(Protocol):
     """A batch on its way through a model, which is shown one slice of it after the other."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
@@ -102,14 +102,14 @@ class Reading(Protocol):
 class SlicedObserver(Observer, Protocol):
     """A model, which is not shown all of a batch at once."""
 
-    def begin(self, batch: Batch) -> Reading:
+    def begin(self, batch: Batch) -> BatchReader:
         """Begins to read a batch."""
 
 
 # ---- where a batch ends
 
 
-class Waiting(NamedTuple):
+class MessageSize(NamedTuple):
     """What has to be known of a waiting message to place the end of a batch."""
 
     tokens: int
@@ -118,7 +118,7 @@ class Waiting(NamedTuple):
     call_id: str | None
 
 
-def batch_length(waiting: Iterable[Waiting], *, max_tokens: int, max_messages: int | None = None) -> int:
+def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_messages: int | None = None) -> int:
     """How many of the waiting messages, oldest first, make the next batch: at most `max_tokens` and `max_messages`, at
     least one if any.
 
@@ -162,7 +162,7 @@ def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
 def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int | None = None) -> Batch:
     """What follows a message of a batch, as much as `batch_length` allows; at least one message has to follow it."""
     left = [kept for kept in batch.messages if kept.seq > after]
-    waiting = (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in left)
+    waiting = (MessageSize(kept.tokens, kept.message.role, kept.message.call_id) for kept in left)
     length = batch_length(waiting, max_tokens=max_tokens, max_messages=max_messages)
     return between(batch, after, left[length - 1].seq)
 

@@ -20,7 +20,7 @@ _ROUNDING = 1e-6
 
 
 @record
-class Block:
+class BufferedBatch:
     """What an observer made of messages that were not yet due. It is no part of memory until it is activated."""
 
     batch: Batch
@@ -79,7 +79,7 @@ def tokens_of(amount: float, whole: int) -> int:
 
 
 @record
-class Ahead:
+class BufferPolicy:
     """When messages are observed ahead, in tokens; 0 for never."""
 
     at: int = 0

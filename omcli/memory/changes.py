@@ -17,7 +17,7 @@ UNDONE = "undone"
 """Why a row is out of sight that an operation made which was taken back."""
 
 
-class Verb(StrEnum):
+class OperationKind(StrEnum):
     """What was done."""
 
     REFLECT = "reflect"
@@ -30,7 +30,7 @@ class Verb(StrEnum):
     UNDO = "undo"
 
 
-class Titled(NamedTuple):
+class SessionTitle(NamedTuple):
     """A title that a session has, or had."""
 
     session: str
@@ -38,13 +38,13 @@ class Titled(NamedTuple):
 
 
 @record
-class Change:
+class OperationWrite:
     """Rows and messages to be taken out of sight in one piece.
 
     What is put aside already is so by this change as well, and comes back when none of them stands any more.
     """
 
-    verb: Verb
+    verb: OperationKind
     scope: Scope = Scope()
     made: tuple[Observation, ...] = ()
     """Rows that it writes down."""
@@ -56,7 +56,7 @@ class Change:
     """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again."""
     along: tuple[str, ...] = ()
     """Ids of rows that are put aside with those, and leave none: what they took the place of."""
-    titles: tuple[Titled, ...] = ()
+    titles: tuple[SessionTitle, ...] = ()
     """Titles of sessions that are put aside, and leave a tombstone."""
     digests: tuple[str, ...] = ()
     """Further tombstones: of what was observed ahead, and is not to be written down."""
@@ -68,11 +68,11 @@ class Change:
 
 
 @record
-class Recorded:
+class Operation:
     """An operation as it was written down, with its parts."""
 
     number: int
-    verb: Verb
+    verb: OperationKind
     scope: Scope
     at: str
     made: int
@@ -96,27 +96,27 @@ class Recorded:
         """Whether it can be taken back, as far as can be told without the rows."""
         put_aside = self.hidden or self.messages or self.uncounted
         did = self.made or put_aside or self.figures.get("titles") or self.figures.get("ahead")
-        return self.verb is not Verb.UNDO and self.undone_by is None and self.final_at is None and bool(did)
+        return self.verb is not OperationKind.UNDO and self.undone_by is None and self.final_at is None and bool(did)
 
 
 @record
-class Undoing:
+class UndoPreview:
     """What it comes to when an operation is taken back."""
 
-    undone: Recorded
+    undone: Operation
     """As it was before."""
     rows: tuple[Observation, ...]
     """Rows that are there again, in the log's order, but for those that others have taken the place of meanwhile."""
     gone: tuple[Observation, ...]
     """Rows that it made, and that leave sight."""
     messages: tuple[KeptMessage, ...]
-    titles: tuple[Titled, ...]
+    titles: tuple[SessionTitle, ...]
     held_by: tuple[int, ...]
     """Operations that stand, and have some of the rows, messages or titles out of sight as well: those stay so."""
 
 
 @record
-class Kin:
+class RelatedRows:
     """What rows and messages have to do with other rows, in the log's order; none of it is among them."""
 
     derived: tuple[Observation, ...]
@@ -126,7 +126,7 @@ class Kin:
 
 
 @record
-class Erased:
+class EraseResult:
     """What was deleted for good."""
 
     rows: int = 0
@@ -138,12 +138,12 @@ class Erased:
 
 
 @record
-class Traces:
+class RowHistory:
     """What became of a row, and how it came to be."""
 
-    made_by: Recorded | None = None
+    made_by: Operation | None = None
     """The operation that made it; None where it was observed, noted or taken in."""
-    hidden_by: Recorded | None = None
+    hidden_by: Operation | None = None
     """The operation that took it out of sight; None where a later observation did, or nothing has."""
     replaced: tuple[Observation, ...] = ()
     """The rows that it took the place of, oldest first."""

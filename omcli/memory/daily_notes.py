@@ -10,7 +10,7 @@ from typing import Protocol
 
 from omcli.base.record import record
 from omcli.memory.message import digest
-from omcli.memory.transcript import TakenIn, Transcript
+from omcli.memory.transcript import IngestedFile, Transcript
 from omcli.text.clean import one_line
 
 FORMAT = "notes"
@@ -41,7 +41,7 @@ class Notebook(Protocol):
     def notes(self) -> tuple[Note, ...]:
         """The notes in it, oldest first. Raises NoInput."""
 
-    def as_it_is(self, note: Note) -> TakenIn:
+    def as_it_is(self, note: Note) -> IngestedFile:
         """What a note is known by when all of it has been taken in as it is now. Raises NoInput."""
 
     def opened(self, note: Note) -> AbstractContextManager[Transcript]:
@@ -53,7 +53,7 @@ class Notebook(Protocol):
     def unremember(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
         """Takes facts out of the sections of `MEMORY.md`, and tells how many. Raises InputOutput, and CannotCreate."""
 
-    def archive(self, note: Note, known: TakenIn) -> str | None:
+    def archive(self, note: Note, known: IngestedFile) -> str | None:
         """Moves a note to `archive` and tells where it is; None where it is not what it was then.
 
         Raises InputOutput, and CannotCreate.

@@ -24,8 +24,8 @@ class Role(StrEnum):
     """Something else that happened and is worth keeping: a slash command, an interruption, a compaction."""
 
 
-class Aside(StrEnum):
-    """What an uncommon message is. Plain prompts, answers, calls and results have none.
+class MessageKind(StrEnum):
+    """Kind of an uncommon message. Plain prompts, replies, calls and results have none.
 
     The user's asides are words of a person that stand where no prompt does; they are kept, but not counted as prompts.
     """
@@ -84,7 +84,7 @@ class Message:
 
     role: Role
     text: str
-    aside: Aside | None = None
+    kind: MessageKind | None = None
     id: str | None = None
     """The producer's own id, where it gives one that tells messages of a session apart."""
     at: str | None = None
@@ -100,7 +100,7 @@ class Message:
     tool: str | None = None
     """calls and results: the tool's name as the producer spells it (`mcp__server__tool`, `exec_command`)."""
     call_id: str | None = None
-    """calls and results: what joins the two; remarks and answers: the call they are about."""
+    """calls and results: joins the two; remarks and replies to questions: the call they are about."""
     failed: bool | None = None
     """results: True failed, False succeeded, None where the transcript does not tell."""
     exit_code: int | None = None
@@ -110,7 +110,7 @@ class Message:
     @property
     def is_counted(self) -> bool:
         """Whether this is a prompt, an answer, a call, a result or a note: what `messages` counts everywhere."""
-        return self.role is not Role.EVENT and self.aside in (None, Aside.NOTE)
+        return self.role is not Role.EVENT and self.kind in (None, MessageKind.NOTE)
 
 
 @record
@@ -147,7 +147,7 @@ def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
     """
     return digest(
         message.role,
-        message.aside,
+        message.kind,
         message.name,
         message.tool if tool_of_result or message.role is not Role.RESULT else None,
         message.call_id,
@@ -157,7 +157,7 @@ def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
     )
 
 
-def answers(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
+def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
     """For the place of every call, the places of its results, ascending; none for a call nobody answered.
 
     Producers repeat ids, so a result belongs to the nearest call before it; of calls that were made together under one

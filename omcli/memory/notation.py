@@ -46,7 +46,7 @@ _SAID = lazily(r"(?:(?P<status>done|resolved): )?(?P<text>.*)", re.DOTALL)
 
 
 @record
-class Line:
+class PrintedRow:
     """What a printed row says."""
 
     dated: str
@@ -61,7 +61,7 @@ class Line:
 
 
 @record
-class Meaning:
+class MarkMeaning:
     """What a mark says."""
 
     priority: Priority
@@ -69,7 +69,7 @@ class Meaning:
     importance: int | None = None
 
 
-_UNMARKED = Meaning(priority=Priority.MEDIUM)
+_UNMARKED = MarkMeaning(priority=Priority.MEDIUM)
 
 
 @record
@@ -77,7 +77,7 @@ class Notation:
     """A way to write rows, one per line."""
 
     name: str
-    marks: Mapping[str, Meaning]
+    marks: Mapping[str, MarkMeaning]
     """None: priorities are not written."""
     looks_marked: re.Pattern[str]
     """The beginning of a text that would be read as a status or a mark, and so gets a backslash in front."""
@@ -90,29 +90,29 @@ class Notation:
     may_repeat: bool
     """Whether several marks before one text are read."""
 
-    def render(self, said: Line) -> str:
+    def render(self, said: PrintedRow) -> str:
         """The row on a line of its own, with its date."""
         mark = self.mark(said)
         return f"[{said.dated}] {mark} {self.words(said, mark)}" if mark else f"[{said.dated}] {self.words(said, mark)}"
 
-    def render_under(self, said: Line) -> str:
+    def render_under(self, said: PrintedRow) -> str:
         """The row below a line that holds its minute; a medium priority goes without a mark."""
         mark = self.mark(said)
         return self.words(said, mark) if mark == self.usual else f"{mark} {self.words(said, mark)}"
 
-    def parse(self, written: str, minute: str = "") -> Line | None:
+    def parse(self, written: str, minute: str = "") -> PrintedRow | None:
         """What a line says, or None where it is no row. The second text is the minute it stands under, or empty."""
         found = (self.undated if minute else self.written).fullmatch(written)
         return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
 
-    def mark(self, said: Line) -> str:
+    def mark(self, said: PrintedRow) -> str:
         """The mark of a row: the one it was read with, where that says the same here. Empty where marks are none."""
         meaning = self.meaning(said.mark) if said.mark else None
         if meaning is not None and _fits(meaning, said):
             return said.mark
         return next((mark for mark, meaning in self.marks.items() if _fits(meaning, said)), "")
 
-    def meaning(self, mark: str) -> Meaning | None:
+    def meaning(self, mark: str) -> MarkMeaning | None:
         """What a mark says, or several with a space between them: the gravest priority. None for what is none."""
         if not self.may_repeat or mark in self.marks:
             return self.marks.get(mark)
@@ -122,24 +122,24 @@ class Notation:
             return None
         return max(found, key=lambda meaning: (meaning.priority.importance, meaning.status is not None))
 
-    def words(self, said: Line, mark: str) -> str:
+    def words(self, said: PrintedRow, mark: str) -> str:
         """A row's status and text, as they stand behind its mark."""
-        text = as_line(said.text)
+        text = single_line(said.text)
         if self.looks_marked.match(text):
             text = "\\" + text
         if said.status in SETTLED:
             meaning = self.meaning(mark)
             if meaning is None or meaning.status is not said.status:
-                return f"{said.status}: {fenced(text)}"
-        return fenced(text)
+                return f"{said.status}: {escape_tags(text)}"
+        return escape_tags(text)
 
-    def line(self, words: str, *, mark: str | None, dated: str) -> Line:
+    def line(self, words: str, *, mark: str | None, dated: str) -> PrintedRow:
         """The row whose status and text are written so, behind a mark. Without one it is a medium row."""
         mark = self.usual if mark is None else mark.rstrip(" ")
         meaning = self.meaning(mark) or _UNMARKED
         found = _SAID.fullmatch(words)
-        text = unfenced(found["text"] if found else words)
-        return Line(
+        text = unescape_tags(found["text"] if found else words)
+        return PrintedRow(
             dated=dated,
             priority=meaning.priority,
             status=Status(found["status"]) if found and found["status"] else meaning.status,
@@ -149,23 +149,23 @@ class Notation:
         )
 
 
-def _fits(meaning: Meaning, said: Line) -> bool:
+def _fits(meaning: MarkMeaning, said: PrintedRow) -> bool:
     """Whether a mark of this meaning may stand before a row."""
     if meaning.priority is not said.priority or meaning.status not in (None, said.status):
         return False
     return meaning.importance is None or meaning.importance == _importance(said)
 
 
-def _importance(said: Line) -> int:
+def _importance(said: PrintedRow) -> int:
     """The importance of a row; where its priority was chosen for other reasons, one that goes with that."""
     if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
         return said.importance
     return said.priority.importance
 
 
-def line(row: Observation) -> Line:
+def line(row: Observation) -> PrintedRow:
     """A row as it is printed."""
-    return Line(
+    return PrintedRow(
         dated=minute(row.dated),
         priority=row.priority,
         status=row.status,
@@ -175,22 +175,22 @@ def line(row: Observation) -> Line:
     )
 
 
-def as_line(text: str) -> str:
+def single_line(text: str) -> str:
     """A row's text as it is printed: on one line, with all its spaces."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
-def fenced(text: str) -> str:
+def escape_tags(text: str) -> str:
     r"""Text in which nothing opens or closes a pack: `</om-memory` is `<\/om-memory`."""
     return _TAG_LIKE.sub(r"<\\\1", text) if "<" in text else text
 
 
-def unfenced(text: str) -> str:
-    """Text that was `fenced`, as it was."""
+def unescape_tags(text: str) -> str:
+    """Text that was `escape_tags`, as it was."""
     return _GUARDED_TAG.sub(r"<\1", text)
 
 
-def _notation(name: str, marks: Mapping[str, Meaning], *, may_repeat: bool = False) -> Notation:
+def _notation(name: str, marks: Mapping[str, MarkMeaning], *, may_repeat: bool = False) -> Notation:
     """A notation of these marks; of several that fit a row the first is written."""
     one = f"(?:{'|'.join(map(re.escape, marks))}) " if marks else "(?!)"
     # Backslashes count: a text that has one already gets another.
@@ -213,8 +213,8 @@ def _notation(name: str, marks: Mapping[str, Meaning], *, may_repeat: bool = Fal
     )
 
 
-def _of_priorities(high: str, medium: str, low: str) -> dict[str, Meaning]:
-    return {mark: Meaning(priority=priority) for mark, priority in zip((high, medium, low), Priority, strict=True)}
+def _of_priorities(high: str, medium: str, low: str) -> dict[str, MarkMeaning]:
+    return {mark: MarkMeaning(priority=priority) for mark, priority in zip((high, medium, low), Priority, strict=True)}
 
 
 WORDS = _notation("words", _of_priorities("CRITICAL", "IMPORTANT", "NOTE"))
@@ -222,7 +222,7 @@ WORDS = _notation("words", _of_priorities("CRITICAL", "IMPORTANT", "NOTE"))
 EMOJI = _notation(
     "emoji",
     {
-        "✅": Meaning(priority=Priority.HIGH, status=Status.DONE),
+        "✅": MarkMeaning(priority=Priority.HIGH, status=Status.DONE),
         **_of_priorities("\N{LARGE RED CIRCLE}", "\N{LARGE YELLOW CIRCLE}", "\N{LARGE GREEN CIRCLE}"),
     },
     may_repeat=True,
@@ -232,7 +232,7 @@ BRACKETS = _notation("brackets", _of_priorities("[!]", "[?]", "[i]"))
 LEVELS = _notation("levels", _of_priorities("HIGH", "MED", "LOW"))
 OF_TEN = _notation(
     "importance",
-    {f"{number}/10": Meaning(priority=Priority.of_importance(number), importance=number) for number in range(11)},
+    {f"{number}/10": MarkMeaning(priority=Priority.of_importance(number), importance=number) for number in range(11)},
 )
 """The importance as a number."""
 NONE = _notation("none", {})

@@ -206,7 +206,7 @@ class Observation:
         return self.event_at or self.observed_at
 
     @property
-    def may_change(self) -> bool:
+    def is_mutable(self) -> bool:
         """Whether a later message may settle or overrule the row, however long ago it was written."""
         return self.status is Status.OPEN or self.type in OVERRULED
 

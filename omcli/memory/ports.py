@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING, Protocol
 from omcli.base.record import record
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Kind, Observation, Priority, Replacement, Type
-from omcli.memory.session import Cutting, Horizon, Session
+from omcli.memory.session import EvictionPolicy, FreezePoint, Session
 
 if TYPE_CHECKING:  # what reads no file waits for no hash
-    from omcli.memory.batch import Batch, Outcome
-    from omcli.memory.buffer import Block
-    from omcli.memory.changes import Change, Erased, Kin, Recorded, Titled, Traces, Undoing
-    from omcli.memory.reflection import Attempt, Folding, Scope
-    from omcli.memory.retention import BackedUp, Outlined
-    from omcli.memory.transcript import Bookmark, Origin, TakenIn
+    from omcli.memory.batch import Batch, BatchOutcome
+    from omcli.memory.buffer import BufferedBatch
+    from omcli.memory.changes import (
+        EraseResult,
+        Operation,
+        OperationWrite,
+        RelatedRows,
+        RowHistory,
+        SessionTitle,
+        UndoPreview,
+    )
+    from omcli.memory.reflection import ReflectionAttempt, ReflectionWrite, Scope
+    from omcli.memory.retention import BackupResult, MessageOutline
+    from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 
 
 class Lane(StrEnum):
@@ -218,7 +226,7 @@ class MessageLog(Protocol):
         """The newest messages of a session's main thread behind a `seq`, oldest first, at most `max_tokens` but at
         least one."""
 
-    def outline(self, session: str) -> tuple[Outlined, ...]:
+    def outline(self, session: str) -> tuple[MessageOutline, ...]:
         """The messages of a session without their texts, in order."""
 
     def tokens(self, session: str) -> Mapping[str, int]:
@@ -237,7 +245,7 @@ class Bookmarks(Protocol):
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
         """Keep bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
 
-    def files(self) -> tuple[TakenIn, ...]:
+    def files(self) -> tuple[IngestedFile, ...]:
         """Every file that has bookmarks, by path."""
 
 
@@ -253,7 +261,7 @@ class Batches(Protocol):
         *,
         max_tokens: int,
         max_messages: int | None = None,
-        standing: int = 0,
+        context_rows: int = 0,
         ahead: bool = False,
     ) -> Batch | None:
         """The oldest uncovered messages of a session, at most `max_tokens` but at least one; None if none is left.
@@ -262,12 +270,12 @@ class Batches(Protocol):
         them, and only rows come with it that are of messages before it. They are never deferred.
 
         The batch does not end between a call and its result if the two, and what is between them, fit into one
-        batch (`batching`). With it come the newest `standing` observations of the session that are visible, and the
-        newest `standing` of those that may change (`Observation.may_change`). `ahead`: the oldest behind the last
+        batch (`batching`). With it come the newest `context_rows` observations of the session that are visible, and the
+        newest `context_rows` of those that may change (`Observation.is_mutable`). `ahead`: the oldest behind the last
         buffered batch.
         """
 
-    def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
+    def unobserved_up_to(self, session: str, through: int, *, context_rows: int = 0) -> Batch | None:
         """The uncovered messages of a session up to the one with this `seq`, as a batch; None if it is none of them.
 
         A batch that was read before is read again that way, whatever was said since.
@@ -278,13 +286,13 @@ class Batches(Protocol):
         batch: Batch,
         observations: Sequence[Observation],
         *,
-        outcome: Outcome,
+        outcome: BatchOutcome,
         now: str,
         replaced: Sequence[Replacement] = (),
         used: Sequence[str] = (),
         title: str | None = None,
         error: str | None = None,
-        folding: Folding | None = None,
+        folding: ReflectionWrite | None = None,
     ) -> None:
         """Write a batch's rows, hide those they replace and move the cursor to `batch.through`, or nothing of it.
 
@@ -309,14 +317,14 @@ class Batches(Protocol):
         Places are among all messages that the session ever had.
         """
 
-    def buffer(self, block: Block) -> None:
+    def buffer(self, block: BufferedBatch) -> None:
         """Keep a batch that was observed ahead until it is written. None of its rows is visible, and the cursor stays.
 
         Buffered batches inside it are deleted. Raises StaleBatch if the cursor has passed it, another has all of it, or
         messages of it were hidden meanwhile, or brought back between them.
         """
 
-    def buffered(self, session: str) -> tuple[Block, ...]:
+    def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
         """The buffered batches that can be written one after another, oldest first (`blocks.in_line`).
 
         The first begins at the cursor, each other where the one before ends. Messages that are gone are left out, with
@@ -324,21 +332,21 @@ class Batches(Protocol):
         as none.
         """
 
-    def all_buffered(self) -> tuple[Block, ...]:
+    def all_buffered(self) -> tuple[BufferedBatch, ...]:
         """The buffered batches of all sessions, also those behind a gap, each as it was put but for its messages."""
 
 
 class Reflections(Protocol):
     """Rows folded into fewer ones, and attempts that failed."""
 
-    def fold(self, folding: Folding, *, now: str) -> None:
+    def fold(self, folding: ReflectionWrite, *, now: str) -> None:
         """Write a reflection, with all it makes and hides, or nothing of it.
 
         Raises StaleBatch if a row it was made from is no longer visible, or if what it is a part of was undone or made
         final.
         """
 
-    def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
+    def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
         """The last reflection that was made or tried in a scope; with a fingerprint the last that read or left those
         rows."""
 
@@ -352,19 +360,19 @@ class Reflections(Protocol):
 class Operations(Protocol):
     """Changes made in one piece, undone in one piece or made final; and the traces they left on rows."""
 
-    def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
+    def change(self, change: OperationWrite, *, now: str, for_good: bool = False) -> Operation:
         """Hide rows and messages, all of them or nothing, and return the operation as it was recorded.
 
-        With nothing to hide it begins an operation that others are a part of (`Folding.part_of`). A row or a message
-        that does not exist is left out. `for_good` deletes all of it in the same transaction, rows that are hidden
-        already as well; `erase` then frees the disk space. Raises StaleBatch if rows have come that were not looked at
-        (`Change.seen`).
+        With nothing to hide it begins an operation that others are a part of (`ReflectionWrite.part_of`). A row or a
+        message that does not exist is left out. `for_good` deletes all of it in the same transaction, rows that are
+        hidden already as well; `erase` then frees the disk space. Raises StaleBatch if rows have come that were not
+        looked at (`OperationWrite.seen`).
         """
 
-    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
+    def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
         """The operations that had an effect, newest first; parts of another one are counted with that."""
 
-    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+    def undo(self, number: int | None = None, *, now: str) -> Operation:
         """Undo an operation - the last one that can be, if none is named - and return the undoing.
 
         Rows it hid are visible again, rows it made are not, and what it forgot is back where it was, unless another
@@ -373,10 +381,10 @@ class Operations(Protocol):
         NotUndoable.
         """
 
-    def preview_undo(self, number: int | None = None) -> Undoing:
+    def preview_undo(self, number: int | None = None) -> UndoPreview:
         """What `undo` would do; nothing changes. Raises NotUndoable as that does."""
 
-    def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
+    def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
         """Delete for good what these prunings and forgettings hid, and free the disk space.
 
         With a row go those that it replaced. Tombstones and identities stay, and of a message its printed id.
@@ -385,10 +393,10 @@ class Operations(Protocol):
         A buffered batch that has one of the messages goes with them: the others are observed again.
         """
 
-    def preview_erase(self, numbers: Sequence[int]) -> Erased:
+    def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
         """What `erase` would delete, but for the disk space; nothing changes."""
 
-    def traces(self, observation: str) -> Traces:
+    def traces(self, observation: str) -> RowHistory:
         """The operations and rows that the row with this id came from and went to."""
 
 
@@ -398,7 +406,7 @@ class Tombstones(Protocol):
     def rows(self) -> tuple[Observation, ...]:
         """The rows that were forgotten and are not deleted, in the log's order; without their links."""
 
-    def titles(self) -> tuple[Titled, ...]:
+    def titles(self) -> tuple[SessionTitle, ...]:
         """The titles that were forgotten and are not deleted, by session."""
 
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
@@ -436,7 +444,7 @@ class TextSearch(Protocol):
     def rows(self, text: str) -> tuple[Observation, ...]:
         """The rows that contain a text (`row_says`), in the log's order; forgotten ones behind them."""
 
-    def related(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+    def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
         """Rows made of the rows of these ids, and of messages; and rows that those rows replaced."""
 
 
@@ -453,13 +461,13 @@ class Sessions(Protocol):
         """The whole store in numbers."""
 
     def freeze_point(
-        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
-    ) -> Horizon:
+        self, session: str, *, own: str | None, project: str | None, eviction: EvictionPolicy, further: int = 0
+    ) -> FreezePoint:
         """The freeze point of the pack of a session in the project `own`, with `further` cuts than there have to be.
         The pack holds rows of `project`, of all projects for None.
 
-        It moves when the tail is cut (`Cutting`), when an operation makes rows of the session, or of none, when such
-        an operation is undone, and when rows come that no message gave: written by hand, or imported.
+        It moves when the tail is cut (`EvictionPolicy`), when an operation makes rows of the session, or of none, when
+        such an operation is undone, and when rows come that no message gave: written by hand, or imported.
         """
 
 
@@ -469,7 +477,7 @@ class Backups(Protocol):
     def snapshot(self, *, now: str) -> str:
         """Copy the whole store to a file of its own and return its name. Raises CannotCreate, InputOutput."""
 
-    def back_up(self, *, keep: int, now: str) -> BackedUp:
+    def back_up(self, *, keep: int, now: str) -> BackupResult:
         """Copy the whole store if the last copy is a day old, and remove all but the newest `keep` (from 1).
 
         A copy counts if it was checked and found in order. Raises InputOutput; no copy is removed then.

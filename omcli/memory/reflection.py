@@ -51,7 +51,7 @@ class Reflector(Protocol):
         """
 
 
-class Ending(StrEnum):
+class ReflectionOutcome(StrEnum):
     """What came of it."""
 
     DONE = "done"
@@ -69,13 +69,13 @@ class Scope:
 
 
 @record
-class Folding:
+class ReflectionWrite:
     """A reflection to be written down."""
 
     scope: Scope
     fingerprint: str
     """`fingerprint` of the rows it was made from."""
-    ending: Ending
+    ending: ReflectionOutcome
     read: tuple[str, ...] = ()
     """Ids of the rows it was made from: it holds only while all of them are in sight."""
     rows: tuple[Observation, ...] = ()
@@ -90,12 +90,12 @@ class Folding:
 
 
 @record
-class Attempt:
+class ReflectionAttempt:
     """A reflection that was made or tried."""
 
     scope: Scope
     at: str
-    ending: Ending
+    ending: ReflectionOutcome
     fingerprint: str
     error: str | None
     figures: Mapping[str, object]
@@ -105,7 +105,7 @@ class Attempt:
     @property
     def is_in_vain(self) -> bool:
         """Whether nothing came of these rows, and nothing would the next time: a model that is down may be up again."""
-        return self.ending is Ending.EMPTY or bool(self.figures.get("in_vain"))
+        return self.ending is ReflectionOutcome.EMPTY or bool(self.figures.get("in_vain"))
 
     def is_about(self, mark: str) -> bool:
         """Whether it was made from rows of this fingerprint, or left them."""

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import groupby
 
 from omcli.base.record import record
-from omcli.memory.message import Message, Role, answers
+from omcli.memory.message import Message, Role, results_by_call
 from omcli.memory.observation import FAILURES, PINNED, SETTLED, Dropped, Kind, Observation, Priority, Status, Type
 from omcli.text.dates.instants import minute
 
@@ -19,7 +19,7 @@ _UNFINISHED = frozenset({Type.BLOCKER, Type.TASK}) | FAILURES
 _RELEVANCE = {Priority.LOW: 0, Priority.MEDIUM: 1}
 
 
-class Coverage(StrEnum):
+class SupportLevel(StrEnum):
     """How well a row is covered by reflections: by none, by one, or by several."""
 
     NONE = "none"
@@ -27,16 +27,16 @@ class Coverage(StrEnum):
     STRONG = "strong"
 
     @classmethod
-    def of(cls, reflections: int) -> Coverage:
+    def of(cls, reflections: int) -> SupportLevel:
         """The coverage by so many."""
         return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
 
 
-_COVERED_FIRST = (Coverage.STRONG, Coverage.PARTIAL, Coverage.NONE)
+_COVERED_FIRST = (SupportLevel.STRONG, SupportLevel.PARTIAL, SupportLevel.NONE)
 
 
 @record
-class Rules:
+class RetentionRules:
     """What is to be kept. A row goes if any of them says so; where none is given, nothing does.
 
     Of sessions all are meant, or one; of rows those of sessions, or those across sessions, never both.
@@ -83,7 +83,7 @@ class Pool:
 
 
 @record
-class Outlined:
+class MessageOutline:
     """A kept message without what it says."""
 
     seq: int
@@ -105,7 +105,7 @@ def is_across(row: Observation) -> bool:
 
 def rows_to_go(
     pools: Sequence[Pool],
-    rules: Rules,
+    rules: RetentionRules,
     *,
     support: Callable[[str], int],
     tokens: Callable[[Observation], int],
@@ -114,8 +114,8 @@ def rows_to_go(
 
     Pinned rows, and instructions and preferences that hold, stay whatever the rules say. Those that count rows or
     tokens pass over tasks and problems that are open, and `max_tokens` over all that is open, in force or high: it is
-    to find what matters least, the others say themselves what goes. `Rules.spares_none` takes that back, but not for
-    high rows. `support` tells how many rows were made of one.
+    to find what matters least, the others say themselves what goes. `RetentionRules.spares_none` takes that back, but
+    not for high rows. `support` tells how many rows were made of one.
     """
     kept = _last_active(pools, rules.keep_sessions)
     for pool in pools:
@@ -124,7 +124,7 @@ def rows_to_go(
 
 def _of_pool(
     pool: Pool,
-    rules: Rules,
+    rules: RetentionRules,
     kept: frozenset[str | None] | None,
     *,
     support: Callable[[str], int],
@@ -173,7 +173,7 @@ def first_to_go(
     rows = [pool[each] for each in dict.fromkeys(candidates) if each in pool]
     order = sorted(
         (row for row in rows if row.priority in _RELEVANCE),
-        key=lambda row: (_COVERED_FIRST.index(Coverage.of(support(row.id))), _RELEVANCE[row.priority], row.dated),
+        key=lambda row: (_COVERED_FIRST.index(SupportLevel.of(support(row.id))), _RELEVANCE[row.priority], row.dated),
     )
     return tuple(order[:most])
 
@@ -213,7 +213,7 @@ def _is_wanted(row: Observation) -> bool:
     return row.status is Status.OPEN or row.is_in_force
 
 
-def messages_to_go(outline: Sequence[Outlined], *, before: str, undated: str) -> tuple[int, ...]:
+def messages_to_go(outline: Sequence[MessageOutline], *, before: str, undated: str) -> tuple[int, ...]:
     """`seq` of the messages of a session that go; `outline` is all of it, in order.
 
     What waits to be observed stays, and so does what the agent said last, which may be answered yet. A call and its
@@ -221,10 +221,10 @@ def messages_to_go(outline: Sequence[Outlined], *, before: str, undated: str) ->
     """
     said_last = max((each.seq for each in outline if each.is_covered and _is_answer(each)), default=0)
 
-    def may_go(each: Outlined) -> bool:
+    def may_go(each: MessageOutline) -> bool:
         return each.is_covered and each.seq != said_last and (each.at or undated) < before
 
-    results = answers([Message(role=each.role, text="", call_id=each.call_id) for each in outline])
+    results = results_by_call([Message(role=each.role, text="", call_id=each.call_id) for each in outline])
     call_of = {result: call for call, places in results.items() for result in places}
     together = sorted(range(len(outline)), key=lambda place: call_of.get(place, place))
     gone: list[int] = []
@@ -235,7 +235,7 @@ def messages_to_go(outline: Sequence[Outlined], *, before: str, undated: str) ->
     return tuple(sorted(gone))
 
 
-def _is_answer(each: Outlined) -> bool:
+def _is_answer(each: MessageOutline) -> bool:
     return each.is_main and each.role is Role.ASSISTANT
 
 
@@ -245,7 +245,7 @@ _NAME = re.compile(r"\.(\d{4}-\d{2}-\d{2}T\d{6})Z(?:-(\d{1,6}))?\.bak\Z", re.ASC
 
 
 @record
-class BackedUp:
+class BackupResult:
     """What became of the backups of a store."""
 
     path: str | None

@@ -68,7 +68,7 @@ def message(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
         "id": kept.key,
         "session": kept.session,
         "role": said.role,
-        "aside": said.aside,
+        "aside": said.kind,
         "at": said.at,
         "utc_offset": said.utc_offset,
         "name": said.name,

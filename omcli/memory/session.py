@@ -38,7 +38,7 @@ class Session:
 
 
 @record
-class Horizon:
+class FreezePoint:
     """Where a session stood when its pack last had to change. It follows from what is stored, and is stored nowhere."""
 
     message: int
@@ -53,7 +53,7 @@ class Horizon:
 
 
 @record
-class Cutting:
+class EvictionPolicy:
     """How a tail of messages is cut: as soon as it has more than `most` tokens, so that about `left` of them stay.
 
     Cuts are at every multiple of `most - left` of what a session has said in all. So where the last one was follows
@@ -63,12 +63,12 @@ class Cutting:
     most: int
     left: int
 
-    def within(self, room: int) -> Cutting:
+    def within(self, room: int) -> EvictionPolicy:
         """The same for a tail that is printed, and has room for so many tokens: in the same proportion."""
         most = max(1, min(self.most, room))
-        return Cutting(most=most, left=self.left * most // max(1, self.most))
+        return EvictionPolicy(most=most, left=self.left * most // max(1, self.most))
 
-    def told(self, *, said: int, covered: int, further: int = 0) -> int | None:
+    def evicted_tokens(self, *, said: int, covered: int, further: int = 0) -> int | None:
         """How many of the tokens that a session has `said` are told by rows, from its beginning on; None for as many
         as observations cover.
 

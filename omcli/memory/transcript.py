@@ -31,7 +31,7 @@ class Origin:
 
 
 @record
-class TakenIn:
+class IngestedFile:
     """A file that was taken in."""
 
     origin: Origin
@@ -49,7 +49,7 @@ class Bookmark:
     offset: int
     """Bytes before the place: the end of a line, or the end of the file."""
     digest: bytes
-    """Of those bytes (`Extent`)."""
+    """Of those bytes (`Prefix`)."""
     found: str
     """What was found in them, as JSON."""
     carried: bytes | None = None
@@ -74,14 +74,14 @@ class Bookmark:
         found = {name: value for name, value in json.loads(self.found).items() if name != STAMP}
         return replace(self, found=as_json({**found, STAMP: stamp} if stamp else found))
 
-    def earlier(self, *, goes_on: bool) -> Earlier:
+    def earlier(self, *, goes_on: bool) -> ResumePoint:
         """What it tells; what is carried as well where the reading goes on."""
         carried = json.loads(zlib.decompress(self.carried)) if goes_on and self.carried is not None else None
-        return Earlier(unread_bytes=self.offset, found=json.loads(self.found), carried=carried)
+        return ResumePoint(unread_bytes=self.offset, found=json.loads(self.found), carried=carried)
 
 
 @record
-class Earlier:
+class ResumePoint:
     """What was taken in of a file earlier, and is not read again."""
 
     unread_bytes: int
@@ -95,7 +95,7 @@ def as_json(notes: Notes, *, hashes: bool = True) -> str:
     return json.dumps(notes, separators=(",", ":"), default=lambda packed: packed.text if hashes else None)
 
 
-class Extent:
+class Prefix:
     """A beginning of an input: how long it is, and its digest.
 
     SHA-256 reads 20 MB in 11 ms here, BLAKE2 in 16 and CRC-32 in 3; but what has the same CRC need not be the same.
@@ -191,7 +191,7 @@ class Checkpoint:
     offset: int
     """Bytes before it."""
     digest: bytes
-    """Of those bytes (`bookmark.Extent`)."""
+    """Of those bytes (`Prefix`)."""
     reader_state: ReaderState | None = None
     """What the reader needs to go on from here; None for the end of the input."""
 
@@ -213,5 +213,5 @@ class Transcript:
     """The file it is, where it can be read again; None for a pipe."""
     stamp: str | None = None
     """The file's size and time when it was opened; None where it was so young that it may change without either."""
-    earlier: Earlier | None = None
+    earlier: ResumePoint | None = None
     """What was taken in of the file before and is not among the items; they go on from there."""

@@ -9,10 +9,10 @@ from typing import Self
 from omcli.base.errors import BadInput, BadUsage, StaleBatch, UnknownId
 from omcli.base.record import field, record, replace
 from omcli.llm.json_reply import row_text
-from omcli.memory.batch import Observed, Outcome
+from omcli.memory.batch import BatchOutcome, Observed
 from omcli.memory.observation import PINNED, Observation, Replacement, Source, handle
 from omcli.memory.ports import Store
-from omcli.memory.reflection import Folding, Material, Reflected, Scope, fingerprint
+from omcli.memory.reflection import Material, Reflected, ReflectionWrite, Scope, fingerprint
 from omcli.memory.tokens import TokenCounter
 from omcli.observers.agent_reply import (
     AgentReply,
@@ -25,7 +25,7 @@ from omcli.observers.agent_reply import (
 from omcli.observers.model.evidence import Evidence
 from omcli.operations.deps import Workshop
 from omcli.operations.observe.rows import replacements, rows_of, without_forgotten
-from omcli.operations.observe.session import STANDING_ROWS
+from omcli.operations.observe.session import CONTEXT_ROWS
 from omcli.operations.pending import Showing, belongs, showing
 from omcli.operations.reflect.rows import as_folding
 from omcli.operations.reflect.rows import to_rows as reflected_rows
@@ -93,7 +93,7 @@ def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], T
         raise BadInput(f"token: there is no session `{wanted.session}` here", hint="is `--db` the same as before?")
     batch = None
     if wanted.through:
-        batch = store.batches.unobserved_up_to(session.id, wanted.through, standing=STANDING_ROWS)
+        batch = store.batches.unobserved_up_to(session.id, wanted.through, context_rows=CONTEXT_ROWS)
     try:
         counter = counters(wanted.counter)
     except BadUsage as error:
@@ -146,7 +146,7 @@ def _evidence(shown: Showing, rows: Mapping[str, Observation]) -> Evidence:
 
 def _folding(
     session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop
-) -> Folding | None:
+) -> ReflectionWrite | None:
     """What becomes of rows, as the store writes it down; None where nothing does."""
     read = read_by(given, rows)
     if not read:
@@ -164,12 +164,17 @@ class _Written:
     seen: Observed
     rows: tuple[Observation, ...]
     replaced: tuple[Replacement, ...]
-    folding: Folding | None
+    folding: ReflectionWrite | None
     findings: Mapping[str, int]
 
     @classmethod
     def of(
-        cls, shown: Showing, seen: Observed, folding: Folding | None, findings: Mapping[str, int], workshop: Workshop
+        cls,
+        shown: Showing,
+        seen: Observed,
+        folding: ReflectionWrite | None,
+        findings: Mapping[str, int],
+        workshop: Workshop,
     ) -> Self:
         """Observations as rows, with what becomes of other rows."""
         batch, project = shown.batch, shown.session.project
@@ -191,7 +196,7 @@ class _Written:
             store.batches.record(
                 self.shown.batch,
                 self.rows,
-                outcome=Outcome.OBSERVED if self.rows else Outcome.EMPTY,
+                outcome=BatchOutcome.OBSERVED if self.rows else BatchOutcome.EMPTY,
                 now=now,
                 replaced=self.replaced,
                 used=self.seen.used,

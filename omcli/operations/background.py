@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from omcli.base.errors import OF_MODELS, OF_ONE_SESSION, InputOutput, LaneTaken, OmError, StaleBatch, TryAgain
 from omcli.base.record import record, replace
-from omcli.memory.batch import Outcome
+from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane, Store
-from omcli.memory.reflection import Ending, Folding, Scope
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
 from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.leases import LEASE_SECONDS, hold, keeping_alive, throttled
 from omcli.operations.reflect import session as reflect
@@ -137,15 +137,17 @@ def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[st
 def _note_observing(session: str, workshop: Workshop, error: OmError) -> None:
     batch = workshop.store.batches.unobserved(session, max_tokens=workshop.batch_tokens)
     if batch is not None:
-        workshop.store.batches.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
+        workshop.store.batches.record(
+            batch, (), outcome=BatchOutcome.FAILED, now=workshop.clock.now(), error=error.message
+        )
 
 
 def _note_reflecting(session: str, studio: Studio, error: OmError) -> None:
     rows = reflect.rows_to_fold(session, studio)
-    failed = Folding(
+    failed = ReflectionWrite(
         scope=Scope(session=session),
         fingerprint=studio.mark(rows),
-        ending=Ending.FAILED,
+        ending=ReflectionOutcome.FAILED,
         error=error.message,
         figures={"in_vain": False},
     )

@@ -16,10 +16,10 @@ from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import UNLIMITED, Budgets, Tier, shares
 from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import SHARED_TYPES
-from omcli.pack.layouts import To
+from omcli.pack.layouts import PackFormat
 
 if TYPE_CHECKING:
-    from omcli.memory.session import Cutting, Horizon
+    from omcli.memory.session import EvictionPolicy, FreezePoint
     from omcli.pack.working_block import WorkingBlock
 
 _CANDIDATES = 600
@@ -59,32 +59,32 @@ def context(
     budgets: Budgets,
     counter: TokenCounter,
     now: str,
-    to: To = To.TEXT,
+    to: PackFormat = PackFormat.TEXT,
     notation: Notation = WORDS,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
-    cutting: Cutting | None = None,
+    eviction: EvictionPolicy | None = None,
 ) -> Contexted:
     """Packs what an agent should know, within the budgets. Only reads.
 
     The session is the one asked for, else the current one, else the one seen last in this project, else the one seen
     last. Where there is none, the pack holds what other sessions of the project left behind.
 
-    With a `cutting` the pack of a session is frozen: the one of its horizon, which moves so far that all messages
-    behind it find room. That depends on the budgets as well, so it is told from a pack.
+    With an `eviction` the pack of a session is frozen: the one of its freeze point, which moves so far that all
+    messages behind it find room. That depends on the budgets as well, so it is told from a pack.
     """
     session, note = chosen(store, place)
     own = session.project if session and session.project else place.project
     project = None if place.is_everywhere else own
-    bare = to is not To.JSON  # nothing else prints where rows come from
+    bare = to is not PackFormat.JSON  # nothing else prints where rows come from
     pending = store.batches.pending(session.id).messages if session else 0
 
-    def packed(horizon: Horizon | None) -> ContextPack:
-        as_of = horizon.position if horizon else None
+    def packed(freeze_point: FreezePoint | None) -> ContextPack:
+        as_of = freeze_point.position if freeze_point else None
         return pack(
             session=session,
             cross=_cross(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else (),
             observations=_rows(store, session, budgets, as_of=as_of, bare=bare) if session else (),
-            messages=_last_messages(store, session, budgets, horizon) if session else (),
+            messages=_last_messages(store, session, budgets, freeze_point) if session else (),
             budgets=budgets,
             counter=counter,
             now=now,
@@ -92,31 +92,37 @@ def context(
             notation=notation,
             pending=pending,
             choice=choice,
-            horizon=horizon,
+            freeze_point=freeze_point,
         )
 
-    if cutting is None or session is None:
+    if eviction is None or session is None:
         return Contexted(pack=packed(None), note=note)
-    for horizon in _horizons(store, session, own=own, project=project, cutting=_as_printed(cutting, budgets)):
-        found = packed(horizon)
+    for freeze_point in _freeze_points(
+        store, session, own=own, project=project, eviction=_as_printed(eviction, budgets)
+    ):
+        found = packed(freeze_point)
         if found.is_tail_whole:
             break
     return Contexted(pack=found, note=note)
 
 
-def _as_printed(cutting: Cutting, budgets: Budgets) -> Cutting:
+def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
     """How the tail is cut where it is printed: there it is sure of its share of a budget."""
     if budgets.tail <= 0:
-        return cutting
-    return cutting.within(shares(budgets.total, budgets.maxima)[Tier.TAIL])
+        return eviction
+    return eviction.within(shares(budgets.total, budgets.maxima)[Tier.TAIL])
 
 
-def _horizons(store: Store, session: Session, *, own: str, project: str | None, cutting: Cutting) -> Iterator[Horizon]:
-    """Where the horizon of a session may be: from where it has to be at least to where it can be at most."""
+def _freeze_points(
+    store: Store, session: Session, *, own: str, project: str | None, eviction: EvictionPolicy
+) -> Iterator[FreezePoint]:
+    """Where the freeze point of a session may be: from where it has to be at least to where it can be at most."""
     for further in count():
-        horizon = store.sessions.freeze_point(session.id, own=own, project=project, cutting=cutting, further=further)
-        yield horizon
-        if horizon.is_last:
+        freeze_point = store.sessions.freeze_point(
+            session.id, own=own, project=project, eviction=eviction, further=further
+        )
+        yield freeze_point
+        if freeze_point.is_last:
             return
 
 
@@ -149,12 +155,12 @@ def _cross(
 
 
 def _last_messages(
-    store: Store, session: Session, budgets: Budgets, horizon: Horizon | None
+    store: Store, session: Session, budgets: Budgets, freeze_point: FreezePoint | None
 ) -> tuple[KeptMessage, ...]:
     if budgets.tail <= 0:
         return ()
     return store.messages.tail(
-        session.id, max_tokens=_EXCERPTS * budgets.tail, after=horizon.message if horizon is not None else 0
+        session.id, max_tokens=_EXCERPTS * budgets.tail, after=freeze_point.message if freeze_point is not None else 0
     )
 
 

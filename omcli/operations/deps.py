@@ -121,7 +121,7 @@ class Policy:
         """Whether a row has to stay word for word."""
         if row.priority is not Priority.HIGH or self.verbatim is Verbatim.NONE:
             return False
-        return self.verbatim is Verbatim.HIGH or row.status is Status.OPEN or row.may_change
+        return self.verbatim is Verbatim.HIGH or row.status is Status.OPEN or row.is_mutable
 
 
 @record

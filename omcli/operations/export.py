@@ -13,10 +13,10 @@ from omcli.exchange.groups import (
     NOWHERE,
     ORIGINAL_ID,
     WRITTEN_AT,
-    Entry,
     Exchange,
     Group,
-    Reach,
+    GroupRow,
+    MessageRange,
     imported_reach,
 )
 from omcli.memory.notation import line
@@ -36,7 +36,7 @@ class _Origin:
     written_as: str | None
     """The id that the group had where it was imported from."""
     covered: Covered | None
-    reach: Reach
+    reach: MessageRange
     alone: str | None
     """The id of a row that is a group of its own."""
 
@@ -79,7 +79,7 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
     first = rows[0]
     places = {row.id: place for place, row in enumerate(rows)}
     return Group(
-        entries=tuple(Entry(line=line(row), under=_above(place, rows, places)) for place, row in enumerate(rows)),
+        entries=tuple(GroupRow(line=line(row), under=_above(place, rows, places)) for place, row in enumerate(rows)),
         kind=shared.kind,
         id=shared.written_as or _derived_id(first),
         session=shared.session,
@@ -98,18 +98,18 @@ def _above(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -
     return above if above is not None and above < place else None
 
 
-def _reach(row: Observation, batch: Covered | None) -> Reach:
+def _reach(row: Observation, batch: Covered | None) -> MessageRange:
     """The messages a group covers: as it said where it was imported from, as its batch did, else as its row names."""
     said = imported_reach(row.metadata)
     if batch is not None and (said == NOWHERE or said in _spellings(batch)):
-        return Reach(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
+        return MessageRange(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
     if said == NOWHERE and row.kind is Kind.OBSERVATION and row.message_ids:
-        return Reach(first=row.message_ids[0], last=row.message_ids[-1])
+        return MessageRange(first=row.message_ids[0], last=row.message_ids[-1])
     return said
 
 
-def _spellings(batch: Covered) -> tuple[Reach, Reach]:
-    return Reach(first=batch.first, last=batch.last), Reach(start=batch.start, end=batch.end)
+def _spellings(batch: Covered) -> tuple[MessageRange, MessageRange]:
+    return MessageRange(first=batch.first, last=batch.last), MessageRange(start=batch.start, end=batch.end)
 
 
 def _derived_id(row: Observation) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from omcli.base.errors import BadUsage, StaleBatch, UnknownId
 from omcli.base.record import record, replace
-from omcli.memory.changes import Change, Erased, Recorded, Titled, Undoing, Verb
+from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite, SessionTitle, UndoPreview
 from omcli.memory.coverage import row_says, tombstone_of, tombstone_to_be
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation, handle
@@ -51,7 +51,7 @@ class Forgotten:
     rows: tuple[Observation, ...]
     """Those that were forgotten before, and are not deleted, behind the others."""
     messages: tuple[KeptMessage, ...]
-    titles: tuple[Titled, ...]
+    titles: tuple[SessionTitle, ...]
     """Titles of sessions that tell it."""
     along: tuple[Observation, ...] = ()
     """What the rows had taken the place of: it goes with them."""
@@ -65,9 +65,9 @@ class Forgotten:
     """Messages that the rows came from, and that may tell it yet."""
     seen: int = 0
     """The place in the log of the last row that was looked at."""
-    done: Recorded | None = None
+    done: Operation | None = None
     """The operation; None where nothing was done."""
-    erased: Erased | None = None
+    erased: EraseResult | None = None
     """What room was given back, where it was to be deleted for good."""
 
     @property
@@ -97,9 +97,9 @@ def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False,
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
-def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for_good: bool) -> Recorded:
-    change = Change(
-        verb=Verb.FORGET,
+def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for_good: bool) -> Operation:
+    change = OperationWrite(
+        verb=OperationKind.FORGET,
         scope=Scope(session=wanted.session),
         messages=tuple(kept.seq for kept in found.messages),
         forgotten=tuple(row.id for row in found.rows),
@@ -215,12 +215,12 @@ def _ahead(
 
 def _titles(
     store: Store, wanted: Wanted, rows: Iterable[Observation], messages: Iterable[KeptMessage]
-) -> Iterator[Titled]:
+) -> Iterator[SessionTitle]:
     """Titles that contain the text, or tell what one of the rows or messages does; those that are put aside as well."""
     rows, messages = list(rows), list(messages)
     projects = _projects(store)
     given = (
-        Titled(each.session.id, each.session.title)
+        SessionTitle(each.session.id, each.session.title)
         for each in store.sessions.summaries()
         if each.session.title is not None
     )
@@ -240,8 +240,8 @@ def _titles(
 class Undone:
     """An operation that was taken back, or would be."""
 
-    undoing: Undoing
-    by: Recorded | None = None
+    undoing: UndoPreview
+    by: Operation | None = None
     """None where nothing was done."""
 
 

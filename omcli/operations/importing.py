@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omcli.base.errors import BadInput, OmError, UnknownId
 from omcli.base.record import field, record, replace
-from omcli.exchange.groups import MARK, NOWHERE, Entry, Exchange, Group, Reach, Unread, provenance
+from omcli.exchange.groups import MARK, NOWHERE, Exchange, Group, GroupRow, MessageRange, Unreadable, provenance
 from omcli.exchange.pi import render
 from omcli.exchange.summary import parse
-from omcli.memory.batch import Batch, Outcome
+from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.message import KeptMessage
-from omcli.memory.notation import as_line
+from omcli.memory.notation import single_line
 from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Lane, LogQuery, Store
 from omcli.operations.deps import Workshop
@@ -121,9 +121,9 @@ class _Intake:
             error=error,
         )
 
-    def take(self, found: Group | Unread) -> None:
+    def take(self, found: Group | Unreadable) -> None:
         """Keeps a group's rows, and moves the session's cursor to the last message it covers, in one transaction."""
-        if isinstance(found, Unread):
+        if isinstance(found, Unreadable):
             self._skipped[found.reason] += 1
             return
         group = self._cleaned(found)
@@ -141,7 +141,7 @@ class _Intake:
     def _cleaned(self, group: Group) -> Group:
         """The group as it can be stored, without secrets."""
         entries = [
-            replace(entry, line=replace(entry.line, text=self._clean(as_line(entry.line.text))))
+            replace(entry, line=replace(entry.line, text=self._clean(single_line(entry.line.text))))
             for entry in group.entries
         ]
         reach = group.reach
@@ -171,7 +171,7 @@ class _Intake:
             self._places[where] = _Place(self._workshop, *where)
         return self._places[where]
 
-    def _owner(self, reach: Reach) -> str | None:
+    def _owner(self, reach: MessageRange) -> str | None:
         """The session of the messages that a group names."""
         found = _message(self._workshop.store, reach.last)
         return found.session if found else None
@@ -202,7 +202,7 @@ class _Intake:
         [is_forgotten] = self._workshop.store.tombstones.match([row])
         return "forgotten" if is_forgotten else None
 
-    def _row(self, group: Group, entry: Entry, place: _Place, ends: list[KeptMessage]) -> Observation:
+    def _row(self, group: Group, entry: GroupRow, place: _Place, ends: list[KeptMessage]) -> Observation:
         line, work = entry.line, self._workshop
         is_reflection = group.kind is Kind.REFLECTION
         priority = Priority.HIGH if is_reflection and not line.mark else line.priority
@@ -267,13 +267,13 @@ class _Place:
         """The id of a row that says the same at the same minute; at any time, where nothing says when."""
         return self._known.get((row.text, minute(row.dated) if is_dated else None))
 
-    def ends(self, reach: Reach) -> tuple[KeptMessage | None, KeptMessage | None]:
+    def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
         """The first and the last message of a group, where they are there; by place only those that wait."""
         if reach.start is not None and reach.end is not None:
             return self._waiting(reach.start), self._waiting(reach.end - 1)
         return self._named(reach.first), self._named(reach.last)
 
-    def lacks(self, reach: Reach) -> bool:
+    def lacks(self, reach: MessageRange) -> bool:
         """Whether a group names messages that are not there."""
         if reach.end is not None:
             return reach.end > self._begin + (len(self._batch.messages) if self._batch else 0)
@@ -304,7 +304,9 @@ class _Place:
             session=batch.session, after=batch.after, through=messages[-1].seq, messages=messages, cwd=batch.cwd
         )
         with hold(part.session, Lane.OBSERVE, self._workshop):  # what somebody else is at would be in vain
-            self._store.batches.record(part, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=self.now)
+            self._store.batches.record(
+                part, rows, outcome=BatchOutcome.OBSERVED if rows else BatchOutcome.EMPTY, now=self.now
+            )
         self._begin += len(messages)
         rest = batch.messages[len(messages) :]
         self._batch = replace(batch, after=part.through, messages=rest) if rest else None

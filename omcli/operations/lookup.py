@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator
 
 from omcli.base.errors import UnknownId
 from omcli.base.record import record, replace
-from omcli.memory.changes import Traces
+from omcli.memory.changes import RowHistory
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Kind, Observation, Type
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.retention import Coverage
+from omcli.memory.retention import SupportLevel
 from omcli.operations.clock import Clock
 from omcli.pack.cross_session import ranked
 
@@ -75,9 +75,9 @@ class Shown:
 
     observation: Observation | None
     messages: tuple[KeptMessage, ...]
-    coverage: Coverage | None = None
+    coverage: SupportLevel | None = None
     """Of a row."""
-    traces: Traces | None = None
+    traces: RowHistory | None = None
     """What became of it and how it came to be, where that was asked for."""
 
 
@@ -93,6 +93,6 @@ def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
     return Shown(
         observation=observation,
         messages=store.messages.by_seq(observation.sources),
-        coverage=Coverage.of(store.reflections.support(observation.id)),
+        coverage=SupportLevel.of(store.reflections.support(observation.id)),
         traces=store.operations.traces(observation.id) if with_traces else None,
     )

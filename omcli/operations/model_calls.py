@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from omcli.base.errors import OmError, OverLimit, ProviderFailed
 from omcli.base.record import mutable_record, record
-from omcli.llm.model import Call, Ledger, Prompt, Provider, Reply, Spent, Stop
+from omcli.llm.model import Ledger, ModelCall, Prompt, Provider, Reply, Spent, Stop
 from omcli.memory.ports import Lane
 from omcli.operations.clock import Clock
 
@@ -77,7 +77,7 @@ class Metered:
 
     def _note(self, prompt: Prompt, begun: float, *, outcome: str, reply: Reply | None = None) -> None:
         self._ledger().note_call(
-            Call(
+            ModelCall(
                 at=self._clock.now(),
                 lane=self._lane,
                 session=prompt.session,
@@ -208,7 +208,7 @@ class Sum:
     duration: int = 0
     """Milliseconds."""
 
-    def add(self, call: Call) -> None:
+    def add(self, call: ModelCall) -> None:
         """Counts a call."""
         is_ok = call.outcome == "ok"
         told = (call.input_tokens, call.output_tokens)
@@ -257,7 +257,7 @@ def usage(ledger: Ledger, *, since: str | None, until: str | None, by: By, limit
     )
 
 
-def _named(call: Call, by: By) -> str:
+def _named(call: ModelCall, by: By) -> str:
     match by:
         case By.DAY:
             return call.at[:_DAY]

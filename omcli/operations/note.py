@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from omcli.base.errors import BadInput, BadUsage
 from omcli.base.record import record, replace
-from omcli.memory.changes import Change, Verb
+from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.observation import ITEM_TYPES, Dropped, Kind, Observation, Priority, Source, Status, Type, handle
 from omcli.memory.ports import Store
 from omcli.memory.reflection import Scope
@@ -99,8 +99,8 @@ def _in_sight(store: Store, reference: str) -> Observation:
 
 def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation) -> int:
     """Writes a row down in place of others, and gives the number of the operation."""
-    done = Change(
-        verb=Verb.NOTE,
+    done = OperationWrite(
+        verb=OperationKind.NOTE,
         scope=Scope(session=by.session, project=None if by.session else by.project),
         made=(by,),
         dropped=tuple(Dropped(row=row.id, reason=Status.RESOLVED, by=by.id) for row in resolved),

@@ -12,7 +12,7 @@ from omcli.memory.tokens import TokenCounter
 from omcli.observers.agent_reply import PendingToken, shown_digest
 from omcli.observers.model.evidence import Evidence, select_context_rows
 from omcli.observers.model.transcript import ObserverLimits, TranscriptView, view_transcript
-from omcli.operations.observe.session import STANDING_ROWS
+from omcli.operations.observe.session import CONTEXT_ROWS
 from omcli.pack.budget import UNLIMITED
 from omcli.pack.tail import TOOL_CHARS, excerpt
 
@@ -37,7 +37,7 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
         return Waiting(showing=None, messages=0)
     messages = store.batches.pending(meant.id).messages
     while True:
-        batch = store.batches.unobserved(meant.id, max_tokens=tokens, standing=STANDING_ROWS)
+        batch = store.batches.unobserved(meant.id, max_tokens=tokens, context_rows=CONTEXT_ROWS)
         shown = showing(store, meant, batch, counter=counter, tokens=tokens)
         # Summaries of what was said before are not shown: a batch of nothing else would look as if nothing waited.
         if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:

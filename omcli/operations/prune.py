@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from omcli.base.errors import UnknownId
 from omcli.base.record import field, fields_of, record, replace
-from omcli.memory.changes import Change, Erased, Recorded, Verb
+from omcli.memory.changes import EraseResult, Operation, OperationKind, OperationWrite
 from omcli.memory.observation import Dropped, Observation
 from omcli.memory.ports import LogQuery, Operations, SessionSummary, Store
 from omcli.memory.reflection import Scope
-from omcli.memory.retention import Outlined, Pool, Rules, is_across, messages_to_go, rows_to_go
+from omcli.memory.retention import MessageOutline, Pool, RetentionRules, is_across, messages_to_go, rows_to_go
 from omcli.memory.tokens import TokenCounter, row_tokens, rows_tokens
 from omcli.operations.clock import Clock
 
@@ -31,9 +31,9 @@ class Pruned:
     """How many sessions rows or messages left sight of."""
     tokens: int = 0
     """Of the rows that were in sight, by the counter that was asked for."""
-    done: Recorded | None = None
+    done: Operation | None = None
     """The operation; None where nothing was done."""
-    erased: Erased | None = None
+    erased: EraseResult | None = None
     """What room was given back, where rows were to be deleted for good."""
 
     @property
@@ -44,7 +44,7 @@ class Pruned:
 
 def prune(
     store: Store,
-    rules: Rules,
+    rules: RetentionRules,
     *,
     counter: TokenCounter,
     clock: Clock,
@@ -70,9 +70,9 @@ def prune(
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
-def _change(operations: Operations, rules: Rules, found: Pruned, *, clock: Clock, for_good: bool) -> Recorded:
-    change = Change(
-        verb=Verb.PRUNE,
+def _change(operations: Operations, rules: RetentionRules, found: Pruned, *, clock: Clock, for_good: bool) -> Operation:
+    change = OperationWrite(
+        verb=OperationKind.PRUNE,
         scope=Scope(session=rules.session),
         dropped=found.dropped,
         messages=tuple(seq for seqs in found.messages.values() for seq in seqs),
@@ -81,24 +81,28 @@ def _change(operations: Operations, rules: Rules, found: Pruned, *, clock: Clock
     return operations.change(change, now=clock.now(), for_good=for_good)
 
 
-def erasing(operations: Operations) -> tuple[tuple[Recorded, ...], Erased]:
+def erasing(operations: Operations) -> tuple[tuple[Operation, ...], EraseResult]:
     """What prunings and forgettings took out of sight and is not deleted yet: which those are, and what `erase` would
     come to. A row, or a message, counts once, however many of them hide it."""
     found = waiting(operations)
     return found, operations.preview_erase([done.number for done in found])
 
 
-def erase(operations: Operations, *, clock: Clock) -> Erased:
+def erase(operations: Operations, *, clock: Clock) -> EraseResult:
     """Deletes for good all that prunings and forgettings took out of sight, and gives the room back to the disk."""
     return operations.erase([done.number for done in waiting(operations)], now=clock.now())
 
 
-def waiting(operations: Operations) -> tuple[Recorded, ...]:
+def waiting(operations: Operations) -> tuple[Operation, ...]:
     """The prunings and forgettings that can be taken back yet, newest first."""
-    return tuple(done for done in operations.history() if done.verb in (Verb.PRUNE, Verb.FORGET) and done.can_be_undone)
+    return tuple(
+        done
+        for done in operations.history()
+        if done.verb in (OperationKind.PRUNE, OperationKind.FORGET) and done.can_be_undone
+    )
 
 
-def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: bool) -> Pruned:
+def _planned(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_good: bool) -> Pruned:
     sessions = {summary.session.id: summary for summary in store.sessions.summaries()}
     pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
     support = store.reflections.supports() if rules.max_tokens is not None else {}
@@ -119,7 +123,9 @@ def _planned(store: Store, rules: Rules, *, counter: TokenCounter, for_good: boo
     )
 
 
-def _pools(store: Store, rules: Rules, sessions: dict[str, SessionSummary], *, with_hidden: bool) -> tuple[Pool, ...]:
+def _pools(
+    store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
+) -> tuple[Pool, ...]:
     """The rows of each session, or of each project across sessions; of sessions also those that have none."""
     pools: dict[str | None, list[Observation]] = defaultdict(list)
     if not rules.is_across:
@@ -156,8 +162,8 @@ def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
 
 
 def _messages(
-    store: Store, rules: Rules, sessions: dict[str, SessionSummary]
-) -> Iterator[tuple[str, tuple[Outlined, ...]]]:
+    store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary]
+) -> Iterator[tuple[str, tuple[MessageOutline, ...]]]:
     if rules.messages_before is None:
         return
     for name, summary in sessions.items():

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from omcli.base.errors import OF_ONE_SESSION, OmError
 from omcli.base.record import record, replace
-from omcli.memory.buffer import Ahead
+from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.operations.deps import Studio, Workshop
@@ -41,7 +41,7 @@ class Due:
     """How many batches at once; None: until nothing waits."""
     block_after: int = 0
     """From so many tokens on whoever brought them waits for them to be observed; 0: never."""
-    ahead: Ahead | None = None
+    ahead: BufferPolicy | None = None
     """When some of it is observed before that; None: never."""
     floor: int = 0
     """Tokens that stay unobserved when what was observed ahead is written down."""

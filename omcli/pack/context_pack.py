@@ -14,14 +14,14 @@ from omcli.memory.tokens import TokenCounter
 from omcli.pack import cross_session as ranking
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier, shares
-from omcli.pack.layouts import LAYOUTS, To
-from omcli.pack.layouts.layout import Head, Layout, Shown
-from omcli.pack.salience import most_telling
-from omcli.pack.selection import Price, Scales, fitting
-from omcli.pack.tail import Turn, Unit
+from omcli.pack.layouts import LAYOUTS, PackFormat
+from omcli.pack.layouts.layout import Head, Layout, PackContent
+from omcli.pack.salience import by_salience
+from omcli.pack.selection import Candidate, PackMeter, fitting
+from omcli.pack.tail import Turn, TurnGroup
 
 if TYPE_CHECKING:
-    from omcli.memory.session import Horizon
+    from omcli.memory.session import FreezePoint
 
 
 @record
@@ -46,7 +46,7 @@ class ContextPack:
     budgets: Budgets
     pending: int
     """Messages of the session that no observation covers yet."""
-    horizon: Horizon | None
+    freeze_point: FreezePoint | None
     """Of a frozen pack."""
     printed: str
     """The pack in the form that was asked for, line end included; empty where there is nothing to print."""
@@ -79,12 +79,12 @@ def pack(
     budgets: Budgets,
     counter: TokenCounter,
     now: str,
-    to: To = To.TEXT,
+    to: PackFormat = PackFormat.TEXT,
     layout: Callable[[Head], Layout] | None = None,
     notation: Notation = WORDS,
     pending: int = 0,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
-    horizon: Horizon | None = None,
+    freeze_point: FreezePoint | None = None,
 ) -> ContextPack:
     """Chooses what fits and prints it: at most `budgets.total` tokens as a whole, and each tier at most its own.
 
@@ -94,7 +94,7 @@ def pack(
     whole. A `layout` takes the place of that of `to`. `now`, an instant, decides nothing but which rows of other
     sessions have to give way.
 
-    With a `horizon` rows and messages are those before and behind it, and the pack is of its moment: messages that
+    With a `freeze_point` rows and messages are those before and behind it, and the pack is of its moment: messages that
     come only add to it. What they leave of the budget is then not used for rows, which would have to give way to more.
     """
     head = Head(
@@ -104,22 +104,22 @@ def pack(
         pending=pending,
         notation=notation,
         order=choice.order,
-        horizon=horizon,
+        freeze_point=freeze_point,
     )
-    if horizon is not None:
-        now = horizon.at or now
-    scales = Scales(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
+    if freeze_point is not None:
+        now = freeze_point.at or now
+    scales = PackMeter(layout=(layout or LAYOUTS[to])(head), counter=counter.remembering())
     own = _within(choice, _in_order(observations))
     shared = [row for row in cross if ranking.is_shared(row, session=head.session)]
     shared = ranking.each_once(shared, besides=own)
-    order = _newest(own) if choice.is_recent else most_telling(own)
+    order = _newest(own) if choice.is_recent else by_salience(own)
     draft = _Draft(
         budgets=budgets,
         scales=scales,
         cross=_Rows(rows=shared, order=ranking.ranked(shared, now=now, fading=choice.fading), scales=scales),
         session=_Rows(rows=own, order=_Remembered(order), scales=scales, is_descending=choice.is_descending),
         tail=_Tail(messages=messages, scales=scales),
-        is_frozen=horizon is not None,
+        is_frozen=freeze_point is not None,
     )
     return _printed(draft, head, candidates=len(shared) + len(own))
 
@@ -140,7 +140,7 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
         counter=head.counter,
         budgets=head.budgets,
         pending=head.pending,
-        horizon=head.horizon,
+        freeze_point=head.freeze_point,
         printed=printed,
     )
 
@@ -204,9 +204,9 @@ class _Rows:
     rows: Sequence[Observation]
     order: Iterable[int]
     """Their places, the best first; gone through again for every filling."""
-    scales: Scales
+    scales: PackMeter
     is_descending: bool = False
-    chosen: list[Price] = field(default_factory=list)
+    chosen: list[Candidate] = field(default_factory=list)
 
     @property
     def costs(self) -> Sequence[int]:
@@ -230,8 +230,8 @@ class _Tail:
     """The tier of messages."""
 
     messages: Sequence[KeptMessage]
-    scales: Scales
-    units: tuple[Unit, ...] = ()
+    scales: PackMeter
+    units: tuple[TurnGroup, ...] = ()
 
     @property
     def costs(self) -> Sequence[int]:
@@ -253,16 +253,16 @@ class _Draft:
     """A pack in the making."""
 
     budgets: Budgets
-    scales: Scales
+    scales: PackMeter
     cross: _Rows
     session: _Rows
     tail: _Tail
     is_frozen: bool = False
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> PackContent:
         """What is chosen, in printing order."""
-        return Shown(cross=self.cross.shown, session=self.session.shown, tail=self.tail.shown)
+        return PackContent(cross=self.cross.shown, session=self.session.shown, tail=self.tail.shown)
 
     @property
     def parts(self) -> dict[Tier, _Part]:
@@ -285,7 +285,7 @@ class _Draft:
         for tier, part in self.parts.items():
             if tier is Tier.TAIL and self.is_frozen:
                 spare = self._fill_more(spare)
-            part.fill(min(maxima[tier], given[tier] + spare) - self.scales.furniture(tier))
+            part.fill(min(maxima[tier], given[tier] + spare) - self.scales.overhead(tier))
             spare += given[tier] - self.held(tier)
         if not self.is_frozen:
             self._fill_more(spare)
@@ -298,7 +298,7 @@ class _Draft:
             # Lines were counted one by one; together they are less, and what that leaves is used as well.
             more = min(spare, maxima[tier] - held)
             if more > 0 and len(rows.chosen) < len(rows.rows):
-                rows.fill(sum(rows.costs) + more - (0 if held else self.scales.furniture(tier)))
+                rows.fill(sum(rows.costs) + more - (0 if held else self.scales.overhead(tier)))
                 spare -= self.held(tier) - held
         return spare
 

@@ -36,7 +36,7 @@ _LASTING = frozenset(
 )
 
 
-def most_telling(rows: Sequence[Observation]) -> Iterator[int]:
+def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
     """Places of a session's rows in the order in which they deserve a place in its pack; computed as it is asked for.
 
     Pinned rows come first. Then each time the row (of equals the newest) with the highest

@@ -9,7 +9,7 @@ from omcli.base.record import field, mutable_record, record
 from omcli.memory.observation import Observation
 from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import Tier
-from omcli.pack.layouts.layout import Layout, Shown, uncovered
+from omcli.pack.layouts.layout import Layout, PackContent, uncovered
 from omcli.pack.tail import Turn
 
 _MISSES = 50
@@ -17,7 +17,7 @@ _MISSES = 50
 
 
 @record
-class Price:
+class Candidate:
     """A row that was chosen and what it adds to its tier, a line end and the headings it needs included."""
 
     place: int
@@ -25,7 +25,7 @@ class Price:
 
 
 @record
-class Scales:
+class PackMeter:
     """What things cost as they are printed. Every text is counted once, every row laid out once."""
 
     layout: Layout
@@ -60,20 +60,20 @@ class Scales:
         """Tokens of a pack before its first tier."""
         return self.count(self.layout.frame())
 
-    def furniture(self, tier: Tier) -> int:
+    def overhead(self, tier: Tier) -> int:
         """Tokens of a tier before its first row."""
-        furniture = self.layout.furniture(tier)
-        return self.lines([furniture]) if furniture else 0
+        overhead = self.layout.overhead(tier)
+        return self.lines([overhead]) if overhead else 0
 
-    def part(self, tier: Tier, shown: Shown) -> int:
+    def part(self, tier: Tier, shown: PackContent) -> int:
         """Tokens of a tier as printed."""
         part = self.layout.part(tier, shown)
         return self.count(part) if part else 0
 
 
-def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: Scales) -> list[Price]:
+def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: PackMeter) -> list[Candidate]:
     """The rows that fit into `room` tokens, in the order of their rank: `order` holds places in `rows`, best first."""
-    chosen: list[Price] = []
+    chosen: list[Candidate] = []
     shelf = _Shelf(scales=scales)
     misses = 0
     least = min((row.tokens if row.counter == scales.counter.name else 0 for row in rows), default=0)
@@ -84,7 +84,7 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
         headings = scales.layout.headings(row)
         cost = scales.row(row) + shelf.over(place, headings)
         if cost <= room:
-            chosen.append(Price(place=place, cost=cost))
+            chosen.append(Candidate(place=place, cost=cost))
             shelf.put(place, headings)
             room -= cost
             misses = 0
@@ -101,7 +101,7 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
 class _Shelf:
     """The rows chosen so far in printing order, with the headings each stands under."""
 
-    scales: Scales
+    scales: PackMeter
     places: list[int] = field(default_factory=list)
     headings: list[Sequence[str]] = field(default_factory=list)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from omcli.base.record import record, replace
-from omcli.memory.message import KeptMessage, Message, Role, answers
+from omcli.memory.message import KeptMessage, Message, Role, results_by_call
 from omcli.text.clean import printable
 
 TOOL_CHARS = 1500
@@ -34,7 +34,7 @@ class Turn:
 
 
 @record
-class Unit:
+class TurnGroup:
     """Turns that are shown together or not at all: one message, or a call and its results."""
 
     places: tuple[int, ...]
@@ -45,14 +45,14 @@ class Unit:
     """Whether it is an excerpt of what is too long for all the room."""
 
 
-def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[Unit, ...]:
+def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[TurnGroup, ...]:
     """The newest units that fit into `room` tokens, newest first, without a gap.
 
     `messages` are the main thread's, oldest first. A result whose call does not fit, or is not among them, is left
     out. Tool texts are shown up to `TOOL_CHARS`, in a small room to an eighth of it. A message that is too long for
     the whole room is shown as an excerpt that fits into what is left of it, and ends the tail.
     """
-    units: list[Unit] = []
+    units: list[TurnGroup] = []
     left = room
     chars = max(_LEAST_CHARS, min(TOOL_CHARS, room // 2))
     for places in _together(messages):
@@ -97,20 +97,20 @@ def beginning(
 def _parting(messages: Sequence[Message]) -> list[bool]:
     """For every place whether a cut before it would part a call from one of its results."""
     steps = [0] * (len(messages) + 1)
-    for call, results in answers(messages).items():
+    for call, results in results_by_call(messages).items():
         if results:
             steps[call + 1] += 1
             steps[results[-1] + 1] -= 1
     return [open_calls > 0 for open_calls in accumulate(steps)]
 
 
-def holds_all(units: Sequence[Unit], messages: Sequence[KeptMessage]) -> bool:
+def holds_all(units: Sequence[TurnGroup], messages: Sequence[KeptMessage]) -> bool:
     """Whether all messages are shown, as far as any of them could be: none was left out or cut for want of room."""
     places = sum(len(unit.places) for unit in units)
     return places == sum(map(len, _together(messages))) and not any(unit.is_cut for unit in units)
 
 
-def turns(units: Sequence[Unit]) -> tuple[Turn, ...]:
+def turns(units: Sequence[TurnGroup]) -> tuple[Turn, ...]:
     """The turns of units in the order in which they were said."""
     placed = [pair for unit in units for pair in zip(unit.places, unit.turns, strict=True)]
     return tuple(turn for _, turn in sorted(placed, key=lambda pair: pair[0]))
@@ -130,14 +130,14 @@ def excerpt(text: str, chars: int) -> str:
 
 def _together(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
     """Places of messages that belong together, from the newest on; results without a call are in none."""
-    results = answers([kept.message for kept in messages])
+    results = results_by_call([kept.message for kept in messages])
     for place in reversed(range(len(messages))):
         if messages[place].message.role is not Role.RESULT:
             yield (place, *results.get(place, ()))
 
 
-def _unit(places: tuple[int, ...], shown: Sequence[Turn], cost: Callable[[Turn], int]) -> Unit:
-    return Unit(places=places, turns=tuple(shown), cost=sum(cost(turn) for turn in shown))
+def _unit(places: tuple[int, ...], shown: Sequence[Turn], cost: Callable[[Turn], int]) -> TurnGroup:
+    return TurnGroup(places=places, turns=tuple(shown), cost=sum(cost(turn) for turn in shown))
 
 
 def _shown(kept: KeptMessage, chars: int | None) -> Turn:
@@ -146,9 +146,11 @@ def _shown(kept: KeptMessage, chars: int | None) -> Turn:
     return Turn(kept=kept, text=printable(text), is_whole=len(text) == len(said))
 
 
-def _cut(places: tuple[int, ...], kept: Sequence[KeptMessage], room: int, cost: Callable[[Turn], int]) -> Unit | None:
+def _cut(
+    places: tuple[int, ...], kept: Sequence[KeptMessage], room: int, cost: Callable[[Turn], int]
+) -> TurnGroup | None:
     """A unit whose texts are cut to the same length each, the longest that fits; None where no sensible one does."""
-    fits: Unit | None = None
+    fits: TurnGroup | None = None
     low, high = _LEAST_CHARS, min(max(len(one.message.text) for one in kept), room * _CHARS_PER_TOKEN)
     while low <= high:
         chars = (low + high) // 2

@@ -13,7 +13,7 @@ from omcli.base.record import field, mutable_record, record
 from omcli.memory.notation import WORKING_HEADINGS, WORKING_TITLE
 from omcli.memory.observation import Observation
 from omcli.memory.tokens import TokenCounter
-from omcli.pack.working_lines import Entry, sections_of
+from omcli.pack.working_lines import BlockLine, sections_of
 
 CAP = 800
 """Tokens of a block at most, whatever its budget."""
@@ -30,7 +30,7 @@ class Section:
     """A heading, its lines, the most important first, and how many more found no room."""
 
     heading: str
-    entries: tuple[Entry, ...]
+    entries: tuple[BlockLine, ...]
     more: int = 0
 
 
@@ -89,7 +89,7 @@ def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
 class _Draft:
     """A block in the making: which lines are chosen, in the order in which they were."""
 
-    sections: Mapping[str, Sequence[Entry]]
+    sections: Mapping[str, Sequence[BlockLine]]
     budget: int
     counter: TokenCounter
     chosen: list[tuple[str, int]] = field(default_factory=list)
@@ -164,7 +164,7 @@ def _heading(heading: str) -> str:
     return f"### {heading}"
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: BlockLine) -> str:
     return f"- {entry.text}"
 
 

@@ -39,7 +39,7 @@ class Fact:
 
 
 @mutable_record
-class Line:
+class FactLine:
     """Rows about one thing, the latest last."""
 
     facts: list[Fact]
@@ -53,23 +53,23 @@ class Line:
         return (PINNED not in last.row.tags, self.is_settled, -WEIGHTS[last.row.priority], -last.place)
 
 
-def ranked(lines: Iterable[Line]) -> list[Line]:
+def ranked(lines: Iterable[FactLine]) -> list[FactLine]:
     """Lines, the most important first."""
     return sorted(lines, key=lambda line: line.order)
 
 
-def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator[Line]:
+def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator[FactLine]:
     """A line for each of these rows; the same words again are the same line."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, FactLine] = {}
     for fact in facts:
         if belongs(fact):
             put(lines, fact.row.text, fact, fact.row.text)
     yield from lines.values()
 
 
-def put(lines: dict[str, Line], key: str, fact: Fact, text: str) -> Line:
+def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str) -> FactLine:
     """The line of a thing, with one more row about it: what that says is what holds now."""
-    line = lines.setdefault(key, Line(facts=[], text=text))
+    line = lines.setdefault(key, FactLine(facts=[], text=text))
     line.facts.append(fact)
     line.text, line.is_settled = text, fact.is_settled
     return line
@@ -116,7 +116,7 @@ class _File:
         return ", ".join(parts or ["modified"])
 
 
-def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[Line]:
+def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[FactLine]:
     """A line per file: what became of it in the session, and what the last change was."""
     files: dict[str, _File] = {}
     for fact in facts:
@@ -124,7 +124,7 @@ def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[Line]:
             continue
         path = below(cwd, fact.known("path"))
         if not path:
-            yield Line(facts=[fact], text=fact.row.text)
+            yield FactLine(facts=[fact], text=fact.row.text)
             continue
         file = files.setdefault(path, _File())
         _change(file, fact)
@@ -133,7 +133,7 @@ def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[Line]:
             files[moved_to].moved_from = path
     for path, file in files.items():
         what = "" if file.is_deleted else short(file.facts[-1].row.text.partition(": ")[2], _CHANGE_CHARACTERS)
-        yield Line(facts=file.facts, text=f"{path} ({file.became}){f': {what}' if what else ''}")
+        yield FactLine(facts=file.facts, text=f"{path} ({file.became}){f': {what}' if what else ''}")
 
 
 def _change(file: _File, fact: Fact) -> None:
@@ -153,9 +153,9 @@ def _change(file: _File, fact: Fact) -> None:
 # ---- failures and commands
 
 
-def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, Line]:
+def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLine]:
     """A line per command or tool and target that failed, resolved where it worked later, by what it was."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, FactLine] = {}
     times: dict[str, int] = {}
     for fact in facts:
         if fact.row.type in FAILURES:
@@ -199,9 +199,9 @@ def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
             yield from (f"run {part.strip()}" for part in command.split("&&"))
 
 
-def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, Line]) -> Iterator[Line]:
+def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, FactLine]) -> Iterator[FactLine]:
     """A line per command, with what came of it last; those that failed have theirs already."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type in _RUNS and not _is_noise(fact):
             key = f"run {fact.known('command')}" if fact.known("command") else fact.row.text

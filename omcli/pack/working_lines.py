@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from omcli.base.record import record
-from omcli.memory.notation import WORKING_HEADINGS, as_line, fenced
+from omcli.memory.notation import WORKING_HEADINGS, escape_tags, single_line
 from omcli.memory.observation import (
     FAILURES,
     IN_FORCE,
@@ -20,7 +20,7 @@ from omcli.memory.observation import (
 from omcli.pack.working_changes import (
     LINE_CHARACTERS,
     Fact,
-    Line,
+    FactLine,
     command_lines,
     failure_lines,
     file_lines,
@@ -36,14 +36,14 @@ _NEAR = 3
 
 
 @record
-class Entry:
+class BlockLine:
     """A line of the block, without its dash, and the ids of the rows it was made of."""
 
     text: str
     rows: tuple[str, ...]
 
 
-def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[Entry, ...]]:
+def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
     """Headings and their lines, the most important line first; empty where there is nothing to go on from.
 
     What was only read, asked and reported is nothing to go on from. `rows` are a session's, in the order they were
@@ -85,12 +85,12 @@ def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
             yield Fact(place=place, row=row, is_settled=answered or row.status in SETTLED)
 
 
-def _entry(line: Line) -> Entry:
-    text = fenced(short(as_line(line.text).strip(), LINE_CHARACTERS))
-    return Entry(text=text, rows=tuple(fact.row.id for fact in line.facts))
+def _entry(line: FactLine) -> BlockLine:
+    text = escape_tags(short(single_line(line.text).strip(), LINE_CHARACTERS))
+    return BlockLine(text=text, rows=tuple(fact.row.id for fact in line.facts))
 
 
-def _persons_first(lines: Iterable[Line]) -> list[Line]:
+def _persons_first(lines: Iterable[FactLine]) -> list[FactLine]:
     """What a person decided before what an agent did, which follows from it; what is pinned before both."""
     return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
 
@@ -117,7 +117,7 @@ def _is_result(fact: Fact) -> bool:
 # ---- decisions, delegations, searches
 
 
-def _decisions(facts: Iterable[Fact]) -> list[Line]:
+def _decisions(facts: Iterable[Fact]) -> list[FactLine]:
     """A line per decision, instruction, correction and preference; a sentence of another one has none of its own."""
     lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
@@ -131,9 +131,9 @@ def _decisions(facts: Iterable[Fact]) -> list[Line]:
     ]
 
 
-def _delegations(facts: Iterable[Fact]) -> Iterator[Line]:
+def _delegations(facts: Iterable[Fact]) -> Iterator[FactLine]:
     """A line per delegated task, with what came of it last."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is Type.TASK_DELEGATED:
             text = fact.row.text.removeprefix("Delegated: ")
@@ -141,9 +141,9 @@ def _delegations(facts: Iterable[Fact]) -> Iterator[Line]:
     yield from lines.values()
 
 
-def _searches(facts: Iterable[Fact]) -> Iterator[Line]:
+def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
     """A line per pattern, with what was found last."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is not Type.SEARCH_PERFORMED:
             continue
@@ -161,7 +161,7 @@ _DONE_BESIDES = 3
 """Requests asked and done since a list of todos was touched, from which on it is an old one."""
 
 
-def task_lines(facts: Sequence[Fact]) -> list[Line]:
+def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """What is being done: the entry of the todos that is in progress, tasks that were noted, the approved plan."""
     by_hand = [
         fact
@@ -171,13 +171,13 @@ def task_lines(facts: Sequence[Fact]) -> list[Line]:
     observed = [fact for fact in facts if fact.row.kind is not Kind.NOTE and not fact.is_settled]
     task = [fact for fact in observed if fact.row.type is Type.TASK][-1:]
     plan = [fact for fact in observed if fact.row.type is Type.PLAN and fact.row.priority is Priority.HIGH][-1:]
-    return [*_todos(facts), *(Line(facts=[fact], text=fact.row.text) for fact in (*by_hand[::-1], *task, *plan))]
+    return [*_todos(facts), *(FactLine(facts=[fact], text=fact.row.text) for fact in (*by_hand[::-1], *task, *plan))]
 
 
-def request_lines(facts: Sequence[Fact]) -> list[Line]:
+def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
     """What was asked for last, unless it is settled or was let go: what the rest of the block is about."""
     asked = [fact for fact in facts if fact.row.type is Type.REQUEST and fact.row.kind is not Kind.NOTE][-1:]
-    return [Line(facts=[fact], text=fact.row.text) for fact in asked if not (fact.is_settled or _is_let_go(fact))]
+    return [FactLine(facts=[fact], text=fact.row.text) for fact in asked if not (fact.is_settled or _is_let_go(fact))]
 
 
 def _is_let_go(fact: Fact) -> bool:
@@ -185,7 +185,7 @@ def _is_let_go(fact: Fact) -> bool:
     return fact.row.status is None and bool(fact.known("left"))
 
 
-def _todos(facts: Sequence[Fact]) -> list[Line]:
+def _todos(facts: Sequence[Fact]) -> list[FactLine]:
     """The todos as they stand, on one line; once all are completed, only until something else is asked for.
 
     A list that nobody touched while one request after the other was done is not what is being done.
@@ -209,7 +209,7 @@ def _todos(facts: Sequence[Fact]) -> list[Line]:
         return []
     if sum(_is_done_since(fact, latest) for fact in facts) >= _DONE_BESIDES:
         return []
-    return [Line(facts=[latest], text=text)]
+    return [FactLine(facts=[latest], text=text)]
 
 
 def _is_done_since(fact: Fact, latest: Fact) -> bool:

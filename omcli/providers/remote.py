@@ -53,7 +53,7 @@ class RemoteModel:
         target: RemoteTarget,
         model: str,
         wire: Wire,
-        rungs: OutputModes,
+        output_modes: OutputModes,
         seconds: float,
         takes_images: bool,
         clock: Callable[[], float] = time.monotonic,
@@ -62,7 +62,7 @@ class RemoteModel:
         self.name = target.endpoint
         self.model = model
         self.takes_images = takes_images
-        self._target, self._wire, self._modes, self._seconds = target, wire, rungs, seconds
+        self._target, self._wire, self._modes, self._seconds = target, wire, output_modes, seconds
         self._clock, self._sleep = clock, sleep
         self._omitted = frozenset[str]() if takes_images else frozenset({"image"})
 
@@ -111,7 +111,7 @@ class RemoteModel:
                 raise failures.no_reply(self._seconds) from None
 
     def _first_mode(self) -> OutputMode:
-        known = self._modes.rung(self._target.address, self.model)
+        known = self._modes.output_mode(self._target.address, self.model)
         return known if known in self._wire.output_modes else self._wire.output_modes[0]
 
     def _looser(self, mode: OutputMode) -> OutputMode | None:
@@ -135,7 +135,7 @@ class RemoteModel:
         if reply.stop is Stop.END:
             if not reply.text.strip():
                 raise self._error(RequestFailed(Unusable, "the reply is empty"))
-            if request.output_mode is not self._modes.rung(self._target.address, self.model):
+            if request.output_mode is not self._modes.output_mode(self._target.address, self.model):
                 self._modes.put_output_mode(self._target.address, self.model, request.output_mode)
         return Reply(
             text=reply.text,

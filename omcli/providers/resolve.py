@@ -38,7 +38,7 @@ class ModelSpec:
     """`observer` or `reflector`; also the name of the flag that selects rules."""
 
 
-def provider(spec: ModelSpec, *, environment: Mapping[str, str], rungs: OutputModes) -> Provider:
+def provider(spec: ModelSpec, *, environment: Mapping[str, str], output_modes: OutputModes) -> Provider:
     """Return a provider, ready to use; nothing is sent.
 
     Raises BadConfiguration for an unknown endpoint, an invalid base URL, a model that has to be named, or a missing
@@ -61,7 +61,7 @@ def provider(spec: ModelSpec, *, environment: Mapping[str, str], rungs: OutputMo
         from omcli.providers.scripted import Scripted
 
         return Scripted(Path(model), seconds=spec.timeout, takes_images=takes_images)
-    return _remote(spec, place, model, takes_images=takes_images, environment=environment, rungs=rungs)
+    return _remote(spec, place, model, takes_images=takes_images, environment=environment, output_modes=output_modes)
 
 
 def _remote(
@@ -71,7 +71,7 @@ def _remote(
     *,
     takes_images: bool,
     environment: Mapping[str, str],
-    rungs: OutputModes,
+    output_modes: OutputModes,
 ) -> Provider:
     from omcli.providers.remote import RemoteModel, RemoteTarget
 
@@ -103,7 +103,7 @@ def _remote(
             key=(key or _NO_KEY) if needs_key else None,
             effort=spec.effort,
         ),
-        rungs=rungs,
+        output_modes=output_modes,
         seconds=spec.timeout,
         takes_images=takes_images,
     )

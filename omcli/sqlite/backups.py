@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omcli.base.errors import InputOutput
 from omcli.memory.ports import Backups
-from omcli.memory.retention import BackedUp, Backup, backups_among, is_due, label, surplus
+from omcli.memory.retention import Backup, BackupResult, backups_among, is_due, label, surplus
 from omcli.sqlite.connection import PARTIAL, is_sound, remove, snapshot_beside
 from omcli.sqlite.database import Table
 
@@ -22,7 +22,7 @@ class SqliteBackups(Table, Backups):
         with self._database.explained():
             return str(snapshot_beside(self._database.path, label(now), wait=self._database.wait))
 
-    def back_up(self, *, keep: int, now: str) -> BackedUp:
+    def back_up(self, *, keep: int, now: str) -> BackupResult:
         # None is removed before a newer one has passed: where the copy cannot be made, or is damaged, all stay.
         path = self._database.path
         made = None
@@ -30,7 +30,7 @@ class SqliteBackups(Table, Backups):
             if is_due(_beside(path), now):
                 made = snapshot_beside(path, label(now), wait=self._database.wait, thorough=True)
                 _sweep(path)
-            return BackedUp(path=str(made) if made else None, removed=_thinned(path, made, keep=keep, now=now))
+            return BackupResult(path=str(made) if made else None, removed=_thinned(path, made, keep=keep, now=now))
 
     def is_due(self, *, now: str) -> bool:
         path = self._database.path

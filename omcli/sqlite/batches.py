@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, Outcome, Waiting, batch_length
+from omcli.memory.batch import Batch, BatchOutcome, MessageSize, batch_length
 from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Observation, Replacement
 from omcli.memory.ports import Batches, Covered, Lane, Pending
@@ -17,8 +17,8 @@ from omcli.sqlite import codec, cursors, dialect, messages, rows, sessions
 from omcli.sqlite.database import Database, Table
 
 if TYPE_CHECKING:
-    from omcli.memory.buffer import Block
-    from omcli.memory.reflection import Folding
+    from omcli.memory.buffer import BufferedBatch
+    from omcli.memory.reflection import ReflectionWrite
 
 _LAST = (1 << 63) - 1
 """No message has a greater `seq`."""
@@ -44,7 +44,7 @@ class SqliteBatches(Table, Batches):
         *,
         max_tokens: int,
         max_messages: int | None = None,
-        standing: int = 0,
+        context_rows: int = 0,
         ahead: bool = False,
     ) -> Batch | None:
         with self._database.session(session) as (connection, number):
@@ -55,10 +55,10 @@ class SqliteBatches(Table, Batches):
                 "SELECT tokens, role, call_id FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq",
                 (number, span.after, span.through),
             )
-            length = batch_length(map(Waiting._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
-            return self._batch(connection, session, span, number=number, length=length, standing=standing)
+            length = batch_length(map(MessageSize._make, waiting), max_tokens=max_tokens, max_messages=max_messages)
+            return self._batch(connection, session, span, number=number, length=length, context_rows=context_rows)
 
-    def unobserved_up_to(self, session: str, through: int, *, standing: int = 0) -> Batch | None:
+    def unobserved_up_to(self, session: str, through: int, *, context_rows: int = 0) -> Batch | None:
         with self._database.session(session) as (connection, number):
             if number is None:
                 return None
@@ -70,37 +70,37 @@ class SqliteBatches(Table, Batches):
                 (number, span.after, through),
             ).fetchone()
             length = count if last == through else 0
-            return self._batch(connection, session, span, number=number, length=length, standing=standing)
+            return self._batch(connection, session, span, number=number, length=length, context_rows=context_rows)
 
     def _batch(
-        self, connection: sqlite3.Connection, session: str, span: _Span, *, number: int, length: int, standing: int
+        self, connection: sqlite3.Connection, session: str, span: _Span, *, number: int, length: int, context_rows: int
     ) -> Batch | None:
-        """The first `length` messages of a span, with at most `standing` context rows of either kind."""
+        """The first `length` messages of a span, with at most `context_rows` context rows of either kind."""
         known = sessions.find(connection, session) if length else None
         if known is None:
             return None
         batch = _read(connection, span, name=session, cwd=known.cwd, session=number, length=length)
-        if not standing:
+        if not context_rows:
             return batch
-        self._context = rows.context(connection, session=number, limit=standing, known=self._context)
+        self._context = rows.context(connection, session=number, limit=context_rows, known=self._context)
         found = self._context.values()
         # A late batch does not change rows of what was said after it.
-        return replace(batch, standing=tuple(row for row in found if not batch.is_late or batch.follows(row)))
+        return replace(batch, context_rows=tuple(row for row in found if not batch.is_late or batch.follows(row)))
 
     def record(
         self,
         batch: Batch,
         observations: Sequence[Observation],
         *,
-        outcome: Outcome,
+        outcome: BatchOutcome,
         now: str,
         replaced: Sequence[Replacement] = (),
         used: Sequence[str] = (),
         title: str | None = None,
         error: str | None = None,
-        folding: Folding | None = None,
+        folding: ReflectionWrite | None = None,
     ) -> None:
-        if (observations or replaced) and outcome is not Outcome.OBSERVED:
+        if (observations or replaced) and outcome is not BatchOutcome.OBSERVED:
             raise ValueError(f"a batch that is {outcome} has no rows")
         with self._database.writing() as connection:
             session = codec.add_session(connection, batch.session)
@@ -123,7 +123,7 @@ class SqliteBatches(Table, Batches):
             for replacement in replaced:
                 rows.replace_or_defer(connection, replacement)
             rows.mark_used(connection, used, now=now)
-            if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+            if outcome in (BatchOutcome.OBSERVED, BatchOutcome.EMPTY):
                 digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
                 messages.drop_images(connection, digests)
             if title is not None:
@@ -133,13 +133,13 @@ class SqliteBatches(Table, Batches):
         with self._database.session(session) as (connection, number):
             return _covered(connection, session=number) if number is not None else ()
 
-    def buffer(self, block: Block) -> None:
+    def buffer(self, block: BufferedBatch) -> None:
         from omcli.sqlite import buffer  # noqa: PLC0415 - most sessions have none
 
         with self._database.writing() as connection:
             buffer.put(connection, block, session=codec.add_session(connection, block.batch.session))
 
-    def buffered(self, session: str) -> tuple[Block, ...]:
+    def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
         with self._database.session(session) as (connection, number):
             if number is None or not cursors.last_end(connection, session=number, cursor=0)[1]:
                 return ()
@@ -148,7 +148,7 @@ class SqliteBatches(Table, Batches):
             known = sessions.find(connection, session)
             return tuple(buffer.find(connection, known, number=number)) if known else ()
 
-    def all_buffered(self) -> tuple[Block, ...]:
+    def all_buffered(self) -> tuple[BufferedBatch, ...]:
         from omcli.sqlite import buffer  # noqa: PLC0415 - for forgetting only
 
         with self._database.reading() as connection:
@@ -252,7 +252,7 @@ def _covered(connection: sqlite3.Connection, *, session: int) -> tuple[Covered, 
     batches = connection.execute(
         "SELECT number, after, through FROM batches WHERE session = ? AND lane = ? AND outcome IN (?, ?)"
         " ORDER BY after, number",
-        (session, Lane.OBSERVE, Outcome.OBSERVED, Outcome.EMPTY),
+        (session, Lane.OBSERVE, BatchOutcome.OBSERVED, BatchOutcome.EMPTY),
     ).fetchall()
     seqs = messages.seqs_of(connection, session)
     ends = {row["number"]: (bisect_right(seqs, row["after"]), bisect_right(seqs, row["through"])) for row in batches}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omcli.memory.ports import Bookmarks
-from omcli.memory.transcript import STAMP, Bookmark, Origin, TakenIn
+from omcli.memory.transcript import STAMP, Bookmark, IngestedFile, Origin
 from omcli.sqlite import dialect
 from omcli.sqlite.database import Table
 
@@ -32,13 +32,15 @@ class SqliteBookmarks(Table, Bookmarks):
                 columns = {"path": origin.path, "place": mark.offset, "terms": origin.terms, "digest": mark.digest}
                 dialect.insert(connection, "bookmarks", {**columns, "found": mark.found, "carried": mark.carried})
 
-    def files(self) -> tuple[TakenIn, ...]:
+    def files(self) -> tuple[IngestedFile, ...]:
         with self._database.reading() as connection:
             found = connection.execute(
                 "SELECT path, terms, found FROM bookmarks AS b"
                 " WHERE place = (SELECT max(place) FROM bookmarks AS of WHERE of.path = b.path) ORDER BY path"
             ).fetchall()
         return tuple(
-            TakenIn(origin=Origin(path=row["path"], terms=row["terms"]), stamp=dialect.parsed(row["found"]).get(STAMP))
+            IngestedFile(
+                origin=Origin(path=row["path"], terms=row["terms"]), stamp=dialect.parsed(row["found"]).get(STAMP)
+            )
             for row in found
         )

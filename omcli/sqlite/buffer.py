@@ -9,7 +9,7 @@ from contextlib import suppress
 from omcli.base.record import replace
 from omcli.memory import buffer as buffer_text
 from omcli.memory.batch import Batch
-from omcli.memory.buffer import Block, Span, in_line, is_superfluous
+from omcli.memory.buffer import BufferedBatch, Span, in_line, is_superfluous
 from omcli.memory.coverage import tombstone_of, tombstone_to_be
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Source
@@ -18,7 +18,7 @@ from omcli.memory.session import Session
 from omcli.sqlite import codec, cursors, dialect, messages, sessions
 
 
-def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
+def put(connection: sqlite3.Connection, block: BufferedBatch, *, session: int) -> None:
     """Keep a buffered batch in place of those inside it.
 
     Raises StaleBatch if it is superfluous itself, or if its messages are not all there, or others between them.
@@ -53,7 +53,7 @@ def put(connection: sqlite3.Connection, block: Block, *, session: int) -> None:
     )
 
 
-def find(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[Block]:
+def find(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[BufferedBatch]:
     """Yield the batches of a session that can be written one after another. `number` is the session's."""
     readable = {Span(block.begins, block.batch.through): block for block in _read(connection, session, number=number)}
     cursor = cursors.cursor(connection, session=number, lane=Lane.OBSERVE)
@@ -66,7 +66,7 @@ def find(connection: sqlite3.Connection, session: Session, *, number: int) -> It
         yield replace(block, observed=replace(block.observed, title=None)) if is_less else block
 
 
-def find_all(connection: sqlite3.Connection) -> Iterator[Block]:
+def find_all(connection: sqlite3.Connection) -> Iterator[BufferedBatch]:
     """Yield the batches of all sessions, without their messages."""
     names = connection.execute("SELECT id, number FROM sessions WHERE number IN (SELECT session FROM blocks)")
     for name, number in names.fetchall():
@@ -86,7 +86,7 @@ def _has_hidden(connection: sqlite3.Connection, *, session: int, after: int, thr
     return connection.execute(query, (session, after, through)).fetchone() is not None
 
 
-def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[Block]:
+def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> Iterator[BufferedBatch]:
     """Yield the batches of a session that can be read, oldest first, without their messages."""
     for row in connection.execute("SELECT * FROM blocks WHERE session = ? ORDER BY after", (number,)):
         after, through = row["after"], row["through"]
@@ -94,7 +94,7 @@ def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> I
         with suppress(ValueError):
             observed, ids = buffer_text.read(row["observed"])
             source = Source(row["source"])
-            yield Block(batch=batch, begins=after, observed=observed, ids=ids, source=source, at=row["at"])
+            yield BufferedBatch(batch=batch, begins=after, observed=observed, ids=ids, source=source, at=row["at"])
 
 
 def delete_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) -> None:
@@ -107,7 +107,7 @@ def delete_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) 
     connection.executemany("DELETE FROM blocks WHERE session = ? AND after = ?", forgotten)
 
 
-def _tombstones(block: Block) -> Iterator[bytes]:
+def _tombstones(block: BufferedBatch) -> Iterator[bytes]:
     """Yield the tombstones of all rows and of the title."""
     for draft in block.observed.drafts:
         yield bytes.fromhex(tombstone_to_be(draft, session=block.batch.session))

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from omcli.memory.message import Aside, Image, KeptMessage, Message, Role
+from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
@@ -17,13 +17,20 @@ _SESSION = ("id", "agent", "cwd", "branch", "title", "model", "parent")
 
 
 class _Column(NamedTuple):
-    """A column of a table and the field of the same name; without functions the value is stored as it is."""
+    """A column of a table and the field it holds; without functions the value is stored as it is."""
 
     name: str
     encode: Callable[[Any], object] | None = None
     decode: Callable[[Any], object] | None = None
     sql: str = ""
     """Expression to read, if it is not the column of the table itself."""
+    other_field: str = ""
+    """Name of the field, if it is not that of the column."""
+
+    @property
+    def field(self) -> str:
+        """Name of the field."""
+        return self.other_field or self.name
 
 
 def _members(kind: type[Any]) -> Callable[[str | None], Any]:
@@ -69,7 +76,7 @@ def _images(images: Sequence[Image]) -> str | None:
 
 _MESSAGE = (
     _Column("role", decode=_members(Role)),
-    _Column("aside", decode=_members(Aside)),
+    _Column("aside", decode=_members(MessageKind), other_field="kind"),
     _Column("id"),
     _Column("at"),
     _Column("utc_offset"),
@@ -89,8 +96,8 @@ _MESSAGE = (
     _Column("text"),
 )
 """Columns of `messages` and fields of Message."""
-_MESSAGE_FIELDS = tuple(column.name for column in _MESSAGE)
-_MESSAGE_DECODERS = tuple((column.name, column.decode) for column in _MESSAGE if column.decode)
+_MESSAGE_FIELDS = tuple(column.field for column in _MESSAGE)
+_MESSAGE_DECODERS = tuple((column.field, column.decode) for column in _MESSAGE if column.decode)
 MESSAGE = (
     "m.seq, s.id AS session, coalesce(m.key, m.id) AS printed_key, m.tokens, m.counter,"
     f" {', '.join(f'm.{column.name}' for column in _MESSAGE)}"
@@ -227,7 +234,7 @@ def id_values(uuid: bytes) -> tuple[bytes, bytes]:
 
 def _encoded(columns: Iterable[_Column], fields: object) -> Columns:
     return {
-        column.name: column.encode(getattr(fields, column.name)) if column.encode else getattr(fields, column.name)
+        column.name: column.encode(getattr(fields, column.field)) if column.encode else getattr(fields, column.field)
         for column in columns
     }
 

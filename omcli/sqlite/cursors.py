@@ -6,12 +6,12 @@ import sqlite3
 from typing import NamedTuple
 
 from omcli.base.errors import StaleBatch
-from omcli.memory.batch import Batch, Outcome
+from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.ports import Lane, LaneError
 from omcli.sqlite import dialect
 
 BUFFERED = "ahead"
-"""Outcome of a batch that was observed ahead and buffered."""
+"""BatchOutcome of a batch that was observed ahead and buffered."""
 
 
 def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:
@@ -35,7 +35,7 @@ def deferred(connection: sqlite3.Connection, *, session: int, after: int) -> int
     (through,) = connection.execute(
         "SELECT coalesce(max(through), 0) FROM batches WHERE session = ? AND lane = ? AND after = ? AND outcome = ?"
         " AND NOT late",
-        (session, Lane.OBSERVE, after, Outcome.DEFERRED),
+        (session, Lane.OBSERVE, after, BatchOutcome.DEFERRED),
     ).fetchone()
     assert isinstance(through, int)
     return through
@@ -66,7 +66,7 @@ def first_late(connection: sqlite3.Connection, *, session: int) -> Late | None:
     return Late(after=first["seq"] - 1, through=through)
 
 
-def cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> bool:
+def cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> bool:
     """Cover a batch's messages unless the outcome leaves them as they are. True if the batch is late.
 
     Raises StaleBatch if the batch is no longer pending, or is not whole.
@@ -82,17 +82,17 @@ def cover(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome
     return is_late
 
 
-def _cover_late(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> None:
+def _cover_late(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> None:
     which = dialect.as_list(kept.seq for kept in batch.messages)
     these = f"session = ? AND {dialect.among('message')}"
     (late,) = connection.execute(f"SELECT count(*) FROM passed_over WHERE {these}", (session, which)).fetchone()
     if not batch.messages or late != len(batch.messages):
         raise stale(batch)
-    if outcome in (Outcome.OBSERVED, Outcome.EMPTY):
+    if outcome in (BatchOutcome.OBSERVED, BatchOutcome.EMPTY):
         connection.execute(f"DELETE FROM passed_over WHERE {these}", (session, which))
 
 
-def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: Outcome) -> None:
+def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome: BatchOutcome) -> None:
     """Move the cursor from the batch's beginning to its end; if the outcome keeps it, only note what was offered.
 
     The cursor is compared and set in one statement. What was only offered may also begin where a buffered batch ends.
@@ -107,7 +107,7 @@ def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome
         " (SELECT 1 FROM blocks WHERE session = :session AND through = :after)))",
         {
             "through": batch.through,
-            "stays": outcome in (Outcome.FAILED, Outcome.DEFERRED),
+            "stays": outcome in (BatchOutcome.FAILED, BatchOutcome.DEFERRED),
             "session": session,
             "lane": Lane.OBSERVE,
             "after": batch.after,
@@ -149,7 +149,7 @@ def note_batch(
     observations: int,
     is_late: bool = False,
 ) -> int:
-    """Log a batch with its outcome (`Outcome`, BUFFERED), and return its number."""
+    """Log a batch with its outcome (`BatchOutcome`, BUFFERED), and return its number."""
     columns: dialect.Columns = {
         "session": session,
         "lane": Lane.OBSERVE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from omcli.memory.ports import Lane
-from omcli.memory.session import Cutting, Horizon
+from omcli.memory.session import EvictionPolicy, FreezePoint
 from omcli.sqlite import codec, cursors
 
 _FIRST = """
@@ -46,9 +46,9 @@ def freeze_point(
     session: int,
     own: str | None,
     project: str | None,
-    cutting: Cutting,
+    eviction: EvictionPolicy,
     further: int,
-) -> Horizon:
+) -> FreezePoint:
     """The freeze point of a session of the project `own`, whose pack holds rows of `project`, or of all for None."""
     covered_up_to = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     said, covered = connection.execute(
@@ -56,7 +56,7 @@ def freeze_point(
         " WHERE session = ? AND agent IS NULL",
         (covered_up_to, session),
     ).fetchone()
-    told = cutting.told(said=said, covered=covered, further=further)
+    told = eviction.evicted_tokens(said=said, covered=covered, further=further)
     message = covered_up_to if told is None else _end_of(connection, session=session, rest=said, told=told)
     position = _last_row(
         connection,
@@ -68,7 +68,7 @@ def freeze_point(
             "message": message,
         },
     )
-    return Horizon(message=message, position=position, at=_written(connection, position), is_last=told is None)
+    return FreezePoint(message=message, position=position, at=_written(connection, position), is_last=told is None)
 
 
 def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, told: int) -> int:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from omcli import __version__
-from omcli.llm.model import Call, OutputMode, Spent
+from omcli.llm.model import ModelCall, OutputMode, Spent
 from omcli.sqlite import codec, dialect
 from omcli.sqlite.database import PAGE, Table
 
@@ -16,14 +16,14 @@ _COLUMNS = "at, lane, provider, model, input_tokens, output_tokens, cached_token
 class SqliteLedger(Table):
     """`memory.model.Ledger` and `Rungs` in the tables `calls` and `rungs`."""
 
-    def note_call(self, call: Call) -> None:
+    def note_call(self, call: ModelCall) -> None:
         """Write a call down."""
         columns: dialect.Columns = {name: getattr(call, name) for name in _COLUMNS.split(", ")}
         with self._database.writing() as connection:
             columns["session"] = None if call.session is None else codec.add_session(connection, call.session)
             dialect.insert(connection, "calls", columns)
 
-    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
+    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
         """Calls of a period, oldest first, read in pages like the log."""
 
         def read(connection: sqlite3.Connection, after: int) -> Sequence[sqlite3.Row]:
@@ -35,7 +35,7 @@ class SqliteLedger(Table):
             ).fetchall()
 
         for row in self._database.pages(read, place=lambda row: int(row["number"])):
-            yield Call(session=row["session"], **{name: row[name] for name in _COLUMNS.split(", ")})
+            yield ModelCall(session=row["session"], **{name: row[name] for name in _COLUMNS.split(", ")})
 
     def spent(self, *, since: str) -> Spent:
         """Tokens and cost of all calls from an instant on."""
@@ -48,7 +48,7 @@ class SqliteLedger(Table):
             ).fetchone()
         return Spent(tokens=tokens, cost=cost)
 
-    def rung(self, endpoint: str, model: str) -> OutputMode | None:
+    def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
         """The way an endpoint took structured output, as this version of the program found out."""
         with self._database.reading() as connection:
             found = dialect.execute(
@@ -58,12 +58,12 @@ class SqliteLedger(Table):
             ).fetchone()
         return OutputMode(found["rung"]) if found else None
 
-    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
+    def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
         """Remember the way that worked."""
         with self._database.writing() as connection:
             dialect.execute(
                 connection,
                 "INSERT INTO rungs (endpoint, model, rung, program) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (endpoint, model) DO UPDATE SET rung = excluded.rung, program = excluded.program",
-                (endpoint, model, rung, __version__),
+                (endpoint, model, output_mode, __version__),
             )

@@ -14,7 +14,7 @@ from omcli.sqlite import codec, cursors, dialect, sessions
 from omcli.sqlite.database import PAGE, Table
 
 if TYPE_CHECKING:
-    from omcli.memory.retention import Outlined
+    from omcli.memory.retention import MessageOutline
 
 _HIDDEN = codec.MESSAGE.replace("FROM messages AS m", "FROM (SELECT * FROM aside_messages WHERE NOT erased) AS m")
 """`codec.MESSAGE` of those that are hidden, and not deleted."""
@@ -110,7 +110,7 @@ class SqliteMessageLog(Table, MessageLog):
                 connection, "WHERE m.session = ? AND m.agent IS NULL AND m.seq >= ? ORDER BY m.seq", (number, first)
             )
 
-    def outline(self, session: str) -> tuple[Outlined, ...]:
+    def outline(self, session: str) -> tuple[MessageOutline, ...]:
         with self._database.session(session) as (connection, number):
             return _outline(connection, session=number) if number is not None else ()
 
@@ -237,8 +237,8 @@ def keys(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, str]:
     return dict(found.fetchall())
 
 
-def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined, ...]:
-    from omcli.memory.retention import Outlined  # noqa: PLC0415 - for pruning only
+def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[MessageOutline, ...]:
+    from omcli.memory.retention import MessageOutline  # noqa: PLC0415 - for pruning only
 
     after = cursors.cursor(connection, session=session, lane=Lane.OBSERVE)
     found = connection.execute(
@@ -248,7 +248,7 @@ def _outline(connection: sqlite3.Connection, *, session: int) -> tuple[Outlined,
         seq for (seq,) in connection.execute("SELECT message FROM passed_over WHERE session = ?", (session,)).fetchall()
     }
     return tuple(
-        Outlined(
+        MessageOutline(
             seq=seq,
             at=at,
             role=Role(role),

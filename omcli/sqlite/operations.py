@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from omcli.base.errors import NotUndoable, StaleBatch
-from omcli.memory.changes import UNDONE, Change, Erased, Recorded, Traces, Undoing, Verb
+from omcli.memory.changes import UNDONE, EraseResult, Operation, OperationKind, OperationWrite, RowHistory, UndoPreview
 from omcli.memory.ports import Operations
-from omcli.memory.reflection import Ending, Scope
+from omcli.memory.reflection import ReflectionOutcome, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete, tombstones
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.database import Table
@@ -27,42 +27,42 @@ _MADE_AND_GONE = (
 class SqliteOperations(Table, Operations):
     """Operations in the table `operations`."""
 
-    def change(self, change: Change, *, now: str, for_good: bool = False) -> Recorded:
+    def change(self, change: OperationWrite, *, now: str, for_good: bool = False) -> Operation:
         with self._database.writing() as connection:
             return _change(connection, change, now=now, for_good=for_good)
 
-    def history(self, *, last: int | None = None) -> tuple[Recorded, ...]:
+    def history(self, *, last: int | None = None) -> tuple[Operation, ...]:
         with self._database.reading() as connection:
             return _history(connection, last=last)
 
-    def undo(self, number: int | None = None, *, now: str) -> Recorded:
+    def undo(self, number: int | None = None, *, now: str) -> Operation:
         with self._database.writing() as connection:
             return _undo(connection, number, now=now)
 
-    def preview_undo(self, number: int | None = None) -> Undoing:
+    def preview_undo(self, number: int | None = None) -> UndoPreview:
         with self._database.reading() as connection:
             return _preview_undo(connection, number)
 
-    def erase(self, numbers: Sequence[int], *, now: str) -> Erased:
+    def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
         before = size(self._database.path)
         with self._database.writing() as connection:
             found, messages_found = erase.erase(connection, numbers, now=now)
         with self._database.explained():
             vacuum(self._database.connection, wait=self._database.wait)
         after = size(self._database.path)
-        return Erased(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
+        return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
 
-    def preview_erase(self, numbers: Sequence[int]) -> Erased:
+    def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
         with self._database.reading() as connection:
             found, messages_found = erase.preview(connection, numbers)
-        return Erased(rows=found, messages=messages_found)
+        return EraseResult(rows=found, messages=messages_found)
 
-    def traces(self, observation: str) -> Traces:
+    def traces(self, observation: str) -> RowHistory:
         with self._database.reading() as connection:
             row = rows.find(connection, observation)
             made_by, hidden_by, replaced = rows.traces(connection, row.id)
             successor = row.superseded_by and rows.at(connection, row.superseded_by)
-            return Traces(
+            return RowHistory(
                 made_by=recorded(connection, made_by) if made_by else None,
                 hidden_by=recorded(connection, hidden_by) if hidden_by else None,
                 replaced=tuple(replaced),
@@ -74,12 +74,12 @@ class SqliteOperations(Table, Operations):
 
 def note(
     connection: sqlite3.Connection,
-    verb: Verb,
+    verb: OperationKind,
     scope: Scope,
     *,
     now: str,
     figures: str,
-    ending: Ending = Ending.DONE,
+    ending: ReflectionOutcome = ReflectionOutcome.DONE,
     error: str | None = None,
     fingerprint: str = "",
     part_of: int | None = None,
@@ -102,7 +102,7 @@ def note(
     )
 
 
-def _change(connection: sqlite3.Connection, change: Change, *, now: str, for_good: bool) -> Recorded:
+def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool) -> Operation:
     """Hide rows and messages, or delete them, and return the operation. Raises StaleBatch."""
     if change.seen is not None and rows.has_rows_after(connection, change.seen):
         raise StaleBatch("rows were written down meanwhile", hint="nothing was changed; run it again")
@@ -117,7 +117,7 @@ def _change(connection: sqlite3.Connection, change: Change, *, now: str, for_goo
     for digest in change.digests:
         tombstones.add(connection, digest, operation=number)
     done = recorded(connection, number)
-    if change.verb in (Verb.PRUNE, Verb.FORGET):
+    if change.verb in (OperationKind.PRUNE, OperationKind.FORGET):
         hidden = done.hidden
         if for_good:
             besides = [codec.packed(dropped.row) for dropped in change.dropped]
@@ -129,14 +129,14 @@ def _change(connection: sqlite3.Connection, change: Change, *, now: str, for_goo
     return recorded(connection, number)
 
 
-def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Recorded, ...]:
+def _history(connection: sqlite3.Connection, *, last: int | None) -> tuple[Operation, ...]:
     """The operations that had an effect, newest first."""
     return _recorded(
         connection, "o.part_of IS NULL AND o.outcome = :done ORDER BY o.number DESC LIMIT :last", last=last
     )
 
 
-def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Recorded:
+def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Operation:
     """Undo an operation, the last one that can be if none is named, and return the undoing.
 
     Raises NotUndoable if there is none, or if another operation changed rows that it made.
@@ -144,7 +144,7 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Re
     undone = _undoable(connection, number)
     _check_latest(connection, undone.number)
     undoing = note(
-        connection, Verb.UNDO, undone.scope, now=now, figures=dialect.compact_json({"undoes": undone.number})
+        connection, OperationKind.UNDO, undone.scope, now=now, figures=dialect.compact_json({"undoes": undone.number})
     )
     values = {"number": undone.number, "undoing": undoing, "now": now, "undone": UNDONE}
     connection.execute(
@@ -165,7 +165,7 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Re
     return recorded(connection, undoing)
 
 
-def _preview_undo(connection: sqlite3.Connection, number: int | None) -> Undoing:
+def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPreview:
     """What `_undo` would do. Raises NotUndoable as that does."""
     undone = _undoable(connection, number)
     _check_latest(connection, undone.number)
@@ -176,7 +176,7 @@ def _preview_undo(connection: sqlite3.Connection, number: int | None) -> Undoing
     made = f"SELECT position FROM observations WHERE made_by IN {_PARTS} AND visible"
     replaced = rows.deferred(connection)
     there = [*rows.by_position(connection, hidden, values), *soft_delete.by_position(connection, back.rows)]
-    return Undoing(
+    return UndoPreview(
         undone=undone,
         rows=tuple(
             logged.observation
@@ -190,7 +190,7 @@ def _preview_undo(connection: sqlite3.Connection, number: int | None) -> Undoing
     )
 
 
-def _undoable(connection: sqlite3.Connection, number: int | None) -> Recorded:
+def _undoable(connection: sqlite3.Connection, number: int | None) -> Operation:
     if number is None:
         found = next((each for each in _history(connection, last=None) if each.can_be_undone), None)
         if found is None:
@@ -204,7 +204,7 @@ def _undoable(connection: sqlite3.Connection, number: int | None) -> Recorded:
         raise NotUndoable(f"operation {number} was undone by {found.undone_by}")
     if found.final_at is not None:
         raise NotUndoable(f"rows or messages of operation {number} were deleted for good at {minute(found.final_at)}")
-    if found.verb is Verb.UNDO:
+    if found.verb is OperationKind.UNDO:
         raise NotUndoable(f"operation {number} is an undo itself", hint="run again the command it undid")
     return found
 
@@ -232,7 +232,7 @@ def is_final(connection: sqlite3.Connection, number: int) -> bool:
     return connection.execute(query, (number,)).fetchone() is not None
 
 
-def recorded(connection: sqlite3.Connection, number: int) -> Recorded:
+def recorded(connection: sqlite3.Connection, number: int) -> Operation:
     """The operation of this number, which exists."""
     [found] = _recorded(connection, "o.number = :number", number=number)
     return found
@@ -240,7 +240,7 @@ def recorded(connection: sqlite3.Connection, number: int) -> Recorded:
 
 def _recorded(
     connection: sqlite3.Connection, conditions: str, *, number: int | None = None, last: int | None = None
-) -> tuple[Recorded, ...]:
+) -> tuple[Operation, ...]:
     parts = "(SELECT p.number FROM operations AS p WHERE p.number = o.number OR p.part_of = o.number)"
     held = "SELECT count(*) FROM message_holds JOIN aside_messages ON seq = message WHERE operation = o.number"
     found = connection.execute(
@@ -252,16 +252,16 @@ def _recorded(
         " FROM operations AS o LEFT JOIN sessions AS s ON s.number = o.session"
         " LEFT JOIN projects AS p ON p.number = o.project"
         f" LEFT JOIN {_MADE_AND_GONE} AS gone ON gone.number = o.number WHERE {conditions}",
-        {"number": number, "done": Ending.DONE, "last": dialect.NO_LIMIT if last is None else last},
+        {"number": number, "done": ReflectionOutcome.DONE, "last": dialect.NO_LIMIT if last is None else last},
     )
     return tuple(map(_from_row, found))
 
 
-def _from_row(row: sqlite3.Row) -> Recorded:
+def _from_row(row: sqlite3.Row) -> Operation:
     figures = dialect.parsed(row["figures"])
-    return Recorded(
+    return Operation(
         number=row["number"],
-        verb=Verb(row["verb"]),
+        verb=OperationKind(row["verb"]),
         scope=Scope(session=row["session"], project=row["project"]),
         at=row["at"],
         made=row["made"],

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Mapping
 
 from omcli.base.errors import StaleBatch
-from omcli.memory.changes import Verb
+from omcli.memory.changes import OperationKind
 from omcli.memory.ports import Reflections
-from omcli.memory.reflection import Attempt, Ending, Folding, Scope
+from omcli.memory.reflection import ReflectionAttempt, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.sqlite import codec, dialect, operations, rows
 from omcli.sqlite.database import Table
 
@@ -16,11 +16,11 @@ from omcli.sqlite.database import Table
 class SqliteReflections(Table, Reflections):
     """Reflections in the tables `operations` and `observation_supports`."""
 
-    def fold(self, folding: Folding, *, now: str) -> None:
+    def fold(self, folding: ReflectionWrite, *, now: str) -> None:
         with self._database.writing() as connection:
             fold(connection, folding, now=now)
 
-    def last_attempt(self, scope: Scope, mark: str | None = None) -> Attempt | None:
+    def last_attempt(self, scope: Scope, mark: str | None = None) -> ReflectionAttempt | None:
         with self._database.reading() as connection:
             session = None if scope.session is None else codec.session_number(connection, scope.session)
             project = None if scope.project is None else codec.project_number(connection, scope.project)
@@ -30,7 +30,7 @@ class SqliteReflections(Table, Reflections):
                 "SELECT at, outcome, error, fingerprint, figures, undone_by FROM operations"
                 f" WHERE verb = ? AND {dialect.same('session', '?')} AND {dialect.same('project', '?')}"
                 " ORDER BY number DESC",
-                (Verb.REFLECT, session, project),
+                (OperationKind.REFLECT, session, project),
             )
             found = (_attempt(row, scope) for row in attempts)
             return next((attempt for attempt in found if mark is None or attempt.is_about(mark)), None)
@@ -55,7 +55,7 @@ class SqliteReflections(Table, Reflections):
         return {codec.unpacked(identity): number for identity, number in found}
 
 
-def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
+def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) -> None:
     """Write a reflection.
 
     Raises StaleBatch if a row it was made from is hidden now, or if what it is a part of was undone or made final: the
@@ -73,7 +73,7 @@ def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
         )
     number = operations.note(
         connection,
-        Verb.REFLECT,
+        OperationKind.REFLECT,
         folding.scope,
         now=now,
         figures=dialect.compact_json(dict(folding.figures)),
@@ -89,11 +89,11 @@ def fold(connection: sqlite3.Connection, folding: Folding, *, now: str) -> None:
         rows.drop(connection, dropped, now=now, hidden_by=number)
 
 
-def _attempt(row: sqlite3.Row, scope: Scope) -> Attempt:
-    return Attempt(
+def _attempt(row: sqlite3.Row, scope: Scope) -> ReflectionAttempt:
+    return ReflectionAttempt(
         scope=scope,
         at=row["at"],
-        ending=Ending(row["outcome"]),
+        ending=ReflectionOutcome(row["outcome"]),
         fingerprint=row["fingerprint"],
         error=row["error"],
         figures=dialect.parsed(row["figures"]),

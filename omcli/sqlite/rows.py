@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SHORTEST_REFERENCE = 4
 _HANDLE_DIGITS = 8
 _MAY_CHANGE = " AND (status = 'open' OR type IN ('decision', 'fact', 'instruction', 'preference'))"
-"""`Observation.may_change`, in the words of the index `observations_standing`: only then is it used."""
+"""`Observation.is_mutable`, in the words of the index `observations_standing`: only then is it used."""
 
 _LOOKED_BACK = 20_000
 _REPLACED_SINCE = f"""(NOT o.visible AND o.position > ? - {_LOOKED_BACK} AND o.dropped_at IS NULL AND EXISTS

@@ -13,7 +13,7 @@ from omcli.sqlite import codec, cursors, dialect, tombstones
 from omcli.sqlite.database import Table
 
 if TYPE_CHECKING:
-    from omcli.memory.session import Cutting, Horizon
+    from omcli.memory.session import EvictionPolicy, FreezePoint
 
 _PENDING = f"""
     ((SELECT count(*) FROM messages AS m WHERE m.session = s.number AND m.seq >
@@ -45,13 +45,13 @@ class SqliteSessions(Table, Sessions):
             return _status(connection)
 
     def freeze_point(
-        self, session: str, *, own: str | None, project: str | None, cutting: Cutting, further: int = 0
-    ) -> Horizon:
+        self, session: str, *, own: str | None, project: str | None, eviction: EvictionPolicy, further: int = 0
+    ) -> FreezePoint:
         from omcli.sqlite import freeze  # noqa: PLC0415 - packs need not be frozen
 
         with self._database.session(session) as (connection, number):
             return freeze.freeze_point(
-                connection, session=number or 0, own=own, project=project, cutting=cutting, further=further
+                connection, session=number or 0, own=own, project=project, eviction=eviction, further=further
             )
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from omcli.memory.changes import UNDONE, Titled
+from omcli.memory.changes import UNDONE, SessionTitle
 from omcli.memory.observation import Observation
 from omcli.memory.ports import Lane, Logged, Tombstones
 from omcli.sqlite import codec, dialect, rows, tombstones
@@ -20,13 +20,13 @@ class SqliteTombstones(Table, Tombstones):
         with self._database.reading() as connection:
             return tuple(logged.observation for logged in _select(connection, "ORDER BY o.position"))
 
-    def titles(self) -> tuple[Titled, ...]:
+    def titles(self) -> tuple[SessionTitle, ...]:
         with self._database.reading() as connection:
             found = connection.execute(
                 "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
                 " ORDER BY 1, 2"
             )
-            return tuple(map(Titled._make, found))
+            return tuple(map(SessionTitle._make, found))
 
     def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
         with self._database.reading() as connection:
@@ -117,7 +117,7 @@ def _select(connection: sqlite3.Connection, clauses: str, *values: bytes | str) 
         yield Logged(position=row[0], observation=codec.observation(row, ()))
 
 
-def hide_titles(connection: sqlite3.Connection, wanted: Iterable[Titled], number: int) -> int:
+def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], number: int) -> int:
     """Take titles of sessions that have them, each with a tombstone; return how many were found.
 
     Titles hidden already are so by this operation as well.
@@ -161,7 +161,7 @@ class Restored(NamedTuple):
     """`seq` of each."""
     rows: tuple[int, ...]
     """The position of each in the log."""
-    titles: tuple[Titled, ...]
+    titles: tuple[SessionTitle, ...]
 
 
 def coming_back(connection: sqlite3.Connection, number: int) -> Restored:
@@ -185,7 +185,7 @@ def coming_back(connection: sqlite3.Connection, number: int) -> Restored:
     return Restored(
         messages=alone("message_holds", "message"),
         rows=alone("row_holds", "position"),
-        titles=tuple(map(Titled._make, titled.fetchall())),
+        titles=tuple(map(SessionTitle._make, titled.fetchall())),
     )
 
 

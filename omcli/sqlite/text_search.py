@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from omcli.memory.changes import Kin
+from omcli.memory.changes import RelatedRows
 from omcli.memory.coverage import row_says
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Observation
@@ -47,11 +47,11 @@ class SqliteTextSearch(Table, TextSearch):
             found = (*visible, *(logged.observation for logged in soft_delete.by_position(connection, hidden)))
         return tuple(row for row in found if row_says(row, text))
 
-    def related(self, rows: Sequence[str], messages: Sequence[int]) -> Kin:
+    def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
         with self._database.reading() as connection:
             given = [position for row_id in rows for position in _positions(connection, row_id)]
             values = {"given": dialect.as_list(given), "messages": dialect.as_list(messages)}
-            return Kin(
+            return RelatedRows(
                 derived=_by_position(connection, connection.execute(_derived(from_messages=bool(messages)), values)),
                 replaced=_by_position(connection, connection.execute(_replaced(), values)),
             )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from omcli.memory.batch import Batch, Observed
     from omcli.memory.notation import Notation
-    from omcli.memory.retention import Rules
-    from omcli.memory.session import Cutting
+    from omcli.memory.retention import RetentionRules
+    from omcli.memory.session import EvictionPolicy
     from omcli.memory.tokens import TokenCounter
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
@@ -114,11 +114,11 @@ class Wiring:
         return policies.budgets(self.settings, asked)
 
     @property
-    def cutting(self) -> Cutting | None:
+    def eviction(self) -> EvictionPolicy | None:
         """How the tail of a frozen pack is cut; None where packs are not frozen by the settings."""
         from omcli.wiring import policies
 
-        return policies.cutting(self.settings)
+        return policies.eviction(self.settings)
 
     @property
     def choice(self) -> Choice:
@@ -276,12 +276,12 @@ class Wiring:
         """When a session's messages are to be observed."""
         from omcli.wiring import models, policies
 
-        # Rules take no time when it is due, and say more of one long batch than of short ones.
+        # The rules take no time when it is due, and say more of one long batch than of short ones.
         is_ahead = self.settings.observe.precompute > 0 and models.is_named("observer", self.settings, os.environ)
         return policies.due(self.settings, is_ahead=is_ahead)
 
-    def retention(self) -> Rules:
-        """What is to be kept, as the settings say; they may say nothing (`Rules.is_empty`)."""
+    def retention(self) -> RetentionRules:
+        """What is to be kept, as the settings say; they may say nothing (`RetentionRules.is_empty`)."""
         from omcli.wiring import policies
 
         return policies.retention(self.settings, self.clock)

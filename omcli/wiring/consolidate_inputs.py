@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from omcli.base.record import record, replace
 from omcli.formats.table import NAMES, TRANSCRIPTS, agent_transcripts
-from omcli.memory.transcript import Origin, TakenIn
+from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import Archiving
 from omcli.operations.consolidate.run import Agenda, Source
@@ -23,7 +23,7 @@ from omcli.wiring.folders import Folders
 from omcli.wiring.inputs import asked, stamp, terms
 
 if TYPE_CHECKING:
-    from omcli.memory.retention import Rules
+    from omcli.memory.retention import RetentionRules
     from omcli.wiring import Wiring
 
 
@@ -60,7 +60,7 @@ def agenda(
     return found, places
 
 
-def _rules(rules: Rules, session: str | None) -> Rules:
+def _rules(rules: RetentionRules, session: str | None) -> RetentionRules:
     """What is kept; of one session where only that is looked after."""
     return rules if session is None else replace(rules, session=session, keep_sessions=None)
 
@@ -108,7 +108,7 @@ class Places:
 
 def looked_through(
     places: Sequence[Path] | None,
-    taken_in: Iterable[TakenIn],
+    taken_in: Iterable[IngestedFile],
     environment: Mapping[str, str],
     *,
     others: bool,
@@ -150,12 +150,17 @@ def _is_nothing_to_read(path: str) -> bool:
         return False  # reading it says what is wrong
 
 
-def _as_it_is(origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]) -> TakenIn | None:
+def _as_it_is(
+    origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]
+) -> IngestedFile | None:
     """What a file is known by when all of it is taken in as it is now; None for one that cannot be looked at."""
     if origin.terms not in by_terms:
         by_terms[origin.terms] = terms(format_name, session)
     try:
-        return TakenIn(origin=Origin(path=origin.path, terms=by_terms[origin.terms]), stamp=stamp(os.stat(origin.path)))  # noqa: PTH116
+        return IngestedFile(
+            origin=Origin(path=origin.path, terms=by_terms[origin.terms]),
+            stamp=stamp(os.stat(origin.path)),  # noqa: PTH116
+        )
     except OSError:
         return None
 

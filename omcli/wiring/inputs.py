@@ -18,7 +18,7 @@ from omcli.base.record import replace
 if TYPE_CHECKING:
     from omcli.formats.format import Format
     from omcli.formats.source import RecordStream
-    from omcli.memory.transcript import Bookmark, Earlier, Item, Origin, Transcript
+    from omcli.memory.transcript import Bookmark, Item, Origin, ResumePoint, Transcript
 
 STDIN = "-"
 """The name that means standard input."""
@@ -91,7 +91,9 @@ def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: O
     return _read(source, chosen, origin=origin)
 
 
-def _read(source: RecordStream, chosen: Format, *, origin: Origin | None, earlier: Earlier | None = None) -> Transcript:
+def _read(
+    source: RecordStream, chosen: Format, *, origin: Origin | None, earlier: ResumePoint | None = None
+) -> Transcript:
     from omcli.memory.transcript import Transcript
 
     return Transcript(

@@ -15,7 +15,7 @@ from omcli.memory.reflection import Reflector
 from omcli.memory.tokens import TokenCounter
 
 if TYPE_CHECKING:
-    from omcli.llm.model import Call, OutputMode, Provider, Reply, Spent
+    from omcli.llm.model import ModelCall, OutputMode, Provider, Reply, Spent
     from omcli.operations.clock import Clock
     from omcli.providers.resolve import ModelSpec
     from omcli.reflectors.prompt import CompressionLevels
@@ -248,7 +248,7 @@ def _metered(spec: ModelSpec, lane: Lane, around: Surroundings) -> Provider:
     from omcli.wiring.policies import limits
 
     kept = _Kept(around.store)
-    asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, rungs=kept)
+    asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=kept)
     return Metered(
         asked,
         lane=lane,
@@ -282,20 +282,20 @@ class _Kept:
     def __init__(self, store: Callable[[], SqliteStore]) -> None:
         self._store = store
 
-    def note_call(self, call: Call) -> None:
+    def note_call(self, call: ModelCall) -> None:
         self._store().ledger.note_call(call)
 
-    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[Call]:
+    def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
         return self._store().ledger.calls(since=since, until=until)
 
     def spent(self, *, since: str) -> Spent:
         return self._store().ledger.spent(since=since)
 
-    def rung(self, endpoint: str, model: str) -> OutputMode | None:
-        return self._store().ledger.rung(endpoint, model)
+    def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
+        return self._store().ledger.output_mode(endpoint, model)
 
-    def put_output_mode(self, endpoint: str, model: str, rung: OutputMode) -> None:
-        self._store().ledger.put_output_mode(endpoint, model, rung)
+    def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
+        self._store().ledger.put_output_mode(endpoint, model, output_mode)
 
 
 def temperature(settings: Settings, role: str) -> float | None:

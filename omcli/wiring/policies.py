@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from omcli.base.record import fields_of
 
 if TYPE_CHECKING:
-    from omcli.memory.retention import Rules
-    from omcli.memory.session import Cutting
+    from omcli.memory.retention import RetentionRules
+    from omcli.memory.session import EvictionPolicy
     from omcli.operations.clock import Clock
     from omcli.operations.deps import Policy, Workshop
     from omcli.operations.model_calls import Limit
@@ -56,18 +56,20 @@ def in_portions(workshop: Workshop, said: ObserveSettings) -> Workshop:
     )
 
 
-def cutting(settings: Settings) -> Cutting | None:
+def eviction(settings: Settings) -> EvictionPolicy | None:
     """How the tail of a frozen pack is cut; None where packs are not frozen."""
-    from omcli.memory.session import Cutting
+    from omcli.memory.session import EvictionPolicy
     from omcli.pack.budget import UNLIMITED
 
     said = settings.context
     if not said.freeze:
         return None
     if said.evict is None:
-        return Cutting(most=UNLIMITED, left=UNLIMITED // 2)
+        return EvictionPolicy(most=UNLIMITED, left=UNLIMITED // 2)
     # A cut makes room for some turns: else nearly every one would change the pack.
-    return Cutting(most=said.evict, left=min(said.evict if said.tail is None else said.tail, said.evict * 3 // 4))
+    return EvictionPolicy(
+        most=said.evict, left=min(said.evict if said.tail is None else said.tail, said.evict * 3 // 4)
+    )
 
 
 def choice(settings: Settings) -> Choice:
@@ -90,11 +92,11 @@ def choice(settings: Settings) -> Choice:
 
 def due(settings: Settings, *, is_ahead: bool) -> Due:
     """When a session's messages are to be observed, and, where it `is_ahead` of that, when some of them are."""
-    from omcli.memory.buffer import Ahead
+    from omcli.memory.buffer import BufferPolicy
     from omcli.operations.tick import Due, Trigger
 
     said = settings.observe
-    ahead = Ahead.of(
+    ahead = BufferPolicy.of(
         said.precompute,
         tokens=said.tokens,
         late=said.precompute_late,
@@ -117,12 +119,12 @@ def _block_after(said: ObserveSettings) -> int:
     return int(most * said.tokens if most < _TOKENS else most)
 
 
-def retention(settings: Settings, clock: Clock) -> Rules:
-    """What is to be kept; the settings may say nothing (`Rules.is_empty`)."""
-    from omcli.memory.retention import Rules
+def retention(settings: Settings, clock: Clock) -> RetentionRules:
+    """What is to be kept; the settings may say nothing (`RetentionRules.is_empty`)."""
+    from omcli.memory.retention import RetentionRules
 
     said = settings.retention
-    return Rules(
+    return RetentionRules(
         before=_days_ago(said.older_than, clock),
         keep_last=said.keep_last,
         max_tokens=said.max_tokens,

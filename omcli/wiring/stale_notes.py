@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 
-from omcli.memory.transcript import TakenIn
+from omcli.memory.transcript import IngestedFile
 from omcli.text.similarity import wording
 
 
-def notes_that_say(texts: Iterable[str], *, taken_in: Iterable[TakenIn], notes: Path | None) -> tuple[Path, ...]:
+def notes_that_say(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
     """Daily notes, archived ones and `MEMORY.md` that contain one of the texts, in any case.
 
     Looked for in the folder of notes, and in those that notes were taken in from. What cannot be read is left out.

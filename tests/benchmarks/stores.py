@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from omcli.memory.batch import Batch, Outcome
+from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message, Role
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
@@ -79,7 +79,7 @@ def _observe(store: SqliteStore, session: Session, many: int, *, first: int, ran
     batch = store.batches.unobserved(session.id, max_tokens=1 << 40)
     assert batch is not None
     written = [_row(session, number, batch, random) for number in range(first, first + many)]
-    store.batches.record(batch, written, outcome=Outcome.OBSERVED, now=now)
+    store.batches.record(batch, written, outcome=BatchOutcome.OBSERVED, now=now)
 
 
 def _row(session: Session, number: int, batch: Batch, random: Random) -> Observation:

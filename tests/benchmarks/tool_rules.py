@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from omcli.base.errors import OmError
-from omcli.memory.batch import Batch, Waiting, batch_length
+from omcli.memory.batch import Batch, MessageSize, batch_length
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.observers.rules import drafts_of_batch
 from omcli.tokenizers.table import counter
@@ -71,7 +71,8 @@ def _batches(said: list[KeptMessage]) -> list[Batch]:
     calls: dict[str | None, KeptMessage] = {}
     while said:
         length = batch_length(
-            (Waiting(kept.tokens, kept.message.role, kept.message.call_id) for kept in said), max_tokens=_BATCH_TOKENS
+            (MessageSize(kept.tokens, kept.message.role, kept.message.call_id) for kept in said),
+            max_tokens=_BATCH_TOKENS,
         )
         batch, said = said[:length], said[length:]
         earlier = tuple(calls[kept.message.call_id] for kept in batch if kept.message.call_id in calls)

@@ -6,9 +6,9 @@ import pytest
 
 from omcli.base.errors import StaleBatch
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, Observed, Outcome
-from omcli.memory.buffer import Block
-from omcli.memory.changes import Change, Verb
+from omcli.memory.batch import Batch, BatchOutcome, Observed
+from omcli.memory.buffer import BufferedBatch
+from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.coverage import tombstone_of, tombstone_to_be
 from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Source, Type
@@ -22,7 +22,7 @@ def keep(store: Store, *words: str, to: str = "s") -> None:
     store.messages.append(session(to), messages, counter=COUNTER, now=NOW)
 
 
-def block(batch: Batch, *, name: int = 1) -> Block:
+def block(batch: Batch, *, name: int = 1) -> BufferedBatch:
     """A block with a row for each message of a batch."""
     drafts = tuple(
         Draft(text=f"noted {kept.message.text}", type=Type.FACT, importance=5, sources=(kept.seq,))
@@ -30,7 +30,7 @@ def block(batch: Batch, *, name: int = 1) -> Block:
     )
     ids = tuple(row_id(100 * name + kept.seq) for kept in batch.messages)
     observed = Observed(drafts=drafts, used=(row_id(7),), title="Tides", findings={"trimmed": 1})
-    return Block(batch=batch, begins=batch.after, observed=observed, ids=ids, source=Source.MODEL, at=NOW)
+    return BufferedBatch(batch=batch, begins=batch.after, observed=observed, ids=ids, source=Source.MODEL, at=NOW)
 
 
 def part(store: Store, after: int, through: int) -> Batch:
@@ -47,7 +47,7 @@ def put(store: Store, *ends: tuple[int, int]) -> None:
 def cover(store: Store, tokens: int) -> None:
     batch = store.batches.unobserved("s", max_tokens=tokens)
     assert batch is not None
-    store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+    store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
 
 
 def ends(store: Store) -> list[tuple[int, int]]:
@@ -109,11 +109,11 @@ def test_a_block_is_gone_once_its_batch_is_recorded(store: Store) -> None:
     """Exactly once: in the same transaction."""
     put(store, (0, 3), (3, 5))
     first, second = store.batches.buffered("s")
-    store.batches.record(first.batch, [row(1, sources=(1,))], outcome=Outcome.OBSERVED, now=LATER)
+    store.batches.record(first.batch, [row(1, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=LATER)
     assert store.batches.buffered("s") == (second,)
     with pytest.raises(StaleBatch):
-        store.batches.record(first.batch, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=LATER)
-    store.batches.record(second.batch, [], outcome=Outcome.EMPTY, now=LATER)
+        store.batches.record(first.batch, [row(2, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=LATER)
+    store.batches.record(second.batch, [], outcome=BatchOutcome.EMPTY, now=LATER)
     assert (store.batches.buffered("s"), store.batches.pending("s").messages, store.sessions.status().blocks) == (
         (),
         4,
@@ -125,7 +125,7 @@ def test_a_second_block_is_not_recorded_before_the_first(store: Store) -> None:
     put(store, (0, 3), (3, 5))
     _, second = store.batches.buffered("s")
     with pytest.raises(StaleBatch):
-        store.batches.record(second.batch, [], outcome=Outcome.EMPTY, now=LATER)
+        store.batches.record(second.batch, [], outcome=BatchOutcome.EMPTY, now=LATER)
     assert ends(store) == [(0, 3), (3, 5)]
 
 
@@ -138,7 +138,7 @@ def test_a_block_that_the_cursor_has_passed_is_discarded_and_one_that_it_straddl
     assert texts(left.batch.messages) == ["f", "g"]
     assert len(left.observed.drafts) == 4, "what of them is left out is for whoever writes them down"
     assert (store.sessions.status().blocks, store.sessions.status().ahead) == (1, 2)
-    store.batches.record(left.batch, [], outcome=Outcome.EMPTY, now=LATER)
+    store.batches.record(left.batch, [], outcome=BatchOutcome.EMPTY, now=LATER)
     assert store.batches.pending("s").messages == 2
 
 
@@ -185,30 +185,30 @@ def test_each_session_has_blocks_of_its_own(store: Store) -> None:
     assert len(store.batches.buffered("other")) == 1
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.DEFERRED])
-def test_what_was_tried_behind_a_block_moves_nothing(store: Store, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [BatchOutcome.FAILED, BatchOutcome.DEFERRED])
+def test_what_was_tried_behind_a_block_moves_nothing(store: Store, outcome: BatchOutcome) -> None:
     """S0.21: a failure ahead is noted as any other, and what gave nothing yet counts as offered."""
     put(store, (0, 3))
     ahead = store.batches.unobserved("s", max_tokens=40, ahead=True)
     assert ahead is not None
     store.batches.record(
-        ahead, [], outcome=outcome, now=LATER, error="the tide is out" if outcome is Outcome.FAILED else None
+        ahead, [], outcome=outcome, now=LATER, error="the tide is out" if outcome is BatchOutcome.FAILED else None
     )
     assert ends(store) == [(0, 3)]
     assert store.batches.pending("s").messages == 9
     left = store.batches.pending("s", ahead=True)
-    assert left.fresh_tokens == {COUNTER: 60 if outcome is Outcome.FAILED else 20}
+    assert left.fresh_tokens == {COUNTER: 60 if outcome is BatchOutcome.FAILED else 20}
     assert [error.error for error in store.sessions.status().errors] == ["the tide is out"] * (
-        outcome is Outcome.FAILED
+        outcome is BatchOutcome.FAILED
     )
     again = store.batches.unobserved("s", max_tokens=40, ahead=True)
     assert again is not None
-    assert again.deferred_through == (0 if outcome is Outcome.FAILED else 7)
+    assert again.deferred_through == (0 if outcome is BatchOutcome.FAILED else 7)
 
 
 def test_a_block_answers_a_failure(store: Store) -> None:
     ahead = part(store, 0, 3)
-    store.batches.record(ahead, [], outcome=Outcome.FAILED, now=NOW, error="the tide is out")
+    store.batches.record(ahead, [], outcome=BatchOutcome.FAILED, now=NOW, error="the tide is out")
     store.batches.buffer(block(ahead))
     assert store.sessions.status().errors == ()
 
@@ -217,13 +217,13 @@ def test_what_was_tried_elsewhere_is_stale(store: Store) -> None:
     put(store, (0, 3))
     for after in (1, 4):
         with pytest.raises(StaleBatch):
-            store.batches.record(part(store, after, 6), [], outcome=Outcome.FAILED, now=LATER, error="late")
+            store.batches.record(part(store, after, 6), [], outcome=BatchOutcome.FAILED, now=LATER, error="late")
 
 
 def test_messages_that_are_put_aside_are_left_out_of_a_block(store: Store) -> None:
     """A block may end with one of them, or have no other."""
     put(store, (0, 3), (3, 5))
-    change = Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(2, 3, 4, 5))
+    change = OperationWrite(verb=OperationKind.FORGET, scope=Scope(session="s"), messages=(2, 3, 4, 5))
     done = store.operations.change(change, now=LATER)
     first, second = store.batches.buffered("s")
     assert (texts(first.batch.messages), second.batch.messages) == (["a"], ())
@@ -232,7 +232,7 @@ def test_messages_that_are_put_aside_are_left_out_of_a_block(store: Store) -> No
     assert [texts(one.batch.messages) for one in store.batches.buffered("s")] == [["a", "b", "c"], ["d", "e"]]
     again = store.operations.change(change, now=LATER)
     for one in store.batches.buffered("s"):
-        store.batches.record(one.batch, [], outcome=Outcome.EMPTY, now=LATER)
+        store.batches.record(one.batch, [], outcome=BatchOutcome.EMPTY, now=LATER)
     assert store.batches.pending("s").messages == 4
     assert again.messages == 4
 
@@ -240,7 +240,9 @@ def test_messages_that_are_put_aside_are_left_out_of_a_block(store: Store) -> No
 def test_a_title_goes_with_a_message_that_is_put_aside(store: Store) -> None:
     """F25: it may tell what was forgotten; and it comes back with that."""
     put(store, (0, 3), (3, 5))
-    done = store.operations.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER)
+    done = store.operations.change(
+        OperationWrite(verb=OperationKind.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER
+    )
     assert [one.observed.title for one in store.batches.buffered("s")] == [None, "Tides"]
     store.operations.undo(done.number, now=LATER)
     assert [one.observed.title for one in store.batches.buffered("s")] == ["Tides", "Tides"]
@@ -249,7 +251,9 @@ def test_a_title_goes_with_a_message_that_is_put_aside(store: Store) -> None:
 def test_a_message_that_is_brought_back_waits_also_where_a_block_was_made_around_it(store: Store) -> None:
     """S0.21: whoever made the block has not seen it; nobody would, if the block were written down."""
     put(store, (0, 2))
-    done = store.operations.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(4,)), now=LATER)
+    done = store.operations.change(
+        OperationWrite(verb=OperationKind.FORGET, scope=Scope(session="s"), messages=(4,)), now=LATER
+    )
     store.batches.buffer(replace(block(part(store, 2, 5)), at=LATER))
     store.operations.undo(done.number, now=LATER)
     assert ends(store) == [(0, 2)], "made before, of other messages"
@@ -260,7 +264,9 @@ def test_a_message_that_is_brought_back_waits_also_where_a_block_was_made_around
 
 def test_a_block_is_not_kept_where_a_message_of_it_went_or_came_back_while_it_was_made(store: Store) -> None:
     made = block(part(store, 0, 3))
-    done = store.operations.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER)
+    done = store.operations.change(
+        OperationWrite(verb=OperationKind.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER
+    )
     without = block(part(store, 0, 3))
     with pytest.raises(StaleBatch):
         store.batches.buffer(made)
@@ -274,14 +280,16 @@ def test_a_block_is_not_kept_where_a_message_of_it_went_or_came_back_while_it_wa
 def test_what_a_block_says_of_messages_that_are_deleted_is_deleted_with_them(store: Store) -> None:
     """The other messages of it wait, and are observed again."""
     put(store, (0, 3), (3, 5))
-    done = store.operations.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER)
+    done = store.operations.change(
+        OperationWrite(verb=OperationKind.FORGET, scope=Scope(session="s"), messages=(2,)), now=LATER
+    )
     store.operations.erase([done.number], now=LATER)
     assert store.batches.buffered("s") == (), "behind a gap"
     assert store.sessions.status().blocks == 1
     batch = store.batches.unobserved("s", max_tokens=20)
     assert batch is not None
     assert texts(batch.messages) == ["a", "c"]
-    store.batches.record(batch, [], outcome=Outcome.EMPTY, now=LATER)
+    store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=LATER)
     assert ends(store) == [(3, 5)]
 
 
@@ -290,7 +298,9 @@ def test_what_is_deleted_of_one_session_leaves_the_blocks_of_others(store: Store
     keep(store, "x", to="other")
     keep(store, "j")
     put(store, (0, 11))
-    done = store.operations.change(Change(verb=Verb.FORGET, scope=Scope(session="other"), messages=(10,)), now=LATER)
+    done = store.operations.change(
+        OperationWrite(verb=OperationKind.FORGET, scope=Scope(session="other"), messages=(10,)), now=LATER
+    )
     store.operations.erase([done.number], now=LATER)
     assert ends(store) == [(0, 11)]
 
@@ -312,12 +322,12 @@ def test_what_a_block_says_that_was_forgotten_is_passed_over_and_deleted_with_it
     said = store.batches.buffered("s")[0].observed.drafts[1]
     digest = tombstone_of("Tides") if title else tombstone_to_be(said, session="s")
     row_to_be = row(1, text=said.text)
-    done = store.operations.change(Change(verb=Verb.FORGET, digests=(digest,)), now=LATER)
+    done = store.operations.change(OperationWrite(verb=OperationKind.FORGET, digests=(digest,)), now=LATER)
     assert (done.figures["ahead"], done.can_be_undone) == (1, True)
     assert store.tombstones.match([row_to_be]) == (not title,)
     store.operations.undo(done.number, now=LATER)
     assert store.tombstones.match([row_to_be]) == (False,)
     store.operations.erase([done.number], now=LATER)
     assert store.sessions.status().blocks == 2, "it was taken back"
-    store.operations.change(Change(verb=Verb.FORGET, digests=(digest,)), now=LATER, for_good=True)
+    store.operations.change(OperationWrite(verb=OperationKind.FORGET, digests=(digest,)), now=LATER, for_good=True)
     assert [one.begins for one in store.batches.all_buffered()] == ([] if title else [3])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from omcli.base.errors import UnknownId
-from omcli.memory.batch import Outcome
-from omcli.memory.changes import Change, Verb
-from omcli.memory.message import Aside, Role
+from omcli.memory.batch import BatchOutcome
+from omcli.memory.changes import OperationKind, OperationWrite
+from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
 from omcli.memory.ports import Covered, LogQuery, Store
 from tests.contract.keeping import keep, logged, next_batch, texts
@@ -170,17 +170,21 @@ class TestAsOf:
         keep(store, said("one"), said("two"))
         rows = [row(number, text=f"row {number}") for number in range(1, 6)]
         gone = Replacement(row=rows[0].id, by=rows[4].id, reason="resolved")
-        store.batches.record(next_batch(store, max_tokens=1), rows[:4], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(next_batch(store, max_tokens=1), rows[:4], outcome=BatchOutcome.OBSERVED, now=NOW)
         store.batches.record(
-            next_batch(store), rows[4:], outcome=Outcome.OBSERVED, now=NOW, replaced=[gone], used=[rows[1].id]
+            next_batch(store), rows[4:], outcome=BatchOutcome.OBSERVED, now=NOW, replaced=[gone], used=[rows[1].id]
         )
-        store.operations.change(Change(verb=Verb.PRUNE, dropped=(Dropped(row=rows[2].id, reason="pruned"),)), now=LATER)
-        store.operations.change(Change(verb=Verb.FORGET, forgotten=(rows[3].id,)), now=LATER)
+        store.operations.change(
+            OperationWrite(verb=OperationKind.PRUNE, dropped=(Dropped(row=rows[2].id, reason="pruned"),)), now=LATER
+        )
+        store.operations.change(OperationWrite(verb=OperationKind.FORGET, forgotten=(rows[3].id,)), now=LATER)
         for last in (None, 3):
             then = [each.observation for each in store.rows.log(LogQuery(session="s", as_of=4, last=last))]
             assert [each.text for each in then] == ["row 1", "row 2"]
             assert all(each.is_visible and each.last_used_at is None for each in then)
-        store.operations.change(Change(verb=Verb.PRUNE, dropped=(Dropped(row=rows[4].id, reason="pruned"),)), now=LATER)
+        store.operations.change(
+            OperationWrite(verb=OperationKind.PRUNE, dropped=(Dropped(row=rows[4].id, reason="pruned"),)), now=LATER
+        )
         assert [each.observation.text for each in store.rows.log(LogQuery(as_of=4))] == ["row 2"]
 
 
@@ -214,7 +218,7 @@ class TestTail:
 
     def test_the_tail_does_not_care_what_is_observed(self, store: Store) -> None:
         keep(store, said("one"))
-        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.EMPTY, now=NOW)
         assert texts(store.messages.tail("s", max_tokens=100)) == ["one"]
 
 
@@ -224,9 +228,9 @@ class TestNumbers:
             store,
             said("one", at="2026-03-02T09:00:00.000Z"),
             said("two", at="2026-03-01T09:00:00.000Z"),
-            said("/clear", role=Role.EVENT, aside=Aside.COMMAND),
+            said("/clear", role=Role.EVENT, kind=MessageKind.COMMAND),
         )
-        store.batches.record(next_batch(store, max_tokens=10), [row(1), row(2)], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(next_batch(store, max_tokens=10), [row(1), row(2)], outcome=BatchOutcome.OBSERVED, now=NOW)
         store.rows.add(row(3, dropped_at=NOW))
         (summary,) = store.sessions.summaries()
         assert summary.session == session()
@@ -253,9 +257,11 @@ class TestNumbers:
 
     def test_the_status_counts_the_whole_store(self, store: Store) -> None:
         """D2: totals are per counter, and never added across counters."""
-        keep(store, said("one", tokens=3), said("/clear", tokens=4, role=Role.EVENT, aside=Aside.COMMAND), to="a")
+        keep(store, said("one", tokens=3), said("/clear", tokens=4, role=Role.EVENT, kind=MessageKind.COMMAND), to="a")
         keep(store, said("two", tokens=5), to="b", counter="chars4")
-        store.batches.record(next_batch(store, "a"), [row(1, session="a", tokens=7)], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(
+            next_batch(store, "a"), [row(1, session="a", tokens=7)], outcome=BatchOutcome.OBSERVED, now=NOW
+        )
         store.rows.add(row(2, tokens=1, counter="chars4"))
         store.rows.add(row(3, tokens=100, dropped_at=NOW))
         status = store.sessions.status()
@@ -287,10 +293,10 @@ class TestCovered:
         keep(store, said("elsewhere"), to="t")
         keep(store, said("d", tokens=10))
         first = next_batch(store, max_tokens=20)
-        store.batches.record(first, [row(1), row(2)], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(first, [row(1), row(2)], outcome=BatchOutcome.OBSERVED, now=NOW)
         store.rows.add(row(3))
-        store.batches.record(next_batch(store), [], outcome=Outcome.FAILED, now=NOW, error="no answer")
-        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.FAILED, now=NOW, error="no answer")
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.EMPTY, now=NOW)
         keys = [kept.key for kept in store.messages.by_seq([1, 2, 3, 5])]
         assert store.batches.covered("s") == (
             Covered(first=keys[0], last=keys[1], start=0, end=2, positions=(1, 2)),

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from omcli.base.errors import SessionTaken
-from omcli.memory.message import Aside, Image, Message, Role, digest
+from omcli.memory.message import Image, Message, MessageKind, Role, digest
 from omcli.memory.ports import Incoming, Store
 from omcli.memory.session import Session
-from omcli.memory.transcript import Bookmark, Origin, TakenIn
+from omcli.memory.transcript import Bookmark, IngestedFile, Origin
 from tests.contract.keeping import keep, next_batch, texts
 from tests.material import COUNTER, LATER, NOW, result, said, session
 
@@ -53,7 +53,7 @@ class TestBookmarks:
         store.bookmarks.put(self.HERE, [self.FIRST.stamped("old"), self.LAST.stamped("12-1-7")])
         store.bookmarks.put(there, [self.FIRST])
         store.bookmarks.put(replace(there, path="/gone"), [])
-        moon, tide = TakenIn(origin=there, stamp=None), TakenIn(origin=self.HERE, stamp="12-1-7")
+        moon, tide = IngestedFile(origin=there, stamp=None), IngestedFile(origin=self.HERE, stamp="12-1-7")
         assert store.bookmarks.files() == (moon, tide)
 
 
@@ -63,7 +63,7 @@ class TestAppend:
         message = Message(
             role=Role.RESULT,
             text='line one\r\nline two\x00 \U0001f600 中文 "quoted"',
-            aside=Aside.SHELL,
+            kind=MessageKind.SHELL,
             id="msg-1",
             at="2026-03-02T09:00:00.000Z",
             utc_offset=-210,

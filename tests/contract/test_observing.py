@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from omcli.base.errors import StaleBatch
-from omcli.memory.batch import Outcome
-from omcli.memory.message import Aside, Role
+from omcli.memory.batch import BatchOutcome
+from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Kind, Observation, Replacement, Status, Type
 from omcli.memory.ports import Lane, Pending, Store
 from tests.contract.keeping import keep, logged, next_batch, texts
@@ -21,7 +21,7 @@ class TestPending:
     def test_messages_and_tokens_of_what_waits_are_told_by_counter(self, store: Store) -> None:
         keep(store, said("one", tokens=3), said("two", tokens=4))
         keep(store, said("three", tokens=5), counter="chars-4")
-        store.batches.record(next_batch(store, max_tokens=3), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store, max_tokens=3), [], outcome=BatchOutcome.EMPTY, now=NOW)
         assert store.batches.pending("s") == Pending(
             messages=2, tokens={COUNTER: 4, "chars-4": 5}, fresh_tokens={COUNTER: 4, "chars-4": 5}
         )
@@ -33,13 +33,13 @@ class TestPending:
         old = row(1)
         store.rows.add(old)
         batch = next_batch(store)
-        store.batches.record(batch, [], outcome=Outcome.DEFERRED, now=LATER, used=[old.id])
+        store.batches.record(batch, [], outcome=BatchOutcome.DEFERRED, now=LATER, used=[old.id])
         keep(store, said("two", tokens=4))
         again = next_batch(store)
         assert (again.after, again.deferred_through, texts(again.messages)) == (0, batch.through, ["one", "two"])
         assert store.batches.pending("s") == Pending(messages=2, tokens={COUNTER: 7}, fresh_tokens={COUNTER: 4})
         assert store.rows.find(old.id).last_used_at == LATER
-        store.batches.record(again, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=LATER)
+        store.batches.record(again, [row(2, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=LATER)
         assert store.batches.unobserved("s", max_tokens=10) is None
 
     def test_a_batch_holds_at_most_so_many_messages(self, store: Store) -> None:
@@ -87,17 +87,17 @@ class TestUnobserved:
         keep(store, said("a2"), to="a")
         batch = next_batch(store, "a")
         assert texts(batch.messages) == ["a1", "a2"]
-        store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
         assert texts(next_batch(store, "b").messages) == ["b1"]
 
     def test_messages_of_subagents_and_events_are_observed_too(self, store: Store) -> None:
-        keep(store, said("side", agent="explorer"), said("/compact", role=Role.EVENT, aside=Aside.COMMAND))
+        keep(store, said("side", agent="explorer"), said("/compact", role=Role.EVENT, kind=MessageKind.COMMAND))
         assert len(next_batch(store).messages) == 2
 
     def test_a_message_with_an_old_time_that_arrives_late_is_pending(self, store: Store) -> None:
         """F12: the cursor is the order of arrival, never a time."""
         keep(store, said("new", at="2026-03-02T09:00:00.000Z"))
-        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.EMPTY, now=NOW)
         keep(store, said("old", at="2020-01-01T00:00:00.000Z"))
         assert texts(next_batch(store).messages) == ["old"]
 
@@ -122,20 +122,20 @@ class TestUnobserved:
 
     def test_covered_calls_come_along_with_the_results_they_belong_to(self, store: Store) -> None:
         keep(store, call("a"), call("b"), said("wait"))
-        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.EMPTY, now=NOW)
         keep(store, call("c"), result("c"), result("b"), result("orphan"))
         assert [kept.key for kept in next_batch(store).earlier_calls] == ["call-b"]
 
     def test_of_covered_calls_with_one_id_the_latest_comes_along(self, store: Store) -> None:
         keep(store, call("a", text="{}1"), call("a", text="{}2"))
-        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.EMPTY, now=NOW)
         keep(store, call("a"), to="elsewhere")
         keep(store, result("a"))
         assert [kept.key for kept in next_batch(store).earlier_calls] == ["call-a2"]
 
     def test_a_result_after_its_call_in_the_batch_needs_no_earlier_call(self, store: Store) -> None:
         keep(store, call("a", text="{}1"))
-        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.EMPTY, now=NOW)
         keep(store, call("a", text="{}2"), result("a"))
         assert next_batch(store).earlier_calls == ()
 
@@ -143,7 +143,7 @@ class TestUnobserved:
         keep(store, said("shall I?", role=Role.ASSISTANT), said("aside", role=Role.ASSISTANT, agent="side"), call("a"))
         first = next_batch(store)
         assert first.last_said is None
-        store.batches.record(first, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(first, [], outcome=BatchOutcome.EMPTY, now=NOW)
         keep(store, said("yes"))
         last = next_batch(store).last_said
         assert last is not None
@@ -164,25 +164,27 @@ class TestShownAgain:
         keep(store, said("other"), to="other")
         assert store.batches.unobserved_up_to("s", 3) is None
         assert store.batches.unobserved_up_to("nobody", 1) is None
-        store.batches.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store, max_tokens=10), (), outcome=BatchOutcome.EMPTY, now=NOW)
         assert store.batches.unobserved_up_to("s", 1) is None
-        batch = store.batches.unobserved_up_to("s", 2, standing=5)
+        batch = store.batches.unobserved_up_to("s", 2, context_rows=5)
         assert batch is not None
         assert texts(batch.messages) == ["two"]
 
     def test_it_comes_with_the_rows_that_stand(self, store: Store) -> None:
         keep(store, said("one"))
         store.rows.add(row(1))
-        batch = store.batches.unobserved_up_to("s", 1, standing=5)
+        batch = store.batches.unobserved_up_to("s", 1, context_rows=5)
         assert batch is not None
-        assert [standing.id for standing in batch.standing] == [row_id(1)]
+        assert [standing.id for standing in batch.context_rows] == [row_id(1)]
 
 
 class TestRecord:
     def test_recording_writes_the_rows_and_moves_the_cursor(self, store: Store) -> None:
         """T8, S2.12: what follows the cursor is what no batch covers."""
         keep(store, said("one"), said("two"))
-        store.batches.record(next_batch(store, max_tokens=10), [row(1, text="fact")], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(
+            next_batch(store, max_tokens=10), [row(1, text="fact")], outcome=BatchOutcome.OBSERVED, now=NOW
+        )
         assert logged(store) == ["fact"]
         batch = next_batch(store)
         assert (batch.after, texts(batch.messages)) == (1, ["two"])
@@ -190,36 +192,36 @@ class TestRecord:
     def test_a_batch_with_nothing_worth_noting_is_covered_all_the_same(self, store: Store) -> None:
         """T8: once all is observed there is no batch."""
         keep(store, said("one"))
-        store.batches.record(next_batch(store), [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(next_batch(store), [], outcome=BatchOutcome.EMPTY, now=NOW)
         assert store.batches.unobserved("s", max_tokens=100) is None
 
     def test_a_failure_leaves_the_cursor_and_is_reported_until_a_success(self, store: Store) -> None:
         """T15: a pass that changes nothing does not move the cursor."""
         keep(store, said("one"))
         batch = next_batch(store)
-        store.batches.record(batch, [], outcome=Outcome.FAILED, now=NOW, error="no answer")
+        store.batches.record(batch, [], outcome=BatchOutcome.FAILED, now=NOW, error="no answer")
         assert next_batch(store) == batch
         (failure,) = store.sessions.status().errors
         assert (failure.session, failure.lane, failure.at, failure.error) == ("s", Lane.OBSERVE, NOW, "no answer")
-        store.batches.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=LATER)
+        store.batches.record(batch, [row(1)], outcome=BatchOutcome.OBSERVED, now=LATER)
         assert store.sessions.status().errors == ()
 
     def test_of_several_failures_the_last_is_reported(self, store: Store) -> None:
         for name in ("a", "b"):
             keep(store, said(name), to=name)
         for name, at, error in (("a", NOW, "first"), ("b", NOW, "second"), ("a", LATER, "third")):
-            store.batches.record(next_batch(store, name), [], outcome=Outcome.FAILED, now=at, error=error)
+            store.batches.record(next_batch(store, name), [], outcome=BatchOutcome.FAILED, now=at, error=error)
         assert [failure.error for failure in store.sessions.status().errors] == ["second", "third"]
 
-    @pytest.mark.parametrize("outcome", list(Outcome))
+    @pytest.mark.parametrize("outcome", list(BatchOutcome))
     def test_a_batch_that_somebody_else_recorded_is_refused_and_leaves_no_trace(
-        self, store: Store, outcome: Outcome
+        self, store: Store, outcome: BatchOutcome
     ) -> None:
         """T75, F28: of two who observe the same messages one is told that it came too late."""
         keep(store, said("one"), said("two"))
         batch = next_batch(store)
-        store.batches.record(batch, [row(1, text="first")], outcome=Outcome.OBSERVED, now=NOW)
-        rows = [row(2, text="second")] if outcome is Outcome.OBSERVED else []
+        store.batches.record(batch, [row(1, text="first")], outcome=BatchOutcome.OBSERVED, now=NOW)
+        rows = [row(2, text="second")] if outcome is BatchOutcome.OBSERVED else []
         with pytest.raises(StaleBatch):
             store.batches.record(batch, rows, outcome=outcome, now=LATER, error="late")
         assert logged(store) == ["first"]
@@ -230,7 +232,7 @@ class TestRecord:
         keep(store, said("one"), said("two"))
         batch = replace(next_batch(store), after=1)
         with pytest.raises(StaleBatch):
-            store.batches.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
+            store.batches.record(batch, [row(1)], outcome=BatchOutcome.OBSERVED, now=NOW)
         assert next_batch(store).after == 0
         assert logged(store) == []
 
@@ -238,9 +240,9 @@ class TestRecord:
         """T16: the cursor is the highest position that was covered."""
         keep(store, said("one"), said("two"), said("three"))
         small, large = next_batch(store, max_tokens=10), next_batch(store)
-        store.batches.record(large, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(large, [], outcome=BatchOutcome.EMPTY, now=NOW)
         with pytest.raises(StaleBatch):
-            store.batches.record(small, [], outcome=Outcome.EMPTY, now=NOW)
+            store.batches.record(small, [], outcome=BatchOutcome.EMPTY, now=NOW)
         assert store.batches.unobserved("s", max_tokens=100) is None
 
     def test_messages_said_while_the_observer_thinks_are_observed_next_time(self, store: Store) -> None:
@@ -248,11 +250,11 @@ class TestRecord:
         keep(store, said("before"))
         batch = next_batch(store)
         keep(store, said("meanwhile"))
-        store.batches.record(batch, [row(1)], outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(batch, [row(1)], outcome=BatchOutcome.OBSERVED, now=NOW)
         assert texts(next_batch(store).messages) == ["meanwhile"]
 
-    @pytest.mark.parametrize("outcome", [Outcome.EMPTY, Outcome.FAILED])
-    def test_rows_of_a_batch_that_gave_none_are_a_mistake(self, store: Store, outcome: Outcome) -> None:
+    @pytest.mark.parametrize("outcome", [BatchOutcome.EMPTY, BatchOutcome.FAILED])
+    def test_rows_of_a_batch_that_gave_none_are_a_mistake(self, store: Store, outcome: BatchOutcome) -> None:
         keep(store, said("one"))
         with pytest.raises(ValueError, match="has no rows"):
             store.batches.record(next_batch(store), [row(1)], outcome=outcome, now=NOW)
@@ -261,8 +263,8 @@ class TestRecord:
 
 def test_a_session_is_entitled_once(store: Store) -> None:
     keep(store, said("one"), said("two"))
-    store.batches.record(next_batch(store, max_tokens=10), (), outcome=Outcome.EMPTY, now=NOW, title="Tides")
-    store.batches.record(next_batch(store), (), outcome=Outcome.EMPTY, now=NOW, title="Ebb")
+    store.batches.record(next_batch(store, max_tokens=10), (), outcome=BatchOutcome.EMPTY, now=NOW, title="Tides")
+    store.batches.record(next_batch(store), (), outcome=BatchOutcome.EMPTY, now=NOW, title="Ebb")
     found = store.sessions.find("s")
     assert found is not None
     assert found.title == "Tides"
@@ -280,9 +282,9 @@ class TestStanding:
         store.rows.add(row(5, text="read b", type=Type.FILE_READ))
 
         def standing(number: int) -> list[str]:
-            batch = store.batches.unobserved("s", max_tokens=10, standing=number)
+            batch = store.batches.unobserved("s", max_tokens=10, context_rows=number)
             assert batch is not None
-            return [observation.text for observation in batch.standing]
+            return [observation.text for observation in batch.context_rows]
 
         assert standing(0) == []
         assert standing(1) == ["asked", "read b"]
@@ -293,9 +295,9 @@ class TestStanding:
         keep(store, said("one"), said("two"))
         written = replace(row(1, sources=(1, 2), metadata={"target": "run x"}), message_ids=("k-one", "k-two"))
         store.rows.add(written)
-        batch = store.batches.unobserved("s", max_tokens=10, standing=5)
+        batch = store.batches.unobserved("s", max_tokens=10, context_rows=5)
         assert batch is not None
-        assert batch.standing == (written,)
+        assert batch.context_rows == (written,)
 
     def test_hidden_rows_notes_and_rows_of_other_sessions_do_not_stand(self, store: Store) -> None:
         keep(store, said("one"))
@@ -303,13 +305,13 @@ class TestStanding:
         store.rows.add(row(2, kind=Kind.NOTE))
         store.rows.add(row(3, session="other"))
         store.rows.add(row(4, session=None))
-        batch = store.batches.unobserved("s", max_tokens=10, standing=5)
+        batch = store.batches.unobserved("s", max_tokens=10, context_rows=5)
         assert batch is not None
-        assert batch.standing == ()
+        assert batch.context_rows == ()
 
     def replacing(self, store: Store, *replaced: Replacement, by: Observation) -> None:
         keep(store, said(f"more {by.id}"))
-        store.batches.record(next_batch(store), [by], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced)
+        store.batches.record(next_batch(store), [by], outcome=BatchOutcome.OBSERVED, now=NOW, replaced=replaced)
 
     def test_a_row_that_is_replaced_goes_out_of_sight_and_says_by_what_and_why(self, store: Store) -> None:
         """Invariant 5: superseded, not edited."""
@@ -339,15 +341,15 @@ class TestStanding:
         keep(store, said("one"))
         store.rows.add(row(1, text="old"))
         batch = next_batch(store)
-        store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
         why = Replacement(row=row_id(1), by=row_id(2), reason="late")
         with pytest.raises(StaleBatch):
-            store.batches.record(batch, [row(2)], outcome=Outcome.OBSERVED, now=NOW, replaced=[why])
+            store.batches.record(batch, [row(2)], outcome=BatchOutcome.OBSERVED, now=NOW, replaced=[why])
         assert logged(store, hidden=True) == ["old"]
         assert store.rows.find(row_id(1)).is_visible
 
-    @pytest.mark.parametrize("outcome", [Outcome.EMPTY, Outcome.FAILED])
-    def test_a_batch_without_rows_replaces_nothing(self, store: Store, outcome: Outcome) -> None:
+    @pytest.mark.parametrize("outcome", [BatchOutcome.EMPTY, BatchOutcome.FAILED])
+    def test_a_batch_without_rows_replaces_nothing(self, store: Store, outcome: BatchOutcome) -> None:
         keep(store, said("one"))
         why = Replacement(row=row_id(1), by=row_id(2), reason="resolved")
         with pytest.raises(ValueError, match="no rows"):

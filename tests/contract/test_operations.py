@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import NotUndoable, StaleBatch, UnknownId
 from omcli.base.record import replace
-from omcli.memory.batch import Observed, Outcome
-from omcli.memory.buffer import Block
-from omcli.memory.changes import Change, Recorded, Titled, Verb
+from omcli.memory.batch import BatchOutcome, Observed
+from omcli.memory.buffer import BufferedBatch
+from omcli.memory.changes import Operation, OperationKind, OperationWrite, SessionTitle
 from omcli.memory.message import Image, Role
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement, Source, Type
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.sqlite.store import SqliteStore
 from tests.contract.test_stores_agree import IN_MEMORY
 from tests.fakes import MemoryStore
@@ -44,7 +44,7 @@ def keep(store: Store, *words: str) -> list[int]:
 def observe(store: Store, *rows: Observation) -> None:
     batch = store.batches.unobserved("s", max_tokens=1000)
     assert batch is not None
-    store.batches.record(batch, rows, outcome=Outcome.OBSERVED if rows else Outcome.EMPTY, now=NOW)
+    store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED if rows else BatchOutcome.EMPTY, now=NOW)
 
 
 def some(store: Store, *numbers: int) -> list[Observation]:
@@ -56,10 +56,10 @@ def some(store: Store, *numbers: int) -> list[Observation]:
 def reflect(store: Store, made: Observation, *old: Observation, part_of: int | None = None) -> None:
     made = replace(made, kind=Kind.REFLECTION, generation=1, supports=tuple(each.id for each in old))
     store.reflections.fold(
-        Folding(
+        ReflectionWrite(
             scope=SCOPE,
             fingerprint=fingerprint(old),
-            ending=Ending.DONE,
+            ending=ReflectionOutcome.DONE,
             read=tuple(each.id for each in old),
             rows=(made,),
             replaced=tuple(Replacement(row=each.id, by=made.id, reason="reflected") for each in old),
@@ -69,14 +69,19 @@ def reflect(store: Store, made: Observation, *old: Observation, part_of: int | N
     )
 
 
-def prune(store: Store, *rows: Observation, messages: tuple[int, ...] = ()) -> Recorded:
+def prune(store: Store, *rows: Observation, messages: tuple[int, ...] = ()) -> Operation:
     dropped = tuple(Dropped(row=each.id, reason="pruned") for each in rows)
-    return store.operations.change(Change(verb=Verb.PRUNE, scope=SCOPE, dropped=dropped, messages=messages), now=LATER)
-
-
-def forget(store: Store, *rows: Observation, messages: tuple[int, ...] = ()) -> Recorded:
     return store.operations.change(
-        Change(verb=Verb.FORGET, scope=SCOPE, forgotten=tuple(each.id for each in rows), messages=messages), now=LATER
+        OperationWrite(verb=OperationKind.PRUNE, scope=SCOPE, dropped=dropped, messages=messages), now=LATER
+    )
+
+
+def forget(store: Store, *rows: Observation, messages: tuple[int, ...] = ()) -> Operation:
+    return store.operations.change(
+        OperationWrite(
+            verb=OperationKind.FORGET, scope=SCOPE, forgotten=tuple(each.id for each in rows), messages=messages
+        ),
+        now=LATER,
     )
 
 
@@ -89,12 +94,12 @@ class TestPruning:
         rows = [row(1, text="row 1", sources=(seq,)), row(2, text="row 2")]
         store.rows.add(*rows)
         done = prune(store, rows[0])
-        assert (done.verb, done.hidden, done.made, done.messages) == (Verb.PRUNE, 1, 0, 0)
+        assert (done.verb, done.hidden, done.made, done.messages) == (OperationKind.PRUNE, 1, 0, 0)
         assert texts(store) == ["row 2"]
         found = store.rows.find(rows[0].id)
         assert (found.dropped_at, found.reason, found.sources) == (LATER, "pruned", (seq,))
         undone = store.operations.undo(now=LATEST)
-        assert (undone.verb, undone.undoes) == (Verb.UNDO, done.number)
+        assert (undone.verb, undone.undoes) == (OperationKind.UNDO, done.number)
         assert texts(store) == ["row 1", "row 2"]
         assert store.rows.find(rows[0].id) == replace(rows[0], message_ids=("k-hello",))
 
@@ -131,11 +136,11 @@ class TestPruning:
     def test_rows_that_were_not_looked_at_make_it_stale(self, store: Store) -> None:
         some(store, 1, 2)
         [first, last] = [logged.position for logged in store.rows.log(LogQuery())]
-        for verb in (Verb.PRUNE, Verb.FORGET):
+        for verb in (OperationKind.PRUNE, OperationKind.FORGET):
             with pytest.raises(StaleBatch):
-                store.operations.change(Change(verb=verb, forgotten=(row(1).id,), seen=first), now=LATER)
+                store.operations.change(OperationWrite(verb=verb, forgotten=(row(1).id,), seen=first), now=LATER)
         assert store.operations.history() == ()
-        store.operations.change(Change(verb=Verb.FORGET, forgotten=(row(1).id,), seen=last), now=LATER)
+        store.operations.change(OperationWrite(verb=OperationKind.FORGET, forgotten=(row(1).id,), seen=last), now=LATER)
         assert texts(store) == ["row 2"]
 
 
@@ -146,7 +151,7 @@ class TestReflecting:
         old = some(store, 1, 2)
         reflect(store, row(3, text="both"), *old)
         [done] = store.operations.history()
-        assert (done.verb, done.made, done.hidden, done.scope) == (Verb.REFLECT, 1, 2, SCOPE)
+        assert (done.verb, done.made, done.hidden, done.scope) == (OperationKind.REFLECT, 1, 2, SCOPE)
         store.operations.undo(done.number, now=LATEST)
         assert texts(store) == ["row 1", "row 2"]
         made = store.rows.find(row(3).id)
@@ -171,20 +176,24 @@ class TestReflecting:
     def test_parts_of_one_operation_are_taken_back_together(self, store: Store) -> None:
         """A compaction reflects several times."""
         old = some(store, 1, 2)
-        whole = store.operations.change(Change(verb=Verb.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER)
+        whole = store.operations.change(
+            OperationWrite(verb=OperationKind.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER
+        )
         reflect(store, row(3, text="both"), *old, part_of=whole.number)
         reflect(store, row(4, text="again"), store.rows.find(row(3).id), part_of=whole.number)
         [done] = store.operations.history()
-        assert (done.verb, done.made, done.hidden, done.figures) == (Verb.COMPACT, 2, 3, {"target": 10})
+        assert (done.verb, done.made, done.hidden, done.figures) == (OperationKind.COMPACT, 2, 3, {"target": 10})
         store.operations.undo(now=LATEST)
         assert texts(store) == ["row 1", "row 2"]
-        assert [each.verb for each in store.operations.history()] == [Verb.UNDO, Verb.COMPACT]
+        assert [each.verb for each in store.operations.history()] == [OperationKind.UNDO, OperationKind.COMPACT]
         assert [each.undone_by for each in store.operations.history()] == [None, store.operations.history()[0].number]
 
     def test_one_that_is_taken_back_while_it_goes_on_gets_no_more_parts(self, store: Store) -> None:
         """D6: a part of it could not be taken back, as the whole is already."""
         old = some(store, 1, 2)
-        whole = store.operations.change(Change(verb=Verb.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER)
+        whole = store.operations.change(
+            OperationWrite(verb=OperationKind.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER
+        )
         reflect(store, row(3, text="first"), old[0], part_of=whole.number)
         store.operations.undo(now=LATEST)
         with pytest.raises(StaleBatch):
@@ -193,7 +202,9 @@ class TestReflecting:
 
     def test_nor_does_one_of_which_rows_were_deleted(self, store: Store) -> None:
         old = some(store, 1, 2)
-        whole = store.operations.change(Change(verb=Verb.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER)
+        whole = store.operations.change(
+            OperationWrite(verb=OperationKind.COMPACT, scope=SCOPE, figures={"target": 10}), now=LATER
+        )
         reflect(store, row(3, text="first"), old[0], part_of=whole.number)
         store.operations.erase([prune(store, store.rows.find(row(3).id)).number], now=LATER)
         with pytest.raises(StaleBatch):
@@ -268,7 +279,7 @@ class TestForgetting:
     def test_what_goes_along_comes_back_with_it_and_may_be_said_again(self, store: Store) -> None:
         rows = some(store, 1, 2)
         done = store.operations.change(
-            Change(verb=Verb.FORGET, forgotten=(rows[0].id,), along=(rows[1].id,)), now=LATER
+            OperationWrite(verb=OperationKind.FORGET, forgotten=(rows[0].id,), along=(rows[1].id,)), now=LATER
         )
         assert (done.hidden, done.figures["rows"]) == (2, 2)
         assert store.tombstones.match(rows) == (True, False)
@@ -279,13 +290,16 @@ class TestForgetting:
         known = replace(session(), title="The harbour code")
         store.messages.append(known, [said("one")], counter=COUNTER, now=NOW)
         done = store.operations.change(
-            Change(verb=Verb.FORGET, titles=(Titled("s", "The harbour code"), Titled("nobody", "x"))), now=LATER
+            OperationWrite(
+                verb=OperationKind.FORGET, titles=(SessionTitle("s", "The harbour code"), SessionTitle("nobody", "x"))
+            ),
+            now=LATER,
         )
         assert done.figures["titles"] == 1
         store.messages.append(replace(known, title="the  HARBOUR code"), [said("two")], counter=COUNTER, now=LATER)
         batch = store.batches.unobserved("s", max_tokens=10)
         assert batch is not None
-        store.batches.record(batch, (), outcome=Outcome.EMPTY, now=LATER, title="The harbour code")
+        store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=LATER, title="The harbour code")
         found = store.sessions.find("s")
         assert found is not None
         assert found.title is None
@@ -302,7 +316,7 @@ class TestForgetting:
         store.batches.record(
             batch,
             [again],
-            outcome=Outcome.OBSERVED,
+            outcome=BatchOutcome.OBSERVED,
             now=LATER,
             replaced=[Replacement(row=old.id, by=again.id, reason="x")],
         )
@@ -316,7 +330,7 @@ class TestForgetting:
         shown = store.batches.unobserved("s", max_tokens=1000)
         assert shown is not None
         forget(store, messages=(seqs[1],))
-        for outcome in (Outcome.EMPTY, Outcome.FAILED, Outcome.DEFERRED):
+        for outcome in (BatchOutcome.EMPTY, BatchOutcome.FAILED, BatchOutcome.DEFERRED):
             with pytest.raises(StaleBatch):
                 store.batches.record(shown, (), outcome=outcome, now=LATER)
         less = store.batches.unobserved("s", max_tokens=1000)
@@ -324,8 +338,8 @@ class TestForgetting:
         assert [kept.message.text for kept in less.messages] == ["one", "three"]
         store.operations.undo(now=LATEST)
         with pytest.raises(StaleBatch):
-            store.batches.record(less, (), outcome=Outcome.EMPTY, now=LATER)
-        store.batches.record(shown, (), outcome=Outcome.EMPTY, now=LATER)
+            store.batches.record(less, (), outcome=BatchOutcome.EMPTY, now=LATER)
+        store.batches.record(shown, (), outcome=BatchOutcome.EMPTY, now=LATER)
         assert store.batches.pending("s").messages == 0
 
     def test_places_are_counted_with_what_was_put_aside_and_a_session_begins_with_it(self, store: Store) -> None:
@@ -355,7 +369,7 @@ class TestSucceeded:
         assert batch is not None
         hiding(store, old)
         replaced = [Replacement(row=old.id, by=new.id, reason="answered")]
-        store.batches.record(batch, [new], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced)
+        store.batches.record(batch, [new], outcome=BatchOutcome.OBSERVED, now=NOW, replaced=replaced)
         assert not store.operations.preview_undo(None).rows
         store.operations.undo(None, now=LATEST)
         assert texts(store) == ["and answered"]
@@ -427,10 +441,10 @@ class TestSeveralThatHide:
         """Also what it says is not taken in again until then."""
         known = replace(session(), title="Tides")
         store.messages.append(known, [said("one")], counter=COUNTER, now=NOW)
-        old, title = some(store, 1)[0], (Titled("s", "Tides"),)
+        old, title = some(store, 1)[0], (SessionTitle("s", "Tides"),)
         both = [
             store.operations.change(
-                Change(verb=Verb.FORGET, forgotten=(old.id,), titles=title, messages=(1,)), now=LATER
+                OperationWrite(verb=OperationKind.FORGET, forgotten=(old.id,), titles=title, messages=(1,)), now=LATER
             )
             for _ in range(2)
         ]
@@ -454,7 +468,9 @@ class TestSeveralThatHide:
         rows = some(store, 1)
         whole = [prune(store, messages=tuple(seqs)), forget(store, *rows, messages=(seqs[0],))]
         last = store.operations.change(
-            Change(verb=Verb.FORGET, forgotten=(rows[0].id,), messages=(seqs[0],)), now=LATEST, for_good=True
+            OperationWrite(verb=OperationKind.FORGET, forgotten=(rows[0].id,), messages=(seqs[0],)),
+            now=LATEST,
+            for_good=True,
         )
         assert [each.final_at for each in store.operations.history()] == [LATEST, LATEST, None]
         for done in (last, whole[1]):
@@ -476,7 +492,7 @@ class TestSeveralThatHide:
     def test_a_row_that_is_named_twice_in_one_change_leaves_its_tombstone(self, store: Store) -> None:
         rows = some(store, 1)
         ids = (rows[0].id, rows[0].id)
-        done = store.operations.change(Change(verb=Verb.FORGET, forgotten=ids, along=ids), now=LATER)
+        done = store.operations.change(OperationWrite(verb=OperationKind.FORGET, forgotten=ids, along=ids), now=LATER)
         store.rows.add(row(2, text="row 1"))
         assert (done.hidden, texts(store), store.tombstones.match(rows)) == (1, [], (True,))
         store.operations.undo(now=LATEST)
@@ -505,11 +521,11 @@ class TestPassedOver:
         while batch := store.batches.unobserved("s", max_tokens=1000):
             assert store.batches.unobserved_up_to("s", batch.through) == batch
             shown.append((batch.is_late, [kept.message.text for kept in batch.messages]))
-            store.batches.record(batch, (), outcome=Outcome.FAILED, now=LATEST, error="no answer")
+            store.batches.record(batch, (), outcome=BatchOutcome.FAILED, now=LATEST, error="no answer")
             assert store.batches.unobserved("s", max_tokens=1000) == batch
-            store.batches.record(batch, (), outcome=Outcome.EMPTY, now=LATEST)
+            store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=LATEST)
             with pytest.raises(StaleBatch):
-                store.batches.record(batch, (), outcome=Outcome.EMPTY, now=LATEST)
+                store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=LATEST)
         assert shown == [(True, ["one"]), (True, ["three", "four"]), (False, ["six"])]
         assert (store.batches.pending("s").messages, store.batches.pending("s").tokens) == (0, {})
 
@@ -520,10 +536,12 @@ class TestPassedOver:
         observe(store, *(row(n, text=f"row {n}", sources=(seqs[n],)) for n in (0, 2)))
         store.rows.add(row(3, text="noted"))
         store.operations.undo(done.number, now=LATEST)
-        late = store.batches.unobserved("s", max_tokens=1000, standing=5)
+        late = store.batches.unobserved("s", max_tokens=1000, context_rows=5)
         assert late is not None
-        assert [each.text for each in late.standing] == ["row 0"]
-        store.batches.record(late, [row(4, text="row 4", sources=(seqs[1],))], outcome=Outcome.OBSERVED, now=LATEST)
+        assert [each.text for each in late.context_rows] == ["row 0"]
+        store.batches.record(
+            late, [row(4, text="row 4", sources=(seqs[1],))], outcome=BatchOutcome.OBSERVED, now=LATEST
+        )
         assert [(each.start, each.end) for each in store.batches.covered("s")] == [(0, 3), (1, 2)]
 
     def test_forgotten_again_they_do_not_wait_until_that_is_undone(self, store: Store) -> None:
@@ -536,10 +554,10 @@ class TestPassedOver:
         assert store.batches.unobserved("s", max_tokens=1000) is None
         assert late is not None
         with pytest.raises(StaleBatch):
-            store.batches.record(late, (), outcome=Outcome.EMPTY, now=LATEST)
+            store.batches.record(late, (), outcome=BatchOutcome.EMPTY, now=LATEST)
         store.operations.undo(again.number, now=LATEST)
         assert store.batches.unobserved("s", max_tokens=1000) == late
-        store.batches.record(late, (), outcome=Outcome.EMPTY, now=LATEST)
+        store.batches.record(late, (), outcome=BatchOutcome.EMPTY, now=LATEST)
         pruned = prune(store, messages=(seqs[0],))
         store.operations.undo(pruned.number, now=LATEST)
         assert store.batches.pending("s").messages == 0, "what was covered stays covered"
@@ -550,7 +568,7 @@ class TestPassedOver:
         batch = store.batches.unobserved("s", max_tokens=1000)
         assert batch is not None
         assert ([kept.seq for kept in batch.messages], batch.is_late) == (seqs, False)
-        store.batches.record(batch, (), outcome=Outcome.EMPTY, now=LATEST)
+        store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=LATEST)
         assert store.batches.unobserved("s", max_tokens=1000) is None
 
     def test_a_block_that_was_made_without_one_goes_however_often_it_was_forgotten(self, store: Store) -> None:
@@ -559,9 +577,9 @@ class TestPassedOver:
         batch = store.batches.unobserved("s", max_tokens=1000)
         assert batch is not None
         observed = Observed(drafts=(Draft(text="two", type=Type.FACT, importance=5, sources=(seqs[1],)),))
-        block = Block(batch=batch, begins=0, observed=observed, ids=(row(1).id,), source=Source.MODEL, at=LATER)
+        block = BufferedBatch(batch=batch, begins=0, observed=observed, ids=(row(1).id,), source=Source.MODEL, at=LATER)
         store.batches.buffer(block)
-        second = store.operations.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATEST)
+        second = store.operations.change(OperationWrite(verb=OperationKind.FORGET, messages=(seqs[0],)), now=LATEST)
         store.operations.undo(first.number, now=LATEST)
         assert len(store.batches.buffered("s")) == 1
         store.operations.undo(second.number, now=LATEST)
@@ -576,20 +594,24 @@ class TestPassedOver:
         batch = store.batches.unobserved("s", max_tokens=1000)
         assert batch is not None
         observed = Observed(drafts=())
-        store.batches.buffer(Block(batch=batch, begins=0, observed=observed, ids=(), source=Source.MODEL, at=NOW))
+        store.batches.buffer(
+            BufferedBatch(batch=batch, begins=0, observed=observed, ids=(), source=Source.MODEL, at=NOW)
+        )
         done = forget(store, messages=tuple(seqs))
         [block] = store.batches.buffered("s")
         assert block.batch.messages == ()
-        store.batches.record(block.batch, (), outcome=Outcome.EMPTY, now=LATER)
+        store.batches.record(block.batch, (), outcome=BatchOutcome.EMPTY, now=LATER)
         with pytest.raises(StaleBatch):
-            store.batches.record(block.batch, (), outcome=Outcome.EMPTY, now=LATER)
+            store.batches.record(block.batch, (), outcome=BatchOutcome.EMPTY, now=LATER)
         store.operations.undo(done.number, now=LATEST)
         observe(store)
         assert store.batches.pending("s").messages == 0
 
     def test_deleted_for_good_they_wait_no_more(self, store: Store) -> None:
         seqs = keep(store, "one", "two")
-        store.operations.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATER, for_good=True)
+        store.operations.change(
+            OperationWrite(verb=OperationKind.FORGET, messages=(seqs[0],)), now=LATER, for_good=True
+        )
         observe(store)
         assert store.batches.pending("s").messages == 0
 
@@ -605,7 +627,7 @@ class TestPicturesOfSeveral:
     def cover(self, store: Store, messages: int) -> None:
         batch = store.batches.unobserved("s", max_tokens=1000, max_messages=messages)
         assert batch is not None
-        store.batches.record(batch, (), outcome=Outcome.EMPTY, now=LATER)
+        store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=LATER)
 
     def test_one_waits_while_another_is_covered(self, store: Store) -> None:
         self.shown(store, "one", "two")
@@ -617,7 +639,9 @@ class TestPicturesOfSeveral:
     @pytest.mark.parametrize("for_good", [False, True])
     def test_one_that_was_forgotten_while_it_waited_may_come_back(self, store: Store, *, for_good: bool) -> None:
         seqs = self.shown(store, "one", "two")
-        done = store.operations.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATER, for_good=for_good)
+        done = store.operations.change(
+            OperationWrite(verb=OperationKind.FORGET, messages=(seqs[0],)), now=LATER, for_good=for_good
+        )
         assert store.messages.image("ab" * 32) == b"seen"
         self.cover(store, 1)
         assert store.messages.image("ab" * 32) == (None if for_good else b"seen")
@@ -629,7 +653,9 @@ class TestPicturesOfSeveral:
     def test_deleting_one_leaves_what_another_waits_with(self, store: Store) -> None:
         seqs = self.shown(store, "one", "two")
         forgotten = forget(store, messages=(seqs[1],))
-        store.operations.change(Change(verb=Verb.FORGET, messages=(seqs[0],)), now=LATER, for_good=True)
+        store.operations.change(
+            OperationWrite(verb=OperationKind.FORGET, messages=(seqs[0],)), now=LATER, for_good=True
+        )
         assert store.messages.image("ab" * 32) == b"seen"
         store.operations.erase([forgotten.number], now=LATEST)
         assert store.messages.image("ab" * 32) is None
@@ -643,7 +669,7 @@ class TestErasing:
         rows = some(store, 1, 2)
         pruned = prune(store, *rows)
         forgotten = forget(store, rows[0])
-        gone = Change(verb=Verb.PRUNE, scope=SCOPE, dropped=(Dropped(row=rows[1].id, reason="old"),))
+        gone = OperationWrite(verb=OperationKind.PRUNE, scope=SCOPE, dropped=(Dropped(row=rows[1].id, reason="old"),))
         store.operations.change(gone, now=LATER, for_good=True)
         store.operations.undo(forgotten.number, now=LATEST)
         assert texts(store) == []
@@ -668,7 +694,9 @@ class TestErasing:
         old = some(store, 1, 2)
         reflect(store, row(3, text="both"), *old)
         dropped = tuple(Dropped(row=each.id, reason="pruned") for each in (old[0], row(3)))
-        done = store.operations.change(Change(verb=Verb.PRUNE, dropped=dropped), now=LATER, for_good=True)
+        done = store.operations.change(
+            OperationWrite(verb=OperationKind.PRUNE, dropped=dropped), now=LATER, for_good=True
+        )
         assert texts(store, hidden=True) == [], "what the reflection took the place of goes with it"
         assert (done.final_at, done.figures["rows"]) == (LATER, 3)
         [_, reflected] = store.operations.history()
@@ -680,7 +708,7 @@ class TestErasing:
         rows = some(store, 1, 2)
         prune(store, *rows)
         dropped = (Dropped(row=rows[0].id, reason="pruned"),)
-        store.operations.change(Change(verb=Verb.PRUNE, dropped=dropped), now=LATER, for_good=True)
+        store.operations.change(OperationWrite(verb=OperationKind.PRUNE, dropped=dropped), now=LATER, for_good=True)
         store.operations.undo(now=LATEST)
         assert texts(store) == ["row 2"]
 
@@ -725,7 +753,10 @@ def test_a_row_by_hand_takes_the_place_of_another_one_and_both_are_taken_back(st
     [old] = some(store, 1)
     note = row(9, text="it was the cache", kind=Kind.NOTE)
     done = store.operations.change(
-        Change(verb=Verb.NOTE, made=(note,), dropped=(Dropped(row=old.id, reason="resolved", by=note.id),)), now=LATER
+        OperationWrite(
+            verb=OperationKind.NOTE, made=(note,), dropped=(Dropped(row=old.id, reason="resolved", by=note.id),)
+        ),
+        now=LATER,
     )
     assert (done.made, done.hidden, done.can_be_undone) == (1, 1, True)
     hidden = store.rows.find(old.id)
@@ -827,7 +858,9 @@ def do(store: Store, what: str, chosen: set[int], number: int, *, at: int, seqs:
     elif what == "undo":
         store.operations.undo(number, now=LATEST)
     else:
-        store.operations.change(Change(verb=Verb.FORGET, titles=(Titled("s", "Tides"),)), now=LATER)
+        store.operations.change(
+            OperationWrite(verb=OperationKind.FORGET, titles=(SessionTitle("s", "Tides"),)), now=LATER
+        )
 
 
 def all_of(store: Store) -> object:
@@ -845,14 +878,18 @@ def all_of(store: Store) -> object:
 def test_history_is_the_newest_first_without_what_came_to_nothing(store: Store) -> None:
     rows = some(store, 1, 2)
     store.reflections.fold(
-        Folding(scope=SCOPE, fingerprint="x", ending=Ending.EMPTY, read=(rows[0].id,)),
+        ReflectionWrite(scope=SCOPE, fingerprint="x", ending=ReflectionOutcome.EMPTY, read=(rows[0].id,)),
         now=NOW,
     )
     prune(store, rows[0])
     forget(store, rows[1])
     store.operations.undo(now=LATEST)
-    assert [each.verb for each in store.operations.history()] == [Verb.UNDO, Verb.FORGET, Verb.PRUNE]
-    assert [each.verb for each in store.operations.history(last=2)] == [Verb.UNDO, Verb.FORGET]
+    assert [each.verb for each in store.operations.history()] == [
+        OperationKind.UNDO,
+        OperationKind.FORGET,
+        OperationKind.PRUNE,
+    ]
+    assert [each.verb for each in store.operations.history(last=2)] == [OperationKind.UNDO, OperationKind.FORGET]
 
 
 def test_an_operation_is_taken_back_once_and_an_undoing_not_at_all(store: Store) -> None:

@@ -17,7 +17,7 @@ from omcli.base.errors import Unreachable, Unusable
 from omcli.base.record import replace
 from omcli.llm.model import Picture, Prompt, Provider, Stop
 from omcli.providers.resolve import ModelSpec, provider
-from tests.fake_provider import KEY, Act, FakeModel, KnownRungs
+from tests.fake_provider import KEY, Act, FakeModel, KnownOutputModes
 
 SCHEMA = {
     "type": "object",
@@ -75,7 +75,7 @@ class Endpoint:
     def provider(self, *, seconds: float = 60) -> Provider:
         url = self.fake.root if self.name == "anthropic" else self.fake.url
         spec = ModelSpec(endpoint=self.name, model="small", base_url=url, key=KEY, timeout=seconds)
-        return provider(spec, environment={}, rungs=KnownRungs())
+        return provider(spec, environment={}, output_modes=KnownOutputModes())
 
     def says(self, *replies: str | None, fails: bool = False, sleeps: float = 0) -> None:
         for reply in replies:
@@ -99,7 +99,9 @@ class Program:
 
     def provider(self, *, seconds: float = 60) -> Provider:
         line = shlex.join([sys.executable, str(self.path)])
-        return provider(ModelSpec(endpoint="command", model=line, timeout=seconds), environment={}, rungs=KnownRungs())
+        return provider(
+            ModelSpec(endpoint="command", model=line, timeout=seconds), environment={}, output_modes=KnownOutputModes()
+        )
 
     def says(self, *replies: str | None, fails: bool = False, sleeps: float = 0) -> None:
         with (self.folder / "acts.jsonl").open("a") as acts:
@@ -119,7 +121,7 @@ class Script:
 
     def provider(self, *, seconds: float = 60) -> Provider:
         spec = ModelSpec(endpoint="scripted", model=str(self.path), timeout=seconds)
-        return provider(spec, environment={}, rungs=KnownRungs())
+        return provider(spec, environment={}, output_modes=KnownOutputModes())
 
     def says(self, *replies: str | None, fails: bool = False, sleeps: float = 0) -> None:
         error = {"error": "unreachable"} if fails else {}

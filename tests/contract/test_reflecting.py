@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from omcli.base.errors import StaleBatch
-from omcli.memory.batch import Outcome
+from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import Lane, Store
-from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from tests.contract.keeping import keep, logged, next_batch
 from tests.material import LATER, NOW, row, row_id, said
 
@@ -21,9 +21,11 @@ class TestFolding:
 
     SCOPE = Scope(session="s")
 
-    def folding(self, *rows: Observation, ending: Ending = Ending.DONE, **more: Any) -> Folding:
+    def folding(
+        self, *rows: Observation, ending: ReflectionOutcome = ReflectionOutcome.DONE, **more: Any
+    ) -> ReflectionWrite:
         read = tuple(old.id for old in rows)
-        return Folding(
+        return ReflectionWrite(
             **{"scope": self.SCOPE, "fingerprint": fingerprint(rows), "ending": ending, "read": read, **more}
         )
 
@@ -55,11 +57,17 @@ class TestFolding:
         old = row(1)
         store.rows.add(old)
         assert store.reflections.last_attempt(self.SCOPE) is None
-        store.reflections.fold(self.folding(old, ending=Ending.EMPTY, figures={"tokens": 3}), now=NOW)
-        store.reflections.fold(self.folding(old, scope=Scope(project="/src/app"), ending=Ending.DONE), now=NOW)
+        store.reflections.fold(self.folding(old, ending=ReflectionOutcome.EMPTY, figures={"tokens": 3}), now=NOW)
+        store.reflections.fold(
+            self.folding(old, scope=Scope(project="/src/app"), ending=ReflectionOutcome.DONE), now=NOW
+        )
         found = store.reflections.last_attempt(self.SCOPE)
         assert found is not None
-        assert (found.ending, found.fingerprint, found.figures) == (Ending.EMPTY, fingerprint([old]), {"tokens": 3})
+        assert (found.ending, found.fingerprint, found.figures) == (
+            ReflectionOutcome.EMPTY,
+            fingerprint([old]),
+            {"tokens": 3},
+        )
         assert store.reflections.last_attempt(Scope()) is None
 
     def test_what_was_tried_on_rows_is_known_whatever_was_tried_since(self, store: Store) -> None:
@@ -67,8 +75,8 @@ class TestFolding:
         old, other = row(1), row(2)
         store.rows.add(old)
         store.rows.add(other)
-        store.reflections.fold(self.folding(old, ending=Ending.EMPTY, figures={"left": "those"}), now=NOW)
-        store.reflections.fold(self.folding(other, ending=Ending.EMPTY), now=LATER)
+        store.reflections.fold(self.folding(old, ending=ReflectionOutcome.EMPTY, figures={"left": "those"}), now=NOW)
+        store.reflections.fold(self.folding(other, ending=ReflectionOutcome.EMPTY), now=LATER)
         for mark, at in ((fingerprint([old]), NOW), ("those", NOW), (fingerprint([other]), LATER)):
             found = store.reflections.last_attempt(self.SCOPE, mark)
             assert found is not None
@@ -82,7 +90,7 @@ class TestFolding:
         old, newer = row(1), row(2, sources=(1,))
         store.rows.add(old)
         gone = [Replacement(row=old.id, by=newer.id, reason="again")]
-        store.batches.record(next_batch(store), [newer], outcome=Outcome.OBSERVED, now=NOW, replaced=gone)
+        store.batches.record(next_batch(store), [newer], outcome=BatchOutcome.OBSERVED, now=NOW, replaced=gone)
         made = row(3, text="late", kind=Kind.REFLECTION, supports=(old.id,))
         with pytest.raises(StaleBatch):
             store.reflections.fold(self.folding(old, rows=(made,)), now=NOW)
@@ -92,20 +100,20 @@ class TestFolding:
     def test_a_failed_reflection_is_an_error_of_the_store_until_one_succeeds(self, store: Store) -> None:
         old = row(1)
         store.rows.add(old)
-        store.reflections.fold(self.folding(old, ending=Ending.FAILED, error="no answer"), now=NOW)
+        store.reflections.fold(self.folding(old, ending=ReflectionOutcome.FAILED, error="no answer"), now=NOW)
         assert [(error.session, error.lane, error.error) for error in store.sessions.status().errors] == [
             ("s", Lane.REFLECT, "no answer")
         ]
-        store.reflections.fold(self.folding(old, ending=Ending.EMPTY), now=LATER)
+        store.reflections.fold(self.folding(old, ending=ReflectionOutcome.EMPTY), now=LATER)
         assert store.sessions.status().errors == ()
 
     def test_a_batch_and_a_folding_are_written_together(self, store: Store) -> None:
         keep(store, said("one"))
         store.rows.add(row(1))
-        folding = Folding(
+        folding = ReflectionWrite(
             scope=Scope(session="s"),
             fingerprint="f",
-            ending=Ending.DONE,
+            ending=ReflectionOutcome.DONE,
             read=(row_id(1),),
             rows=(row(2, kind=Kind.REFLECTION, text="folded", supports=(row_id(1),)),),
             replaced=(Replacement(row=row_id(1), by=row_id(2), reason="reflected"),),
@@ -114,7 +122,7 @@ class TestFolding:
         # The batch replaces the same row: the reflection came first.
         replaced = [Replacement(row=row_id(1), by=row_id(3), reason="replaced")]
         store.batches.record(
-            next_batch(store), [observed], outcome=Outcome.OBSERVED, now=NOW, replaced=replaced, folding=folding
+            next_batch(store), [observed], outcome=BatchOutcome.OBSERVED, now=NOW, replaced=replaced, folding=folding
         )
         assert logged(store) == ["folded", "observed"]
         assert store.rows.find(row_id(1)).superseded_by == row_id(2)
@@ -125,12 +133,16 @@ class TestFolding:
         store.rows.add(row(1))
         batch = next_batch(store)
         new = row(2, kind=Kind.REFLECTION, text="folded")
-        late = Folding(scope=Scope(session="s"), fingerprint="f", ending=Ending.DONE, read=(row_id(9),), rows=(new,))
+        late = ReflectionWrite(
+            scope=Scope(session="s"), fingerprint="f", ending=ReflectionOutcome.DONE, read=(row_id(9),), rows=(new,)
+        )
         with pytest.raises(StaleBatch):
-            store.batches.record(batch, [row(3, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW, folding=late)
+            store.batches.record(batch, [row(3, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=NOW, folding=late)
         assert (logged(store), store.batches.pending("s").messages) == (["a fact"], 1)
-        store.batches.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
+        store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=NOW)
         with pytest.raises(StaleBatch):
-            store.batches.record(batch, (), outcome=Outcome.EMPTY, now=NOW, folding=replace(late, read=(row_id(1),)))
+            store.batches.record(
+                batch, (), outcome=BatchOutcome.EMPTY, now=NOW, folding=replace(late, read=(row_id(1),))
+            )
         assert logged(store) == ["a fact"]
         assert store.reflections.last_attempt(Scope(session="s")) is None

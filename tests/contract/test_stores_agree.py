@@ -13,14 +13,14 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from omcli.base.errors import OmError
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, Observed, Outcome
-from omcli.memory.buffer import Block
-from omcli.memory.changes import Change, Recorded, Titled, Verb
-from omcli.memory.message import Aside, Role
+from omcli.memory.batch import Batch, BatchOutcome, Observed
+from omcli.memory.buffer import BufferedBatch
+from omcli.memory.changes import Operation, OperationKind, OperationWrite, SessionTitle
+from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
 from omcli.memory.ports import Incoming, Lane, LogQuery, Store
-from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
-from omcli.memory.session import Cutting, Session
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
+from omcli.memory.session import EvictionPolicy, Session
 from omcli.sqlite.store import SqliteStore
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, call, result, row, row_id, said
@@ -41,7 +41,7 @@ MESSAGES = st.one_of(
         tokens=st.integers(0, 30),
         at=st.none() | TIMES,
         agent=st.sampled_from([None, None, "side"]),
-        aside=st.sampled_from([None, None, Aside.QUEUED]),
+        kind=st.sampled_from([None, None, MessageKind.QUEUED]),
         role=st.sampled_from([Role.USER, Role.ASSISTANT, Role.EVENT]),
     ),
     st.builds(call, st.sampled_from("xyz"), tokens=st.integers(0, 30), text=st.sampled_from(["{}", "{}1", "{}2"])),
@@ -77,14 +77,14 @@ QUERIES = st.builds(
 )
 
 
-CUTTINGS = st.builds(Cutting, most=st.integers(1, 60), left=st.integers(0, 60))
+CUTTINGS = st.builds(EvictionPolicy, most=st.integers(1, 60), left=st.integers(0, 60))
 
 SOME = st.lists(st.integers(1, 9), max_size=3)
 """Numbers of rows, messages or operations."""
 
 TITLES_GIVEN = st.sampled_from([None, None, "Tides", "Waves"])
 
-TITLES = st.sets(st.builds(Titled, NAMES, st.sampled_from(["Tides", "\ufffd"]))).map(tuple)
+TITLES = st.sets(st.builds(SessionTitle, NAMES, st.sampled_from(["Tides", "\ufffd"]))).map(tuple)
 
 
 def foreseen(store: Store, number: int | None) -> object:
@@ -135,13 +135,13 @@ class TwoStores(RuleBasedStateMachine):
         self.both(lambda store: store.messages.begins_with(name, [incoming.identity for incoming in messages]))
 
     @rule(
-        target=batches, name=NAMES, max_tokens=BUDGETS, most=st.none() | st.integers(1, 3), standing=st.integers(0, 4),
-        ahead=st.booleans(),
+        target=batches, name=NAMES, max_tokens=BUDGETS, most=st.none() | st.integers(1, 3),
+        context_rows=st.integers(0, 4), ahead=st.booleans(),
     )  # fmt: skip
-    def read(self, name: str, max_tokens: int, most: int | None, standing: int, ahead: bool) -> object:
+    def read(self, name: str, max_tokens: int, most: int | None, context_rows: int, ahead: bool) -> object:
         batch = self.both(
             lambda store: store.batches.unobserved(
-                name, max_tokens=max_tokens, max_messages=most, standing=standing, ahead=ahead
+                name, max_tokens=max_tokens, max_messages=most, context_rows=context_rows, ahead=ahead
             )
         )
         return multiple() if batch is None else batch
@@ -151,7 +151,7 @@ class TwoStores(RuleBasedStateMachine):
         """What was read is kept as a block; late, or beside others that have some of it."""
         self.rows += 1
         draft = Draft(text=f"row {self.rows}", type=Type.FACT, importance=5, sources=(batch.messages[0].seq,))
-        block = Block(
+        block = BufferedBatch(
             batch=batch, begins=batch.after, observed=Observed(drafts=(draft,)), ids=(row_id(self.rows),),
             source=source, at=now,
         )  # fmt: skip
@@ -161,33 +161,34 @@ class TwoStores(RuleBasedStateMachine):
     def activate(self, name: str, now: str) -> None:
         """The first block is written down."""
         for block in self.fake.batches.buffered(name)[:1]:
-            self.both(lambda store: store.batches.record(block.batch, [], outcome=Outcome.EMPTY, now=now))  # noqa: B023
+            self.both(lambda store: store.batches.record(block.batch, [], outcome=BatchOutcome.EMPTY, now=now))  # noqa: B023
             self.covered[name] += [message.seq for message in block.batch.messages]
 
-    @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES)
+    @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(BatchOutcome), rows=st.integers(0, 2), now=TIMES)
     def observe(self, name: str, max_tokens: int, **result: object) -> None:
-        batch = self.fake.batches.unobserved(name, max_tokens=max_tokens, standing=2)
+        batch = self.fake.batches.unobserved(name, max_tokens=max_tokens, context_rows=2)
         if batch is not None:
             self.record(batch, **result)  # type: ignore[arg-type]
 
-    @rule(batch=batches, outcome=st.sampled_from(Outcome), rows=st.integers(0, 2), now=TIMES, title=TITLES_GIVEN)
+    @rule(batch=batches, outcome=st.sampled_from(BatchOutcome), rows=st.integers(0, 2), now=TIMES, title=TITLES_GIVEN)
     def record_late(self, batch: Batch, **result: object) -> None:
         """The batch was read some time ago, and may have been recorded since."""
         self.record(batch, **result)  # type: ignore[arg-type]
 
-    def record(self, batch: Batch, outcome: Outcome, rows: int, now: str, title: str | None = None) -> None:
+    def record(self, batch: Batch, outcome: BatchOutcome, rows: int, now: str, title: str | None = None) -> None:
         observed = [self.new_row(batch.session, batch.messages[0].seq) for _ in range(rows)]
-        kept = observed if outcome is Outcome.OBSERVED else []
+        kept = observed if outcome is BatchOutcome.OBSERVED else []
         gone = [
-            Replacement(row=old.id, by=new.id, reason="again") for old, new in zip(batch.standing, kept, strict=False)
+            Replacement(row=old.id, by=new.id, reason="again")
+            for old, new in zip(batch.context_rows, kept, strict=False)
         ]
-        used = [old.id for old in batch.standing[:1]]
+        used = [old.id for old in batch.context_rows[:1]]
         raised = self.both(
             lambda store: store.batches.record(
                 batch, kept, outcome=outcome, now=now, replaced=gone, used=used, title=title
             )
         )
-        if raised is None and outcome not in (Outcome.FAILED, Outcome.DEFERRED):
+        if raised is None and outcome not in (BatchOutcome.FAILED, BatchOutcome.DEFERRED):
             self.covered[batch.session] += [message.seq for message in batch.messages]
 
     @rule(
@@ -204,17 +205,19 @@ class TwoStores(RuleBasedStateMachine):
     def begin(self, name: str, now: str) -> object:
         """An operation that others are a part of."""
         done = self.both(
-            lambda store: store.operations.change(Change(verb=Verb.COMPACT, scope=Scope(session=name)), now=now)
+            lambda store: store.operations.change(
+                OperationWrite(verb=OperationKind.COMPACT, scope=Scope(session=name)), now=now
+            )
         )
-        assert isinstance(done, Recorded)
+        assert isinstance(done, Operation)
         return done.number
 
     @rule(
-        reading=readings, ending=st.sampled_from(Ending), now=TIMES, dropping=st.booleans(),
+        reading=readings, ending=st.sampled_from(ReflectionOutcome), now=TIMES, dropping=st.booleans(),
         part_of=st.none() | wholes,
     )  # fmt: skip
     def fold(
-        self, reading: tuple[Scope, tuple[Observation, ...]], ending: Ending, now: str, dropping: bool,
+        self, reading: tuple[Scope, tuple[Observation, ...]], ending: ReflectionOutcome, now: str, dropping: bool,
         part_of: int | None,
     ) -> None:  # fmt: skip
         """Rows become one; where one of them has gone meanwhile, nothing happens."""
@@ -224,13 +227,14 @@ class TwoStores(RuleBasedStateMachine):
             self.rows, text="folded", session=scope.session, kind=Kind.REFLECTION, generation=1,
             supports=tuple(old.id for old in rows),
         )  # fmt: skip
-        hidden = rows if ending is Ending.DONE else ()
-        folding = Folding(
+        hidden = rows if ending is ReflectionOutcome.DONE else ()
+        folding = ReflectionWrite(
             scope=scope, fingerprint=fingerprint(rows), ending=ending, read=tuple(old.id for old in rows),
-            rows=(made,) if ending is Ending.DONE else (),
+            rows=(made,) if ending is ReflectionOutcome.DONE else (),
             replaced=tuple(Replacement(row=old.id, by=made.id, reason="folded") for old in hidden[1:]),
             dropped=tuple(Dropped(row=old.id, reason="trivial") for old in hidden[:1] if dropping),
-            error="no answer" if ending is Ending.FAILED else None, figures={"rows": len(rows)}, part_of=part_of,
+            error="no answer" if ending is ReflectionOutcome.FAILED else None, figures={"rows": len(rows)},
+            part_of=part_of,
         )  # fmt: skip
         self.both(lambda store: store.reflections.fold(folding, now=now))
         self.both(lambda store: store.reflections.last_attempt(scope))
@@ -239,17 +243,18 @@ class TwoStores(RuleBasedStateMachine):
         self.both(lambda store: store.reflections.supports())
 
     @rule(
-        verb=st.sampled_from([Verb.PRUNE, Verb.FORGET, Verb.FORGET]), dropped=SOME, forgotten=SOME, along=SOME,
-        seqs=SOME, titles=TITLES, for_good=st.sampled_from([False, False, True]), now=TIMES,
+        verb=st.sampled_from([OperationKind.PRUNE, OperationKind.FORGET, OperationKind.FORGET]),
+        dropped=SOME, forgotten=SOME, along=SOME, seqs=SOME, titles=TITLES,
+        for_good=st.sampled_from([False, False, True]), now=TIMES,
     )  # fmt: skip
     def change(
-        self, verb: Verb, dropped: list[int], forgotten: list[int], along: list[int], seqs: list[int],
-        titles: tuple[Titled, ...], for_good: bool, now: str,
+        self, verb: OperationKind, dropped: list[int], forgotten: list[int], along: list[int], seqs: list[int],
+        titles: tuple[SessionTitle, ...], for_good: bool, now: str,
     ) -> None:  # fmt: skip
         """Rows and messages are taken out of sight; of messages, what waits is only forgotten."""
         covered = {seq for some in self.covered.values() for seq in some}
-        is_pruning = verb is Verb.PRUNE
-        change = Change(
+        is_pruning = verb is OperationKind.PRUNE
+        change = OperationWrite(
             verb=verb,
             dropped=tuple(Dropped(row=row_id(number), reason="pruned") for number in dropped),
             messages=tuple(seq for seq in seqs if not is_pruning or seq in covered),
@@ -314,7 +319,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(batch=batches, now=TIMES, error=st.sampled_from(["no answer", ""]))
     def fail(self, batch: Batch, now: str, error: str) -> None:
-        self.both(lambda store: store.batches.record(batch, [], outcome=Outcome.FAILED, now=now, error=error))
+        self.both(lambda store: store.batches.record(batch, [], outcome=BatchOutcome.FAILED, now=now, error=error))
 
     @rule(query=QUERIES)
     def log(self, query: LogQuery) -> None:
@@ -324,11 +329,11 @@ class TwoStores(RuleBasedStateMachine):
     def tail(self, name: str, max_tokens: int, after: int) -> None:
         self.both(lambda store: store.messages.tail(name, max_tokens=max_tokens, after=after))
 
-    @rule(name=NAMES, project=st.sampled_from([None, "/p", "/q", "/r"]), cutting=CUTTINGS, further=st.integers(0, 2))
-    def horizon(self, name: str, project: str | None, cutting: Cutting, further: int) -> None:
+    @rule(name=NAMES, project=st.sampled_from([None, "/p", "/q", "/r"]), eviction=CUTTINGS, further=st.integers(0, 2))
+    def freeze_point(self, name: str, project: str | None, eviction: EvictionPolicy, further: int) -> None:
         self.both(
             lambda store: store.sessions.freeze_point(
-                name, own=project or "/p", project=project, cutting=cutting, further=further
+                name, own=project or "/p", project=project, eviction=eviction, further=further
             )
         )
 
@@ -384,7 +389,7 @@ class TwoStores(RuleBasedStateMachine):
     def drain(self, name: str) -> None:
         """Every message ends up in one batch."""
         while batch := self.file.batches.unobserved(name, max_tokens=20):
-            self.file.batches.record(batch, [], outcome=Outcome.EMPTY, now="2026-03-02T11:00:00.000Z")
+            self.file.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now="2026-03-02T11:00:00.000Z")
             self.covered[name] += [message.seq for message in batch.messages]
         everything = {kept.seq for kept in self.fake.messages.by_seq(range(1, 1000)) if kept.session == name}
         assert everything <= set(self.covered[name]), "what is there is covered"

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from omcli.memory.batch import Outcome
+from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import handle
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
@@ -54,7 +54,7 @@ def reflected(om: Om, *facts: str) -> tuple[str, ...]:
             row(number, text=f"{fact}, {'and it was said at length ' * 5}", sources=(kept.seq,))
             for number, (fact, kept) in enumerate(zip(facts, batch.messages, strict=True))
         ]
-        store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=AT)
+        store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED, now=AT)
     answer = reply(told("; ".join(facts), *labels(len(facts))))
     return ("reflect", "--session", "s", "--model", reflecting(om, answer, answer).model)
 

@@ -85,7 +85,7 @@ def test_a_frozen_pack_stays_as_it_is_until_rows_are_folded_and_undoing_that_bri
 
 
 def test_a_frozen_pack_changes_when_the_tail_is_cut_and_is_stable_again_until_the_next_cut(om: Om) -> None:
-    """T62, S2.34, C4, C13: the horizon is where `tail` tokens are left once there were `evict`."""
+    """T62, S2.34, C4, C13: the freeze point is where `tail` tokens are left once there were `evict`."""
     session = Session(om, env=CUT)
     session.run("note", "The tide tables are printed on Fridays.")
     packs: list[str] = []
@@ -169,7 +169,7 @@ def test_what_is_noted_by_hand_is_shown_at_once_for_no_message_tells_it(om: Om) 
 
 
 def test_what_other_sessions_observe_is_told_when_the_pack_changes(om: Om) -> None:
-    """S2.34, S2.35: the cross-session tier is of the horizon as well."""
+    """S2.34, S2.35: the cross-session tier is of the freeze point as well."""
     session = Session(om, env=CUT)
     session.decide(COLOURS[0])
     before = session.context(*ROWS)
@@ -220,7 +220,7 @@ def test_json_says_of_which_moment_a_frozen_pack_is(om: Om) -> None:
     assert "frozen_at" not in json.loads(session.context("--json", *ROWS, "--refresh"))
     assert "frozen_at" not in om("context", "--json", "--session", session.talk.session).document
     unknown = om("context", "--json", "--session", "new", env=CUT).document
-    assert "frozen_at" not in unknown, "of no session there is no horizon"
+    assert "frozen_at" not in unknown, "of no session there is no freeze point"
 
 
 def test_without_freezing_nothing_is_frozen_and_the_working_memory_never_is(om: Om) -> None:
@@ -236,7 +236,7 @@ def test_without_freezing_nothing_is_frozen_and_the_working_memory_never_is(om: 
 
 
 def test_asking_for_a_frozen_pack_writes_nothing(om: Om) -> None:
-    """S0.19: the horizon is stored nowhere."""
+    """S0.19: the freeze point is stored nowhere."""
     session = Session(om, env=CUT)
     for colour in COLOURS[:9]:
         session.decide(colour)

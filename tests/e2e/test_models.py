@@ -129,13 +129,13 @@ def test_an_endpoint_that_never_finishes_is_left_at_the_deadline(om: Om, fake_mo
     assert "within 1 s" in failed.stderr
 
 
-def test_a_rung_that_worked_is_remembered_from_one_run_to_the_next(om: Om, fake_model: FakeModel) -> None:
+def test_an_output_mode_that_worked_is_remembered_from_one_run_to_the_next(om: Om, fake_model: FakeModel) -> None:
     """F83."""
     fake_model.refused_formats = {OutputMode.JSON_SCHEMA: 500}
     env = at(fake_model, "openai")
     om("observe", talk(om), env=env)
     om("observe", talk(om, *LINES, "And the ferry back leaves at 18:10."), env=env)
-    assert [asked.rung for asked in fake_model.asked] == [
+    assert [asked.output_mode for asked in fake_model.asked] == [
         OutputMode.JSON_SCHEMA,
         OutputMode.JSON_OBJECT,
         OutputMode.JSON_OBJECT,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.pack.layouts import To
+from omcli.pack.layouts import PackFormat
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 
@@ -293,7 +293,8 @@ def test_observing_the_printed_context_again_gives_nothing(om: Om) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["context", "--to", to] for to in To] + [["log", *form] for form in ([], ["--json"], ["--jsonl"])]
+    "command",
+    [["context", "--to", to] for to in PackFormat] + [["log", *form] for form in ([], ["--json"], ["--jsonl"])],
 )
 def test_what_om_printed_gives_nothing_when_it_is_pasted_into_a_prompt(om: Om, command: list[str]) -> None:
     """F45: whole, among other words, and cut off."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.memory.batch import Outcome
+from omcli.memory.batch import BatchOutcome
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.background import wait_until
@@ -38,7 +38,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
             row(n, text=text, sources=(kept.seq,))
             for n, (text, kept) in enumerate(zip(texts, batch.messages, strict=True))
         ]
-        store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED, now=NOW)
     return path
 
 

@@ -332,13 +332,13 @@ def test_what_works_is_remembered_from_run_to_run(machine: Machine) -> None:
     """F83: a schema that an endpoint fails at is not sent to it again, by any process."""
     machine.fake.refused_formats = {OutputMode.JSON_SCHEMA: 500, OutputMode.JSON_OBJECT: 400}
     machine.observe()
-    rungs = [asked.rung for asked in machine.fake.asked]
-    assert rungs[0] is OutputMode.JSON_SCHEMA
-    assert rungs[-1] is OutputMode.PROMPT
+    modes = [asked.output_mode for asked in machine.fake.asked]
+    assert modes[0] is OutputMode.JSON_SCHEMA
+    assert modes[-1] is OutputMode.PROMPT
     assert pending(machine.om) == 0
     talk = tide_story().user("The gauge stands in harbour 7.")
     machine.om("observe", machine.om.write("t.jsonl", talk.text()), env=machine.env)
-    assert [asked.rung for asked in machine.fake.asked[len(rungs) :]] == [OutputMode.PROMPT]
+    assert [asked.output_mode for asked in machine.fake.asked[len(modes) :]] == [OutputMode.PROMPT]
     machine.om(
         "observe",
         machine.om.write("t.jsonl", talk.user("Another in harbour 8.").text()),
@@ -346,14 +346,14 @@ def test_what_works_is_remembered_from_run_to_run(machine: Machine) -> None:
         f"{machine.wire}/another",
         env=machine.env,
     )
-    assert machine.fake.asked[len(rungs) + 1].rung is OutputMode.JSON_SCHEMA
+    assert machine.fake.asked[len(modes) + 1].output_mode is OutputMode.JSON_SCHEMA
 
 
 def test_a_format_that_is_taken_and_not_followed_is_left(on_chat: Machine) -> None:
     """F83: prose in place of JSON, twice; the reply is held to its form whatever was asked."""
     on_chat.fake.ignored_formats = (OutputMode.JSON_SCHEMA, OutputMode.JSON_OBJECT)
     on_chat.observe()
-    assert on_chat.fake.asked[-1].rung is OutputMode.PROMPT
+    assert on_chat.fake.asked[-1].output_mode is OutputMode.PROMPT
     assert pending(on_chat.om) == 0
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import pytest
 
 from omcli.memory.observation import Kind, Observation, Priority, Type
-from omcli.memory.reflection import Ending, Folding, Scope
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.reflecting import in_sight, kept, texts
@@ -162,7 +162,7 @@ class TestRules:
 def with_supports(om: Om, *rows: Observation) -> None:
     """Rows with those they were made of, as a reflection writes them."""
     with SqliteStore.open(om.db, wait=1) as store:
-        folding = Folding(scope=Scope(session="s"), fingerprint="x", ending=Ending.DONE, rows=rows)
+        folding = ReflectionWrite(scope=Scope(session="s"), fingerprint="x", ending=ReflectionOutcome.DONE, rows=rows)
         store.reflections.fold(folding, now="2026-03-02T10:00:00.000Z")
 
 

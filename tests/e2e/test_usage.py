@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from omcli.base.record import replace
-from omcli.llm.model import Call
+from omcli.llm.model import ModelCall
 from omcli.sqlite.store import SqliteStore
 from tests.conftest import Om
 from tests.e2e.transcripts import tide_story
 
 NOW = ("--now", "2026-02-12T12:00:00Z")
-CALL = Call(
+CALL = ModelCall(
     at="2026-02-10T14:32:00.000Z",
     lane="observe",
     session="tides",
@@ -31,7 +31,7 @@ FREE = replace(
 SILENT = replace(FREE, input_tokens=None, output_tokens=None, cached_tokens=None, at="2026-02-12T00:00:00.000Z")
 
 
-def noted(om: Om, *calls: Call) -> None:
+def noted(om: Om, *calls: ModelCall) -> None:
     om.db.parent.mkdir(exist_ok=True)
     with SqliteStore.open(om.db, wait=1) as store:
         for call in calls:

@@ -10,9 +10,9 @@ import pytest
 
 from omcli.base.errors import StaleBatch, Unreachable
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, Observed, Outcome
-from omcli.memory.buffer import Ahead
-from omcli.memory.changes import Change, Verb
+from omcli.memory.batch import Batch, BatchOutcome, Observed
+from omcli.memory.buffer import BufferPolicy
+from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.observation import Draft, Kind, Source, Type
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Reflected, Scope
@@ -25,7 +25,7 @@ from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
 from tests.material import COUNTER, NOW, said, session
 
-STEPS = Due(tokens=100, ahead=Ahead(every=20), floor=30)
+STEPS = Due(tokens=100, ahead=BufferPolicy(every=20), floor=30)
 
 
 def noted(batch: Batch) -> Observed:
@@ -158,7 +158,9 @@ def test_without_enough_blocks_the_rest_is_observed_where_it_is_due_all_the_same
 
 def test_a_share_of_the_threshold_makes_one_block_of_a_chunk(desk: Desk) -> None:
     """S0.18, S0.21: as `zora` says it: the oldest few, once, and not before there are so many."""
-    when = Due(tokens=100, inclusive=False, batches=1, ahead=Ahead.of(0.7, tokens=100, late=0, late_from=0, messages=7))
+    when = Due(
+        tokens=100, inclusive=False, batches=1, ahead=BufferPolicy.of(0.7, tokens=100, late=0, late_from=0, messages=7)
+    )
     chunks = replace(desk.workshop, batch_messages=3)
 
     def go() -> Ticked | None:
@@ -183,7 +185,7 @@ def test_rows_of_one_block_stand_when_the_next_is_observed_and_may_be_replaced(d
     """As if they were written down: under the ids they will have."""
 
     def settling(batch: Batch) -> Observed:
-        (first, *_), standing = batch.messages, batch.standing
+        (first, *_), standing = batch.messages, batch.context_rows
         done = Draft(
             text=f"done {first.seq}", type=Type.FACT, importance=5, sources=(first.seq,),
             replaces=tuple(row.id for row in standing[-1:]),
@@ -193,7 +195,7 @@ def test_rows_of_one_block_stand_when_the_next_is_observed_and_may_be_replaced(d
     desk.observer.make = settling
     desk.say(6)
     desk.tick()
-    assert [[row.text for row in batch.standing] for batch in desk.observer.shown] == [[], ["done 1"], ["done 3"]]
+    assert [[row.text for row in batch.context_rows] for batch in desk.observer.shown] == [[], ["done 1"], ["done 3"]]
     desk.say(4)
     desk.tick(replace(STEPS, floor=0))
     everything = [logged.observation for logged in desk.store.rows.log(LogQuery(hidden=True))]
@@ -226,10 +228,10 @@ def test_a_block_that_the_cursor_came_into_gives_the_rows_that_nothing_tells_yet
 
     desk.observer.make = pairs
     desk.say(4)
-    desk.tick(replace(STEPS, ahead=Ahead(every=40)))
+    desk.tick(replace(STEPS, ahead=BufferPolicy(every=40)))
     batch = desk.store.batches.unobserved("s", max_tokens=10)
     assert batch is not None
-    desk.store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+    desk.store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
     desk.observe()
     assert desk.rows == ["both", *names(1, 2, 3)]
     assert len(desk.observer.shown) == 1
@@ -253,7 +255,9 @@ def test_rows_whose_messages_are_gone_are_left_out(desk: Desk, gone: tuple[int, 
     desk.say(2)
     desk.tick()
     desk.say(1)
-    desk.store.operations.change(Change(verb=Verb.FORGET, scope=Scope(session="s"), messages=gone), now=NOW)
+    desk.store.operations.change(
+        OperationWrite(verb=OperationKind.FORGET, scope=Scope(session="s"), messages=gone), now=NOW
+    )
     desk.observe()
     assert desk.rows == [*left, *names(2)]
     assert desk.store.batches.pending("s").messages == 0
@@ -283,7 +287,7 @@ def test_a_row_that_is_folded_meanwhile_is_not_replaced_again(desk: Desk) -> Non
         drafts=(
             Draft(
                 text="done", type=Type.FACT, importance=5, sources=(batch.through,),
-                replaces=tuple(row.id for row in batch.standing),
+                replaces=tuple(row.id for row in batch.context_rows),
             ),
         )
     )  # fmt: skip
@@ -395,7 +399,9 @@ def test_what_was_observed_ahead_keeps_nobody_waiting(
     desk: Desk, waiting: int, blocks: int, *, is_overdue: bool
 ) -> None:
     """T77: preset `mastra`, `block_after` at 36,000: 37k without blocks, with one, 35k."""
-    when = Due(tokens=30_000, block_after=36_000, ahead=Ahead.of(6_000, tokens=30_000, late=0, late_from=0, messages=0))
+    when = Due(
+        tokens=30_000, block_after=36_000, ahead=BufferPolicy.of(6_000, tokens=30_000, late=0, late_from=0, messages=0)
+    )
     for number in range(waiting):
         desk.say(1, tokens=1_000)
         if blocks and number == 6:

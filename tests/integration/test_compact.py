@@ -19,7 +19,7 @@ from omcli.operations.clock import Clock
 from omcli.operations.compact.output import Wanted
 from omcli.operations.compact.session import Asked, Compacted, Refusal, compact
 from omcli.operations.deps import Policy, Studio, Workshop
-from omcli.pack.layouts.compacted import Shape
+from omcli.pack.layouts.compacted import CompactFormat
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
@@ -52,15 +52,15 @@ def studio(said: list[Message], name: str = "o200k-approx") -> Iterator[Studio]:
         yield Studio(workshop=workshop, reflector=RuleReflector(count), policy=Policy())
 
 
-def compacted(said: list[Message], shape: Shape, target: int, keep: int | None, name: str) -> Compacted:
+def compacted(said: list[Message], shape: CompactFormat, target: int, keep: int | None, name: str) -> Compacted:
     """What becomes of messages."""
     with studio(said, name) as made:
         return compact("s", made, Asked(wanted=Wanted(target=target, keep=keep, shape=shape)))
 
 
-def call_ids(found: list[dict[str, object]], shape: Shape) -> tuple[list[object], list[object]]:
+def call_ids(found: list[dict[str, object]], shape: CompactFormat) -> tuple[list[object], list[object]]:
     """Ids of calls and of results in a list of messages, in order."""
-    if shape is Shape.MESSAGES:
+    if shape is CompactFormat.MESSAGES:
         calls = [call["id"] for turn in found for call in turn.get("tool_calls", ())]  # type: ignore[attr-defined]
         return calls, [turn["tool_call_id"] for turn in found if turn["role"] == "tool"]
     blocks = [block for turn in found for block in turn["content"]]  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def call_ids(found: list[dict[str, object]], shape: Shape) -> tuple[list[object]
     )
 
 
-@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("shape", CompactFormat)
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], max_examples=40)
 @given(
     said=st.lists(messages(), max_size=14),
@@ -79,7 +79,7 @@ def call_ids(found: list[dict[str, object]], shape: Shape) -> tuple[list[object]
     name=st.sampled_from(COUNTERS),
 )
 def test_no_shape_ever_exceeds_the_target(
-    shape: Shape, said: list[Message], target: int, keep: int | None, name: str
+    shape: CompactFormat, said: list[Message], target: int, keep: int | None, name: str
 ) -> None:
     """F50: by the counter that it is stated in, for any messages; and what it says of itself is true."""
     done = compacted(said, shape, target, keep, name)
@@ -87,12 +87,12 @@ def test_no_shape_ever_exceeds_the_target(
     assert counter(name).text(printed) <= target
     came_to = done.came_to
     assert came_to.uncovered == 0
-    assert came_to.tokens_after <= (target if shape is not Shape.JSON else 1 << 40)
+    assert came_to.tokens_after <= (target if shape is not CompactFormat.JSON else 1 << 40)
     assert came_to.tokens_before == sum(counter(name).message(one) for one in said if one.agent is None)
     if done.refusal is None:
         assert printed
         assert came_to.tokens_after <= came_to.tokens_before
-    if shape is Shape.JSON and printed:
+    if shape is CompactFormat.JSON and printed:
         document = json.loads(printed)
         assert document["replace"] is True
         for figure in ("reached", "iterations", "tokens_before", "tokens_after", "uncovered"):
@@ -101,10 +101,12 @@ def test_no_shape_ever_exceeds_the_target(
             assert document[figure] == getattr(done.contract, figure)
 
 
-@pytest.mark.parametrize("shape", [Shape.MESSAGES, Shape.ANTHROPIC])
+@pytest.mark.parametrize("shape", [CompactFormat.MESSAGES, CompactFormat.ANTHROPIC])
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(said=st.lists(messages(), max_size=14), target=st.integers(100, 4000), keep=st.none() | st.integers(1, 2000))
-def test_calls_and_results_come_in_pairs(shape: Shape, said: list[Message], target: int, keep: int | None) -> None:
+def test_calls_and_results_come_in_pairs(
+    shape: CompactFormat, said: list[Message], target: int, keep: int | None
+) -> None:
     """T57: no result without its call, no call without a result, but for those that the list ends with; ids differ."""
     done = compacted(said, shape, target, keep, "o200k-approx")
     found = json.loads(done.pack.printed or "[]")
@@ -169,7 +171,7 @@ def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
 def test_nothing_is_refused_in_silence() -> None:
     """T58, F8."""
     hush = [Message(role=Role.RESULT, text="nobody asked", call_id="x", tool="Bash")]
-    assert compacted(hush, Shape.TEXT, 1000, None, "chars-4").refusal is Refusal.EMPTY
+    assert compacted(hush, CompactFormat.TEXT, 1000, None, "chars-4").refusal is Refusal.EMPTY
     short = [Message(role=Role.USER, text="We decided to use port 8080.")]
-    assert compacted(short, Shape.TEXT, 1000, None, "chars-4").refusal is Refusal.LARGER
-    assert compacted(short, Shape.PI, 1000, None, "chars-4").refusal is Refusal.EMPTY, "all of it stays"
+    assert compacted(short, CompactFormat.TEXT, 1000, None, "chars-4").refusal is Refusal.LARGER
+    assert compacted(short, CompactFormat.PI, 1000, None, "chars-4").refusal is Refusal.EMPTY, "all of it stays"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import LaneTaken, NotAllowed, OmError, Refused, StaleBatch, Unreachable
 from omcli.base.record import replace
-from omcli.memory.batch import Batch, Observed, Observer, Outcome
-from omcli.memory.buffer import Ahead
+from omcli.memory.batch import Batch, BatchOutcome, Observed, Observer
+from omcli.memory.buffer import BufferPolicy
 from omcli.memory.ports import Lane, LogQuery
 from omcli.operations.background import drain, note_unable
 from omcli.operations.deps import Policy, Studio
@@ -156,8 +156,8 @@ class LateLeases(SqliteLeases):
         super().claim(session, lane, owner=owner, now=now, expires_at=expires_at)
 
 
-@pytest.mark.parametrize("ahead", [None, Ahead(every=50)])
-def test_who_waited_for_another_does_only_what_is_due_still(ahead: Ahead | None) -> None:
+@pytest.mark.parametrize("ahead", [None, BufferPolicy(every=50)])
+def test_who_waited_for_another_does_only_what_is_due_still(ahead: BufferPolicy | None) -> None:
     """T75: what that one has left is too little, and it is not shown to anybody."""
 
     def other(store: MemoryStore) -> None:
@@ -216,7 +216,7 @@ def test_a_worker_goes_on_where_somebody_was_quicker() -> None:
     def meanwhile(batch: Batch) -> None:
         if batch.after == 0:
             store.messages.append(session("s"), [said("keep this as well", at=NOW)], counter="chars-4", now=NOW)
-            store.batches.record(batch, (), outcome=Outcome.EMPTY, now=NOW)
+            store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=NOW)
 
     stale, done = drained(EchoObserver(meanwhile=meanwhile), "s", store=store)
     assert isinstance(stale.error, StaleBatch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omcli.exchange import named
-from omcli.memory.batch import Outcome
+from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery
 from omcli.operations.export import export
@@ -19,7 +19,7 @@ def exported(*batches: list[Observation], name: str = "pi") -> str:
         store.messages.append(session("s"), [said(f"message {number}")], counter=COUNTER, now=NOW)
         batch = store.batches.unobserved("s", max_tokens=1000)
         assert batch is not None
-        store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+        store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED, now=NOW)
     return "".join(export(store, LogQuery(), named(name), counter("chars-4")))
 
 

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from omcli import ContextCompressor
 from omcli.base.record import replace
-from omcli.memory.batch import Outcome
-from omcli.memory.changes import Change, Verb
+from omcli.memory.batch import BatchOutcome
+from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import Role
 from omcli.memory.observation import Kind, Observation, Replacement, Type
 from omcli.memory.ports import LogQuery
-from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
-from omcli.memory.session import Cutting
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
+from omcli.memory.session import EvictionPolicy
 from omcli.operations.context import Place, context
 from omcli.pack.budget import Budgets, Tier, budgets
 from omcli.pack.context_pack import ContextPack
-from omcli.pack.layouts import To
+from omcli.pack.layouts import PackFormat
 from omcli.settings.resolve import resolve
 from omcli.sqlite.store import SqliteStore
-from omcli.wiring.policies import cutting
+from omcli.wiring.policies import eviction
 from tests.fakes import WordCounter
 from tests.material import COUNTER, call, result, row, said, session
 
@@ -43,7 +43,9 @@ ROOMS = st.one_of(
         tail=st.integers(0, 300),
     ),
 )
-CUTTINGS = st.integers(20, 300).flatmap(lambda most: st.builds(Cutting, most=st.just(most), left=st.integers(0, most)))
+CUTTINGS = st.integers(20, 300).flatmap(
+    lambda most: st.builds(EvictionPolicy, most=st.just(most), left=st.integers(0, most))
+)
 
 
 class Memory:
@@ -89,7 +91,7 @@ class Memory:
         now = self.now()
         rows = [self.row(name, now, kept.seq) for kept in batch.messages]
         gone = [Replacement(row=old.id, by=rows[0].id, reason="resolved") for old in replaced]
-        self.store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=now, replaced=gone)
+        self.store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED, now=now, replaced=gone)
 
     def observe_the_other(self, size: int) -> None:
         words = f"elsewhere{next(self.numbers)}"
@@ -102,7 +104,7 @@ class Memory:
     def use(self, size: int) -> None:
         if batch := self.store.batches.unobserved("t", max_tokens=size):
             used = [old.id for old in self.some(size, "t")]
-            self.store.batches.record(batch, (), outcome=Outcome.EMPTY, now=self.now(), used=used)
+            self.store.batches.record(batch, (), outcome=BatchOutcome.EMPTY, now=self.now(), used=used)
 
     def some(self, size: int, name: str, *kinds: Kind) -> tuple[Observation, ...]:
         rows = [logged.observation for logged in self.store.rows.log(LogQuery(session=name, kinds=kinds))]
@@ -113,10 +115,10 @@ class Memory:
         old = self.some(size, name)
         made = row(number := next(self.numbers), text=f"row{number}", session=name, kind=Kind.REFLECTION, generation=1)
         if old:
-            folding = Folding(
+            folding = ReflectionWrite(
                 scope=Scope(session=name),
                 fingerprint=fingerprint(old),
-                ending=Ending.DONE,
+                ending=ReflectionOutcome.DONE,
                 read=tuple(each.id for each in old),
                 rows=(replace(made, supports=tuple(each.id for each in old)),),
                 replaced=tuple(Replacement(row=each.id, by=made.id, reason="reflected") for each in old),
@@ -133,12 +135,12 @@ class Memory:
         ]  # parts no call
         messages = tuple(seq for seq in prompts if seq % 7 == size % 7)
         self.store.operations.change(
-            Change(verb=Verb.PRUNE, scope=Scope(session="s"), messages=messages), now=self.now()
+            OperationWrite(verb=OperationKind.PRUNE, scope=Scope(session="s"), messages=messages), now=self.now()
         )
 
     def forget(self, size: int) -> None:
         old = tuple(each.id for each in self.some(size, "st"[size % 2]))
-        self.store.operations.change(Change(verb=Verb.FORGET, forgotten=old), now=self.now())
+        self.store.operations.change(OperationWrite(verb=OperationKind.FORGET, forgotten=old), now=self.now())
 
     def note(self, size: int) -> None:
         number = next(self.numbers)
@@ -151,9 +153,9 @@ class Memory:
         said = (kept for kept in self.store.messages.newest("s", 1000) if kept.message.role is not Role.RESULT)
         return {kept.seq for kept in said if batch is None or kept.seq <= batch.after}
 
-    def pack(self, most: Budgets, cutting: Cutting, to: To = To.TEXT) -> ContextPack:
+    def pack(self, most: Budgets, eviction: EvictionPolicy, to: PackFormat = PackFormat.TEXT) -> ContextPack:
         place = Place(project=PROJECT, session="s")
-        return context(self.store, place, budgets=most, counter=WORDS, now=self.now(), to=to, cutting=cutting).pack
+        return context(self.store, place, budgets=most, counter=WORDS, now=self.now(), to=to, eviction=eviction).pack
 
 
 def opened(pack: ContextPack) -> str:
@@ -161,45 +163,45 @@ def opened(pack: ContextPack) -> str:
     return pack.printed.removesuffix("</om-memory>\n").rstrip("\n")
 
 
-@given(steps=STEPS, most=ROOMS, cutting=CUTTINGS)
+@given(steps=STEPS, most=ROOMS, eviction=CUTTINGS)
 @settings(max_examples=60, deadline=None)
 def test_messages_and_observations_only_add_to_a_frozen_pack_until_its_horizon_moves_on(
-    steps: list[tuple[str, int]], most: Budgets, cutting: Cutting
+    steps: list[tuple[str, int]], most: Budgets, eviction: EvictionPolicy
 ) -> None:
     """T62, S2.34, F50: the text is a prefix of the next one, or the tail begins later than before."""
     memory = Memory()
-    before = memory.pack(most, cutting)
+    before = memory.pack(most, eviction)
     for step, size in steps:
         memory.do(step, size)
-        pack = memory.pack(most, cutting)
-        assert memory.pack(most, cutting).printed == pack.printed, "whatever time it is"
+        pack = memory.pack(most, eviction)
+        assert memory.pack(most, eviction).printed == pack.printed, "whatever time it is"
         assert WORDS.text(pack.printed) <= most.total
         assert all(pack.tokens[tier] <= most.maxima[tier] for tier in most.maxima)
-        assert pack.horizon is not None
+        assert pack.freeze_point is not None
         untold = memory.covered() - {turn.kept.seq for turn in pack.turns} if most.maxima[Tier.TAIL] else set()
-        assert max(untold, default=0) <= pack.horizon.message, "what finds no room in the tail is told by rows"
-        assert before.horizon is not None
+        assert max(untold, default=0) <= pack.freeze_point.message, "what finds no room in the tail is told by rows"
+        assert before.freeze_point is not None
         if step in APPENDING:
-            assert pack.horizon.message >= before.horizon.message, step
-            moved = pack.horizon.message > before.horizon.message
-            assert moved or pack.horizon.position == before.horizon.position, step
-        if step in APPENDING and pack.horizon == before.horizon:
+            assert pack.freeze_point.message >= before.freeze_point.message, step
+            moved = pack.freeze_point.message > before.freeze_point.message
+            assert moved or pack.freeze_point.position == before.freeze_point.position, step
+        if step in APPENDING and pack.freeze_point == before.freeze_point:
             assert (pack.cross, pack.observations) == (before.cross, before.observations), step
             assert not pack.is_tail_whole or opened(pack).startswith(opened(before)), step
         before = pack
     memory.store.close()
 
 
-@given(steps=STEPS, cutting=CUTTINGS, to=st.sampled_from(To))
+@given(steps=STEPS, eviction=CUTTINGS, to=st.sampled_from(PackFormat))
 @settings(max_examples=40, deadline=None)
 def test_what_was_said_is_told_by_rows_or_by_messages_and_what_was_forgotten_by_none(
-    steps: list[tuple[str, int]], cutting: Cutting, to: To
+    steps: list[tuple[str, int]], eviction: EvictionPolicy, to: PackFormat
 ) -> None:
-    """S2.34, S2.12, T54, T56: nothing falls between the rows before the horizon and the tail behind it."""
+    """S2.34, S2.12, T54, T56: nothing falls between the rows before the freeze point and the tail behind it."""
     memory = Memory()
     for step, size in steps:
         memory.do(step, size)
-    pack = memory.pack(budgets(total=100_000), cutting, to)
+    pack = memory.pack(budgets(total=100_000), eviction, to)
     log = {logged.observation.id: logged.observation for logged in memory.store.rows.log(LogQuery(hidden=True))}
     rows = [*pack.cross, *pack.observations]
     assert {each.id for each in rows} <= set(log), "what is in no log was forgotten"
@@ -227,9 +229,9 @@ def test_the_python_api_gives_the_frozen_pack_where_the_settings_ask_for_that(tm
 
 @given(evict=st.integers(4, 10**9), tail=st.none() | st.integers(0, 10**9))
 def test_a_cut_makes_room_for_some_turns_whatever_is_to_be_left(evict: int, tail: int | None) -> None:
-    """T62, S2.34: cut back by a token, a pack would change with every turn, and its horizon have countless places."""
+    """T62, S2.34: cut back by a token, a pack would change with every turn, its freeze point have countless places."""
     kept = "unlimited" if tail is None else tail
-    made = cutting(resolve({"context.freeze": True, "context.evict": evict, "context.tail": kept}, {}))
+    made = eviction(resolve({"context.freeze": True, "context.evict": evict, "context.tail": kept}, {}))
     assert made is not None
     assert made.most == evict
     assert made.left == tail or made.left == evict * 3 // 4 < (evict if tail is None else tail)

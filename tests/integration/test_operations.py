@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import BadInput, BadUsage, LaneTaken, NoInput, OmError, StaleBatch, StoreLocked, UnknownId
-from omcli.memory.batch import Batch, Observed, Outcome
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.batch import Batch, BatchOutcome, Observed
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.observation import Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Appended, Incoming, Lane, LogQuery
 from omcli.memory.session import Session
@@ -290,7 +290,7 @@ class TestSessions:
         st.lists(
             st.sampled_from(["a", "b"]).map(lambda name: Facts(session=name))
             | st.just(NewConversation())
-            | st.sampled_from([user("u"), assistant("v"), user("w", aside=Aside.QUEUED), user("x", agent="sub")])
+            | st.sampled_from([user("u"), assistant("v"), user("w", kind=MessageKind.QUEUED), user("x", agent="sub")])
             | st.just(Skipped(Reason.NOISE)),
             max_size=60,
         )
@@ -308,8 +308,8 @@ class TestKeeping:
     def test_a_report_tells_new_from_known_and_asides_and_side_chains_apart(self) -> None:
         store = MemoryStore()
         items: list[Item] = [
-            Facts(session="a"), user("1"), assistant("2"), user("aside", aside=Aside.REMARK), user("sub", agent="s1"),
-            Skipped(Reason.NOISE), Skipped(Reason.UNKNOWN_TYPE, "foo"),
+            Facts(session="a"), user("1"), assistant("2"), user("aside", kind=MessageKind.REMARK),
+            user("sub", agent="s1"), Skipped(Reason.NOISE), Skipped(Reason.UNKNOWN_TYPE, "foo"),
         ]  # fmt: skip
         report = observe(store, *items)
         assert (report.new_messages, report.known_messages, report.counts.messages) == (2, 0, 2)
@@ -478,7 +478,7 @@ class TestObserving:
         store = MemoryStore()
 
         def overtake(batch: Batch) -> None:
-            store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+            store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
 
         observer = EchoObserver(meanwhile=overtake)
         (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, observer))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from omcli.memory.message import Aside, Role
+from omcli.memory.message import MessageKind, Role
 from omcli.operations.pending import pending
 from omcli.tokenizers.table import counter
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, NOW, said, session
 
-SUMMARY = said("What was said before.", role=Role.EVENT, aside=Aside.COMPACTION)
+SUMMARY = said("What was said before.", role=Role.EVENT, kind=MessageKind.COMPACTION)
 
 
 def shown(store: MemoryStore, name: str | None = None, *, tokens: int = 10) -> tuple[list[str], int]:

@@ -36,7 +36,7 @@ from omcli.providers.openai_chat import OpenAIChat
 from omcli.providers.remote import RemoteModel, RemoteTarget
 from omcli.providers.resolve import ModelSpec, provider
 from omcli.providers.wire import Wire
-from tests.fake_provider import KEY, PROSE, Act, FakeModel, KnownRungs
+from tests.fake_provider import KEY, PROSE, Act, FakeModel, KnownOutputModes
 
 SCHEMA = {
     "type": "object",
@@ -59,7 +59,7 @@ class Asking:
         self.wire, self.fake = wire, fake
         self.waits: list[float] = []
         self.late = 0.0
-        self.rungs = KnownRungs()
+        self.output_modes = KnownOutputModes()
 
     @property
     def url(self) -> str:
@@ -78,7 +78,7 @@ class Asking:
             target=RemoteTarget(endpoint=self.wire, address=self.url, key_from="THE_KEY", secrets=(KEY,)),
             model=MODEL,
             wire=spoken,
-            rungs=self.rungs,
+            output_modes=self.output_modes,
             seconds=seconds,
             takes_images=takes_images,
             clock=lambda: time.monotonic() + self.late,
@@ -90,7 +90,7 @@ class Asking:
         self.late += seconds
 
     def known(self) -> OutputMode | None:
-        return self.rungs.rung(self.url, MODEL)
+        return self.output_modes.output_mode(self.url, MODEL)
 
 
 @pytest.fixture(params=["anthropic", "openai"])
@@ -128,7 +128,7 @@ def test_structure_is_asked_for_by_schema_with_every_key_as_it_was_given(asking:
     asking.fake.then(JSON)
     asking.ask()
     [asked] = asking.fake.asked
-    assert asked.rung is OutputMode.JSON_SCHEMA
+    assert asked.output_mode is OutputMode.JSON_SCHEMA
     assert asked.schema == SCHEMA
     assert asked.key == KEY
     assert "temperature" not in asked.body
@@ -170,7 +170,7 @@ def test_effort_is_asked_for_in_the_words_of_the_wire(asking: Asking) -> None:
         for asked in asking.fake.asked
     ]
     assert sent == ["low", "low", None, None]
-    assert all(asked.rung is OutputMode.JSON_SCHEMA for asked in asking.fake.asked)
+    assert all(asked.output_mode is OutputMode.JSON_SCHEMA for asked in asking.fake.asked)
 
 
 @pytest.mark.parametrize("refused", [("max_tokens",), ("max_tokens", "max_completion_tokens")])
@@ -273,7 +273,7 @@ def test_a_format_that_fails_is_given_up_for_the_next_and_that_is_remembered(on_
     on_chat.fake.refused_formats = {OutputMode.JSON_SCHEMA: 500}
     on_chat.ask()
     on_chat.ask()
-    assert [asked.rung for asked in on_chat.fake.asked] == [
+    assert [asked.output_mode for asked in on_chat.fake.asked] == [
         OutputMode.JSON_SCHEMA,
         OutputMode.JSON_OBJECT,
         OutputMode.JSON_OBJECT,
@@ -289,7 +289,7 @@ def test_the_ladder_ends_with_words(asking: Asking, status: int) -> None:
     asking.fake.refused_formats = {OutputMode.JSON_SCHEMA: status, OutputMode.JSON_OBJECT: status}
     reply = asking.ask()
     last = asking.fake.asked[-1]
-    assert last.rung is OutputMode.PROMPT
+    assert last.output_mode is OutputMode.PROMPT
     assert last.system.startswith("Keep what matters.")
     assert json.loads(last.system.splitlines()[-1]) == SCHEMA
     assert json.loads(reply.text)["observations"]
@@ -300,7 +300,7 @@ def test_a_schema_that_is_ignored_twice_is_given_up(on_chat: Asking) -> None:
     """F83: one cloud accepts the schema and ignores it."""
     on_chat.fake.ignored_formats = (OutputMode.JSON_SCHEMA,)
     assert json.loads(on_chat.ask().text)["observations"]
-    assert [asked.rung for asked in on_chat.fake.asked] == [
+    assert [asked.output_mode for asked in on_chat.fake.asked] == [
         OutputMode.JSON_SCHEMA,
         OutputMode.JSON_SCHEMA,
         OutputMode.JSON_OBJECT,
@@ -324,10 +324,10 @@ def test_fences_and_words_around_json_are_no_reason_to_ask_again(asking: Asking)
     assert asking.known() is OutputMode.JSON_SCHEMA
 
 
-def test_a_rung_that_another_wire_left_is_no_rung_of_this_one(on_messages: Asking) -> None:
-    on_messages.rungs.put_output_mode(on_messages.url, MODEL, OutputMode.JSON_OBJECT)
+def test_an_output_mode_of_another_wire_is_not_used(on_messages: Asking) -> None:
+    on_messages.output_modes.put_output_mode(on_messages.url, MODEL, OutputMode.JSON_OBJECT)
     on_messages.ask()
-    assert on_messages.fake.asked[0].rung is OutputMode.JSON_SCHEMA
+    assert on_messages.fake.asked[0].output_mode is OutputMode.JSON_SCHEMA
 
 
 # What fails for good.
@@ -559,7 +559,7 @@ def test_an_endpoint_that_is_down_is_given_up_long_before_the_deadline(
     """F73: three attempts, one line."""
     with port() as number:
         spec = ModelSpec(endpoint=name, model=MODEL, base_url=f"http://127.0.0.1:{number}", key=KEY, timeout=3600)
-        model = provider(spec, environment={}, rungs=KnownRungs())
+        model = provider(spec, environment={}, output_modes=KnownOutputModes())
         began = time.monotonic()
         with pytest.raises(Unreachable, match="no connection"):
             model.ask(PROMPT)
@@ -571,7 +571,7 @@ def test_a_name_that_does_not_resolve_is_told(name: str, fake_model: FakeModel) 
     """F73."""
     spec = ModelSpec(endpoint=name, model=MODEL, base_url="http://no-such-host.invalid", key=KEY)
     with pytest.raises(Unreachable, match="no connection"):
-        provider(spec, environment={}, rungs=KnownRungs()).ask(PROMPT)
+        provider(spec, environment={}, output_modes=KnownOutputModes()).ask(PROMPT)
 
 
 def test_this_machine_is_not_asked_through_a_proxy(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -605,7 +605,7 @@ def test_tls_where_there_is_none_is_told(fake_model: FakeModel) -> None:
     asking = Asking("openai", fake_model)
     spec = ModelSpec(endpoint="openai", model=MODEL, base_url=asking.url.replace("http:", "https:"), key=KEY)
     with pytest.raises(Unreachable, match="TLS"):
-        provider(spec, environment={}, rungs=KnownRungs()).ask(PROMPT)
+        provider(spec, environment={}, output_modes=KnownOutputModes()).ask(PROMPT)
 
 
 # Ctrl-C and a connection that breaks while it is written to.
@@ -614,10 +614,12 @@ _ASKS = """
 import signal
 from omcli.llm.model import Prompt
 from omcli.providers.resolve import ModelSpec, provider
-from tests.fake_provider import KnownRungs
+from tests.fake_provider import KnownOutputModes
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 model = provider(
-    ModelSpec(endpoint="openai", model="m", base_url=URL, key="k", timeout=300), environment={}, rungs=KnownRungs()
+    ModelSpec(endpoint="openai", model="m", base_url=URL, key="k", timeout=300),
+    environment={},
+    output_modes=KnownOutputModes(),
 )
 prompt = Prompt(system="s", content=("x" * 20_000_000,) if LARGE else ("x",), schema={}, name="n")
 print("asking", flush=True)

@@ -25,7 +25,7 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import losses
 from omcli.cli.run import LARGEST, Run, capped, check_transcript
-from omcli.pack.layouts.compacted import Shape
+from omcli.pack.layouts.compacted import CompactFormat
 
 if TYPE_CHECKING:
     from omcli.operations.compact.output import Wanted
@@ -64,7 +64,7 @@ def compact(
     batch_tokens: Annotated[int | None, _BATCH_TOKENS] = None,
     max_iterations: Annotated[int, _ITERATIONS] = 0,
     summary: Annotated[str | None, _SUMMARY] = None,
-    to: Annotated[Shape, option("--to", help="Output format.")] = Shape.TEXT,
+    to: Annotated[CompactFormat, option("--to", help="Output format.")] = CompactFormat.TEXT,
     notation: NotationOption = None,
     observer: ObserverOption = None,
     model: ModelOption = None,
@@ -120,7 +120,7 @@ class _Job:
     format: str | None
     session: str | None
     """None: apart from the store."""
-    shape: Shape
+    shape: CompactFormat
     summary: str | None
     is_dry: bool
     is_tolerant: bool
@@ -146,9 +146,9 @@ class _Job:
 
     def refuse(self, reason: str) -> None:
         """Says to a program that what it has should stay."""
-        if self.shape is Shape.JSON:
+        if self.shape is CompactFormat.JSON:
             self.run.output.document({"replace": False, "reason": reason})
-        elif self.shape is Shape.PI:
+        elif self.shape is CompactFormat.PI:
             self.run.output.json_line({"replace": False, "reason": reason})
 
 

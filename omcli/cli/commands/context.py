@@ -11,7 +11,7 @@ from omcli.cli.command import with_shared
 from omcli.cli.options import NotationOption, budget_option, session_option
 from omcli.cli.run import Run
 from omcli.pack.budget import Tier
-from omcli.pack.layouts import To
+from omcli.pack.layouts import PackFormat
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
@@ -38,7 +38,7 @@ def context(
     cross_budget: Annotated[int | None, budget_option("--cross-budget", "Tokens for other sessions.")] = None,
     session_budget: Annotated[int | None, budget_option("--session-budget", "Tokens for this session.")] = None,
     tail_budget: Annotated[int | None, budget_option("--tail-budget", "Tokens for the last messages.")] = None,
-    to: Annotated[To, option("--to", help="Output format.")] = To.TEXT,
+    to: Annotated[PackFormat, option("--to", help="Output format.")] = PackFormat.TEXT,
     notation: NotationOption = None,
     working_memory: Annotated[
         bool,
@@ -74,7 +74,7 @@ def context(
     total = budget if budget is not None else said.budget
     if working_memory:
         _print_block(run, session, budget=total, to=to)
-    elif said.block and not (has_tiers or run.json) and to in (To.TEXT, To.MARKDOWN):
+    elif said.block and not (has_tiers or run.json) and to in (PackFormat.TEXT, PackFormat.MARKDOWN):
         _print_block(run, session, budget=said.session if total is None else total, to=to)
     else:
         most = {name.value: 0 if tier and name not in tier else tokens for name, tokens in asked.items()}
@@ -87,7 +87,7 @@ def _print_pack(
     session: str | None,
     *,
     most: Mapping[str, int | None],
-    to: To,
+    to: PackFormat,
     notation: Notation,
     refresh: bool,
 ) -> None:
@@ -104,26 +104,26 @@ def _print_pack(
         to=layout,
         notation=notation,
         choice=run.wiring.choice,
-        cutting=None if refresh else run.wiring.cutting,
+        eviction=None if refresh else run.wiring.eviction,
     )
     if contexted.note:
         run.console.note(contexted.note)
     run.output.text(contexted.pack.printed)
 
 
-def _print_block(run: Run, session: str | None, *, budget: int | None, to: To) -> None:
+def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackFormat) -> None:
     """The working-memory block: Markdown, or one JSON document."""
     from omcli.operations.context import working_block
     from omcli.pack.working_block import CAP, document
 
-    if to not in (To.TEXT, To.MARKDOWN, To.JSON) or (run.json and to is To.MARKDOWN):
+    if to not in (PackFormat.TEXT, PackFormat.MARKDOWN, PackFormat.JSON) or (run.json and to is PackFormat.MARKDOWN):
         raise BadUsage(f"`--working-memory` is printed as Markdown or JSON, not `--to {to}`")
     blocked = working_block(
         run.wiring.reading, _place(run, session), budget=CAP if budget is None else budget, counter=run.counter
     )
     if blocked.note:
         run.console.note(blocked.note)
-    if run.json or to is To.JSON:
+    if run.json or to is PackFormat.JSON:
         run.output.document(document(blocked.block, session=blocked.session))
     else:
         run.output.text(blocked.block.printed)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from omcli.memory.transcript import TakenIn
+    from omcli.memory.transcript import IngestedFile
     from omcli.operations.forget import Forgotten
 
 _EXAMPLES = """\b
@@ -84,7 +84,7 @@ def forget(
         raise Exit(_NOTHING)
 
 
-def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[TakenIn]) -> tuple[Path, ...]:
+def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:
     """Files of notes that tell it as well."""
     from omcli.text.phrases import USER
     from omcli.wiring.stale_notes import notes_that_say

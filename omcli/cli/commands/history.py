@@ -23,7 +23,7 @@ from omcli.memory.row_json import full_row, message
 from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
-    from omcli.memory.changes import Recorded, Undoing
+    from omcli.memory.changes import Operation, UndoPreview
     from omcli.operations.forget import Undone
 
 _HISTORY_EXAMPLES = """\b
@@ -46,7 +46,7 @@ def history(
     """List operations on the memory, the newest first.
 
     Reflections, compactions, prunings and forgettings can be reversed with `om undo NUMBER`, once, and until what they
-    hid is permanently deleted. Undoing is listed as an operation too.
+    hid is permanently deleted. An undo is listed as an operation too.
     """
     from omcli.operations.period import period
 
@@ -69,12 +69,12 @@ def history(
         run.console.note("nothing was reflected on, pruned or forgotten yet")
 
 
-def _cells(done: Recorded) -> tuple[str, ...]:
+def _cells(done: Operation) -> tuple[str, ...]:
     where = done.scope.session or done.scope.project or "-"
     return str(done.number), minute(done.at), str(done.verb), where, operation_summary(done), _state(done)
 
 
-def _state(done: Recorded) -> str:
+def _state(done: Operation) -> str:
     if done.undone_by is not None:
         return f"undone by {done.undone_by}"
     return "final" if done.final_at is not None else ""
@@ -128,7 +128,7 @@ def undo(
         run.console.note(f"some of it stays out of sight, by what was done besides: undo that as well ({numbers})")
 
 
-def _show(run: Run, found: Undoing) -> None:
+def _show(run: Run, found: UndoPreview) -> None:
     for row in found.rows:
         run.output.row(replace(row, superseded_by=None, dropped_at=None))  # as it is in sight
     for kept in found.messages:

@@ -14,7 +14,7 @@ from omcli.cli.reports import pruning_as_dict
 from omcli.cli.run import Run, capped
 
 if TYPE_CHECKING:
-    from omcli.memory.retention import Rules
+    from omcli.memory.retention import RetentionRules
     from omcli.operations.prune import Pruned
 
 _EXAMPLES = """\b
@@ -62,10 +62,10 @@ def prune(
     `om undo` restores what was pruned until --hard deletes it. Only observed messages are pruned, never an agent's last
     one in a session.
     """
-    from omcli.memory.retention import Rules
+    from omcli.memory.retention import RetentionRules
 
     at = None if older_than is None else _instant(run, older_than)
-    rules = Rules(
+    rules = RetentionRules(
         before=None if raw else at,
         keep_last=capped(keep_last),
         max_tokens=capped(budget),
@@ -90,7 +90,7 @@ def _instant(run: Run, older_than: str) -> str:
     return before(older_than, now=run.wiring.clock.now(), option="--older-than")
 
 
-def _check(rules: Rules, *, is_raw: bool, for_good: bool) -> None:
+def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
     """Raises BadUsage for rules that do not go together, and where there are none that `for_good` can do without."""
     if is_raw and (rules.messages_before is None or rules.is_about_rows or rules.is_across or rules.spares_none):
         raise BadUsage("`--raw` goes with `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
@@ -104,7 +104,7 @@ def _check(rules: Rules, *, is_raw: bool, for_good: bool) -> None:
         raise BadUsage("`--hard` alone deletes all that was pruned and forgotten", hint="say what is to go beside it")
 
 
-def _prune(run: Run, rules: Rules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:
+def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:
     from omcli.operations.prune import prune
 
     def pruned(*, dry_run: bool) -> Pruned:
@@ -167,7 +167,7 @@ def _in_words(found: Pruned) -> str:
 
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     """Deletes all that was pruned and forgotten."""
-    from omcli.memory.changes import Erased
+    from omcli.memory.changes import EraseResult
     from omcli.operations.prune import erase, erasing
 
     found, gone = erasing(run.wiring.reading.operations)
@@ -187,7 +187,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.console.note("nothing was pruned or forgotten that is not deleted yet")
     else:
         deletion.confirm(run, what, is_sure=is_sure)
-    erased = erase(run.wiring.existing.operations, clock=run.wiring.clock) if run.wiring.has_store else Erased()
+    erased = erase(run.wiring.existing.operations, clock=run.wiring.clock) if run.wiring.has_store else EraseResult()
     counts |= {"deleted": erased.rows, "messages": erased.messages}
     if run.json:
         run.output.document({**counts, **deletion.as_dict(run, erased), "dry_run": False})

@@ -18,7 +18,7 @@ from omcli.text.dates.instants import minute
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from omcli.memory.changes import Traces
+    from omcli.memory.changes import RowHistory
     from omcli.memory.message import KeptMessage
     from omcli.memory.observation import Observation
 
@@ -70,7 +70,7 @@ def _about(observation: Observation, coverage: object) -> dict[str, object]:
     return {**project, "coverage": coverage, "state": state(observation)}
 
 
-def _traces_as_dict(traces: Traces) -> dict[str, object]:
+def _traces_as_dict(traces: RowHistory) -> dict[str, object]:
     rows = {"replaced": traces.replaced, "made_of": traces.made_of, "made_into": traces.made_into}
     found: dict[str, object] = {name: [full_row(each) for each in some] for name, some in rows.items()}
     for name, done in (("made_by", traces.made_by), ("hidden_by", traces.hidden_by)):
@@ -78,7 +78,7 @@ def _traces_as_dict(traces: Traces) -> dict[str, object]:
     return found | ({"successor": full_row(traces.successor)} if traces.successor else {})
 
 
-def _traces(traces: Traces) -> Iterator[tuple[str, str]]:
+def _traces(traces: RowHistory) -> Iterator[tuple[str, str]]:
     for name, done in (("made by", traces.made_by), ("hidden by", traces.hidden_by)):
         if done is not None:
             yield name, f"{done.verb} {done.number}, {minute(done.at)}: {operation_summary(done)}"
@@ -108,7 +108,7 @@ def _print_message(run: Run, kept: KeptMessage) -> None:
         minute(said.at) if said.at else "undated",
         said.name or said.role,
         said.tool,
-        said.aside,
+        said.kind,
         f"in {said.agent}" if said.agent else None,
         said.cwd,
         "failed" if said.failed else None,

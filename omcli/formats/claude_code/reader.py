@@ -13,7 +13,7 @@ from omcli.formats.claude_code import user
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, objects, record, string, text
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
 from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
@@ -140,7 +140,7 @@ class MessageReader:
         uuid = string(entry.get("uuid"))
         if entry.get("isCompactSummary") is True:
             summary = without_injected("\n\n".join(user.texts_and_images(content)[0]))
-            yield message(role=Role.EVENT, aside=Aside.SUMMARY, text=summary, id=uuid)
+            yield message(role=Role.EVENT, kind=MessageKind.SUMMARY, text=summary, id=uuid)
             return
         for block in objects(content):
             if block.get("type") == "tool_result":
@@ -154,11 +154,11 @@ class MessageReader:
             return
         ids = _ids(uuid)
         for event in content_read.events:
-            yield message(role=Role.EVENT, aside=event.aside, text=event.text, id=next(ids))
+            yield message(role=Role.EVENT, kind=event.kind, text=event.text, id=next(ids))
         if content_read.prompt:
-            aside = Aside.DELEGATED if _agent(entry) else None
+            by_agent = MessageKind.DELEGATED if _agent(entry) else None
             yield message(
-                role=Role.USER, aside=aside, text=content_read.prompt, id=next(ids), images=content_read.images
+                role=Role.USER, kind=by_agent, text=content_read.prompt, id=next(ids), images=content_read.images
             )
         elif content_read.is_injected and not content_read.events:
             yield Skipped(Reason.INJECTED)
@@ -184,9 +184,9 @@ class MessageReader:
             exit_code=int(exit_code[1]) if exit_code else None, images=images,
         )  # fmt: skip
         if failed and (remark := user.remark(entry, result=said, tool=tool, in_editor=self._in_editor)):
-            yield message(role=Role.USER, aside=Aside.REMARK, text=remark, id=f"{call}:remark", call_id=call)
+            yield message(role=Role.USER, kind=MessageKind.REMARK, text=remark, id=f"{call}:remark", call_id=call)
         if answers := user.answers_to_questions(entry):
-            yield message(role=Role.USER, aside=Aside.ANSWER, text=answers, id=f"{call}:answer", call_id=call)
+            yield message(role=Role.USER, kind=MessageKind.ANSWER, text=answers, id=f"{call}:answer", call_id=call)
 
     def _assistant(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         content = _content(entry)
@@ -221,7 +221,7 @@ class MessageReader:
         nth = self._answers[key]
         if nth == 1:
             return message(role=Role.ASSISTANT, text=answer, id=message_id)
-        return message(role=Role.ASSISTANT, aside=Aside.CONTINUED, text=answer, id=f"{message_id}~{nth}")
+        return message(role=Role.ASSISTANT, kind=MessageKind.CONTINUED, text=answer, id=f"{message_id}~{nth}")
 
     def _call(self, block: Record, message: partial[Message]) -> Item:
         call, tool, arguments = string(block.get("id")), string(block.get("name")), block.get("input")
@@ -237,10 +237,10 @@ class MessageReader:
     def _system(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         said, uuid = text(entry.get("content")), string(entry.get("uuid"))
         if entry.get("subtype") == "compact_boundary":
-            yield message(role=Role.EVENT, aside=Aside.COMPACTION, text=said or "Conversation compacted", id=uuid)
+            yield message(role=Role.EVENT, kind=MessageKind.COMPACTION, text=said or "Conversation compacted", id=uuid)
         elif entry.get("subtype") == "local_command":
             for event in user.read_content(said).events:
-                yield message(role=Role.EVENT, aside=event.aside, text=event.text, id=uuid)
+                yield message(role=Role.EVENT, kind=event.kind, text=event.text, id=uuid)
 
     def _attachment(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         for queued in self._queue.attachment(entry):
@@ -299,5 +299,9 @@ def _queued(queued: user.QueuedPrompt, message_id: str | None, message: partial[
     content_read = user.read_content(queued.content)
     if content_read.prompt:
         yield message(
-            role=Role.USER, aside=Aside.QUEUED, text=content_read.prompt, images=content_read.images, id=message_id
+            role=Role.USER,
+            kind=MessageKind.QUEUED,
+            text=content_read.prompt,
+            images=content_read.images,
+            id=message_id,
         )

@@ -13,7 +13,7 @@ from omcli.base.record import positional_record
 from omcli.formats.claude_prompts import UserText, rejection_remark, user_text
 from omcli.formats.source import Record
 from omcli.formats.values import image_from_data, placeholder, record, string, text
-from omcli.memory.message import Aside, Image, attachment
+from omcli.memory.message import Image, MessageKind, attachment
 from omcli.memory.transcript import ReaderState
 from omcli.text.hashes import hashed, packed_counts, unpacked_counts
 
@@ -49,9 +49,9 @@ def read_content(content: object) -> UserContent:
     parts, images = texts_and_images(content)
     texts = [_text_of(part) for part in parts]
     return UserContent(
-        prompt="\n\n".join(one.text for one in texts if one is not None and one.aside is None),
+        prompt="\n\n".join(one.text for one in texts if one is not None and one.kind is None),
         images=images,
-        events=tuple(one for one in texts if one is not None and one.aside is not None),
+        events=tuple(one for one in texts if one is not None and one.kind is not None),
         is_injected=None in texts,
         in_editor=any(tag in part for part in parts for tag in _EDITOR_TAGS),
     )
@@ -85,7 +85,7 @@ def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
 
 def _text_of(part: str) -> UserText | None:
     if note := _MEMORY_NOTE.match(part):
-        return UserText(f"# {note[1].strip()}", Aside.COMMAND)
+        return UserText(f"# {note[1].strip()}", MessageKind.COMMAND)
     return user_text(part)
 
 

@@ -10,7 +10,7 @@ from omcli.base.record import positional_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, image_from_url, objects, placeholder, record, string, text
-from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.message import Image, Message, MessageKind, Role
 
 # Types of calls, with the key of their arguments. A call without a name is named by its type.
 CALLS = {
@@ -127,7 +127,7 @@ def prompt_text(said: str) -> str:
     return without_injected(words).strip()
 
 
-def prompt_of(item: Record, *, aside: Aside | None, at: str | None, cwd: str | None) -> Message | None:
+def prompt_of(item: Record, *, kind: MessageKind | None, at: str | None, cwd: str | None) -> Message | None:
     """Return the prompt in a user's item, without the parts that Codex wrote; None if nothing is left."""
     parts = item.get("content")
     if isinstance(parts, list):
@@ -136,7 +136,7 @@ def prompt_of(item: Record, *, aside: Aside | None, at: str | None, cwd: str | N
     said = prompt_text(content.text)
     if not said:
         return None
-    return Message(role=Role.USER, text=said, aside=aside, at=at, cwd=cwd, images=content.images)
+    return Message(role=Role.USER, text=said, kind=kind, at=at, cwd=cwd, images=content.images)
 
 
 def _is_injected(part: object) -> bool:
@@ -153,7 +153,13 @@ def shell_of(item: Record, *, at: str | None, cwd: str | None) -> Message | None
     outcome = outcome_of(after.partition("<result>\n")[2].rpartition("\n</result>")[0])
     ran = f"{command}\n{outcome.text}" if outcome.text else command
     return Message(
-        role=Role.EVENT, text=ran, aside=Aside.SHELL, at=at, cwd=cwd, failed=outcome.failed, exit_code=outcome.exit_code
+        role=Role.EVENT,
+        text=ran,
+        kind=MessageKind.SHELL,
+        at=at,
+        cwd=cwd,
+        failed=outcome.failed,
+        exit_code=outcome.exit_code,
     )
 
 

@@ -23,7 +23,7 @@ from omcli.formats.codex.items import (
 )
 from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
-from omcli.memory.message import Aside, Image, Message, Role
+from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
 
@@ -112,7 +112,7 @@ class Rollout:
         self._away: str | None = None
         """Working directory of the turn if it differs from the session's."""
         self._zone: str | None = None
-        self._delegated: Aside | None = None
+        self._delegated: MessageKind | None = None
         self._wrapped = False
         self._compacted = False
         self._tools: dict[str, str] = {}
@@ -124,7 +124,7 @@ class Rollout:
         rollout = cls()
         rollout._facts = Facts(**state["facts"])
         rollout._away = state["away"]
-        rollout._delegated = Aside.DELEGATED if state["delegated"] else None
+        rollout._delegated = MessageKind.DELEGATED if state["delegated"] else None
         rollout._wrapped, rollout._compacted = state["wrapped"], state["compacted"]
         rollout._tools = state["tools"]
         rollout._prompts = Prompts.resumed(state["prompts"])
@@ -199,7 +199,7 @@ class Rollout:
             origin = record(record(payload.get("source")).get("subagent"))
             spawned_by = record(origin.get("thread_spawn")).get("parent_thread_id")
             parents = (spawned_by, payload.get("parent_thread_id"), payload.get("forked_from_id"))
-            self._delegated = Aside.DELEGATED if "subagent" in record(payload.get("source")) else None
+            self._delegated = MessageKind.DELEGATED if "subagent" in record(payload.get("source")) else None
             self._facts = Facts(
                 session=session,
                 cwd=string(payload.get("cwd")),
@@ -257,7 +257,7 @@ class Rollout:
             yield Skipped(Reason.INJECTED)
         elif shell := shell_of(item, at=at, cwd=self._away):
             yield shell
-        elif prompt := prompt_of(item, aside=self._delegated, at=at, cwd=self._away):
+        elif prompt := prompt_of(item, kind=self._delegated, at=at, cwd=self._away):
             yield from self._prompts.item(prompt)
         else:
             yield Skipped(Reason.INJECTED)
@@ -268,7 +268,7 @@ class Rollout:
         if not said.strip():
             return _NOISE
         author = string(item.get("author"))
-        return Message(role=Role.USER, text=said, aside=Aside.DELEGATED, at=at, cwd=self._away, name=author)
+        return Message(role=Role.USER, text=said, kind=MessageKind.DELEGATED, at=at, cwd=self._away, name=author)
 
     def _event(self, event: Record, timestamp: object) -> Iterator[Item]:
         """Yield the items of an event. Most repeat a response item."""
@@ -296,7 +296,7 @@ class Rollout:
         """Return an aborted turn as an interrupt, unless its reason is not the person."""
         if reason not in {"", "interrupted"}:
             return _NOISE
-        return Message(role=Role.EVENT, text="interrupted", aside=Aside.INTERRUPT, at=at)
+        return Message(role=Role.EVENT, text="interrupted", kind=MessageKind.INTERRUPT, at=at)
 
     def _prompt(self, stream: str, said: str, attached: Content, at: str | None) -> Iterator[Item]:
         """Yield the prompt of an event, with its attachments."""
@@ -305,7 +305,7 @@ class Rollout:
             yield Skipped(Reason.INJECTED if said else Reason.MALFORMED, "" if said else stream)
             return
         prompt = Message(
-            role=Role.USER, text=words, aside=self._delegated, at=at, cwd=self._away, images=attached.images
+            role=Role.USER, text=words, kind=self._delegated, at=at, cwd=self._away, images=attached.images
         )
         yield from self._prompts.event(stream, prompt)
 
@@ -323,7 +323,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _compact_event(summary: str, at: str | None) -> Message:
-    return Message(role=Role.EVENT, text=summary, aside=Aside.COMPACTION, at=at)
+    return Message(role=Role.EVENT, text=summary, kind=MessageKind.COMPACTION, at=at)
 
 
 def _as_item(entry: Record, kind: str) -> Record:

@@ -75,7 +75,7 @@ class ModelObserver:
         shown = view_transcript(part, limits=self.limits, counter=self.counter, pictures=self._picture)
         if not shown.new:
             return None
-        recorded = select_context_rows(part.standing, room=self._context_room(shown.tokens), counter=self.counter)
+        recorded = select_context_rows(part.context_rows, room=self._context_room(shown.tokens), counter=self.counter)
         return self._validated_reply(part, Evidence(shown=shown, recorded=recorded, cwd=part.cwd))
 
     def _validated_reply(self, batch: Batch, evidence: Evidence) -> ValidatedReply:

@@ -49,10 +49,10 @@ class SliceReader:
         """
         shown = dict(self._rows_before())
         replaced = {row for draft in shown.values() for row in draft.replaces}
-        standing = [row for row in self.batch.standing if row.id not in replaced]
+        standing = [row for row in self.batch.context_rows if row.id not in replaced]
         own = [_as_context_row(label, draft, part.session) for label, draft in shown.items()]
         ask = self.ask_warmer if warmer else self.ask
-        reply = ask(replace(part, standing=(*standing, *own)))
+        reply = ask(replace(part, context_rows=(*standing, *own)))
         if reply is None:
             self.skip(part)
         else:

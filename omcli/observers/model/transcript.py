@@ -12,7 +12,7 @@ from omcli.base.record import record, replace
 from omcli.llm.model import Picture
 from omcli.llm.schema import MOST_ROWS
 from omcli.memory.batch import Batch
-from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, answers, attachment
+from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role, attachment, results_by_call
 from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import largest
 from omcli.pack.tail import excerpt
@@ -46,7 +46,7 @@ Pictures = Callable[[Image], bytes | None]
 """Return the bytes of an image, if available and accepted by the model."""
 
 _TOOLS = frozenset({Role.CALL, Role.RESULT})
-_UNSHOWN = frozenset({Aside.COMPACTION, Aside.SUMMARY})
+_UNSHOWN = frozenset({MessageKind.COMPACTION, MessageKind.SUMMARY})
 """Summaries of earlier messages, which were observed themselves."""
 _LEAST_CHARS = 24
 """Least characters shown of a message."""
@@ -176,16 +176,16 @@ def _with_speaker(message: Message, text: str) -> str:
         exited = f"exit {message.exit_code}: " if message.exit_code else ""
         return f"[toolResult {message.tool or '?'}{' (error)' if failed else ''}] {exited}{text}"
     if message.role is Role.EVENT:
-        return f"[{message.aside or 'event'}] {text}"
+        return f"[{message.kind or 'event'}] {text}"
     if message.agent is not None:
         return f"{'main agent' if message.role is Role.USER else 'subagent'}{name}: {text}"
-    who = "main agent" if message.aside is Aside.DELEGATED else message.role.value
+    who = "main agent" if message.kind is MessageKind.DELEGATED else message.role.value
     return f"{who}{name}: {text}"
 
 
 def _has_content(message: Message) -> bool:
     """Return True if a message holds something for a model to read."""
-    return message.aside not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
+    return message.kind not in _UNSHOWN and bool(message.text.strip() or message.images or message.role in _TOOLS)
 
 
 def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
@@ -194,7 +194,7 @@ def _messages(lines: Sequence[tuple[str, KeptMessage]]) -> list[Message]:
 
 def _shown_order(messages: Sequence[Message]) -> Iterator[int]:
     """Yield places of messages in display order: results follow their calls, unless words come between."""
-    answered = answers(messages)
+    answered = results_by_call(messages)
     stretch = list(accumulate(message.role not in _TOOLS for message in messages))
     shown: set[int] = set()
     for place in range(len(messages)):

@@ -149,7 +149,7 @@ class _Validator:
 
     def without_known(self, drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]:
         """Return the drafts that no context row repeats, and the ids of the rows that others repeat."""
-        standing = {row.text: row.id for row in self.batch.standing}
+        standing = {row.text: row.id for row in self.batch.context_rows}
         known = [draft for draft in drafts if draft.text in standing and not draft.replaces]
         self.findings["duplicates"] += len(known)
         return tuple(draft for draft in drafts if draft not in known), tuple(standing[draft.text] for draft in known)
@@ -163,11 +163,11 @@ class _Validator:
         """Return a row for the current task; None if it is unchanged or has unknown names."""
         texts = (self.text(answer.current_task), self.text(answer.next_step))
         text, step = (each[:_LONGEST_TASK].rstrip() for each in texts)
-        earlier = [row for row in self.batch.standing if CURRENT in row.tags]
+        earlier = [row for row in self.batch.context_rows if CURRENT in row.tags]
         if not text or any(row.text == text and row.metadata.get("next_step", "") == step for row in earlier):
             return None
         everything = tuple(self.evidence.shown.labels)
-        _, missing = self.evidence.support(f"{text}\n{step}", everything, _texts_of(self.batch.standing))
+        _, missing = self.evidence.support(f"{text}\n{step}", everything, _texts_of(self.batch.context_rows))
         if missing:
             self.findings[UNVERIFIED] += 1
             return None
@@ -330,7 +330,7 @@ def with_earlier(text: str, replaced: Sequence[Observation]) -> str:
 
 
 def _may_replace(row: Observation, status: Status | None) -> bool:
-    if not row.may_change or row.source is Source.USER or PINNED in row.tags:
+    if not row.is_mutable or row.source is Source.USER or PINNED in row.tags:
         return False
     return status in SETTLED if row.type in _PROBLEMS else row.type in _SAID
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from omcli.base.record import field, mutable_record
 from omcli.memory.batch import Batch, Observed
-from omcli.memory.message import Aside, KeptMessage, Role
+from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Draft
 from omcli.observers.rules.speech.agents import progress_drafts, report_drafts
 from omcli.observers.rules.speech.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
@@ -43,7 +43,7 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
     speakers = {kept.message.name for kept in batch.messages if kept.message.role is Role.USER}
     with_agent = len(speakers) < 2 or any(kept.message.role is not Role.USER for kept in batch.messages)
     interest = IdentifierCounts.of(batch.messages)
-    running = dict(filter(None, map(running_call, batch.standing)))
+    running = dict(filter(None, map(running_call, batch.context_rows)))
     drafts: list[Draft] = []
     status_events: list[StatusEvent] = []
     for thread in _by_thread(batch.messages):
@@ -61,7 +61,7 @@ def drafts_of_batch(batch: Batch) -> tuple[Draft, ...]:
             speaks = Role.ASSISTANT if with_agent else Role.USER
             last_said = next((kept for kept in reversed(turn) if kept.message.role is speaks), last_said)
     source_text = _source_text(batch, calls)
-    return update_rows(batch.standing, filter(source_text.supports, drafts), status_events)
+    return update_rows(batch.context_rows, filter(source_text.supports, drafts), status_events)
 
 
 def _by_thread(messages: Sequence[KeptMessage]) -> list[list[KeptMessage]]:
@@ -77,7 +77,7 @@ def _turns(thread: Sequence[KeptMessage]) -> Iterator[list[KeptMessage]]:
     turn: list[KeptMessage] = []
     events = 0
     for kept in thread:
-        prompted = starts_turn(kept) or (kept.message.role is Role.USER and kept.message.aside is Aside.QUEUED)
+        prompted = starts_turn(kept) or (kept.message.role is Role.USER and kept.message.kind is MessageKind.QUEUED)
         if turn and (prompted or (events >= _MAX_EVENTS and kept.message.role is Role.CALL)):
             yield turn
             turn, events = [], 0
@@ -102,7 +102,7 @@ def _text_drafts(
     """
     texts = [kept for kept in turn if kept.message.role is Role.ASSISTANT]
     for kept in turn:
-        if kept.message.role is Role.USER and kept.message.aside is None:
+        if kept.message.role is Role.USER and kept.message.kind is None:
             if with_agent:
                 drafts = prompt_drafts(kept, last_said)
                 yield from map(open_if_asked, map(with_work_importance, drafts) if calls else drafts)
@@ -131,7 +131,7 @@ def _tool_events(
     finished: set[int] = set()
     by_turn: list[list[ToolEvent]] = []
     for turn in turns:
-        refused = {kept.message.call_id for kept in turn if kept.message.aside is Aside.REMARK}
+        refused = {kept.message.call_id for kept in turn if kept.message.kind is MessageKind.REMARK}
         events: list[ToolEvent] = []
         for kept in turn:
             call = calls.get(kept.message.call_id) if kept.message.role is Role.RESULT else None
@@ -152,7 +152,7 @@ def _source_text(batch: Batch, calls: Calls) -> _SourceText:
     """Collect the text of the batch's messages and, for earlier ones, of the context rows made from them."""
     messages = [*calls.values(), *batch.messages, *([batch.last_said] if batch.last_said else [])]
     earlier: dict[int, str] = {}
-    for row in batch.standing:
+    for row in batch.context_rows:
         for seq in row.sources:
             earlier[seq] = f"{earlier.get(seq, '')}\n{row.text} {row.metadata.get('arguments', '')}"
     return _SourceText(messages={kept.seq: kept for kept in messages}, earlier=earlier)

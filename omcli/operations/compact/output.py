@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from omcli.base.record import record, replace
-from omcli.memory.message import Aside, KeptMessage, Message, Role
+from omcli.memory.message import KeptMessage, Message, MessageKind, Role
 from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Store
@@ -16,10 +16,10 @@ from omcli.observers.rules.sentences import segments
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier
 from omcli.pack.context_pack import ContextPack, pack
-from omcli.pack.layouts.compacted import Figures, Shape, layout
+from omcli.pack.layouts.compacted import CompactFormat, CompactHead, layout
 from omcli.pack.layouts.layout import Head
-from omcli.pack.selection import Scales
-from omcli.pack.tail import Unit
+from omcli.pack.selection import PackMeter
+from omcli.pack.tail import TurnGroup
 
 _TAIL_SHARE = 0.15
 """Of the target, for the last messages as they were said."""
@@ -31,7 +31,7 @@ _QUOTE_IMPORTANCE = 5
 _QUOTE_IMPORTANCE_IN_SMALL = 6
 """Below `_SMALL` tokens a passage, with several facts in it, says more than most rows; with more room rows go first."""
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
-_OF_NO_ENTRY = frozenset({Aside.COMPACTION, Aside.INTERRUPT})
+_OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
 """Events that stand for no entry of their own that a host could keep messages from."""
 
 
@@ -43,7 +43,7 @@ class Wanted:
     """Tokens that the printed text has at most."""
     keep: int | None = None
     """Tokens of the last messages that stay as they are; None: a share of the target."""
-    shape: Shape = Shape.TEXT
+    shape: CompactFormat = CompactFormat.TEXT
     is_kept: bool = True
     """Whether the session is in a store, where what is left out can be looked up."""
     notation: Notation = WORDS
@@ -52,7 +52,7 @@ class Wanted:
 
 
 @record
-class Ending:
+class TailPlan:
     """The last messages of a session, in the order they were said."""
 
     messages: tuple[KeptMessage, ...]
@@ -71,7 +71,7 @@ class Ending:
         return self.staying[0] if self.staying else None
 
 
-def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter) -> Ending:
+def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter) -> TailPlan:
     """Reads the last messages, and settles which of them stay and how much room they get.
 
     Where a number of tokens was asked for, as many as fit into those as they are printed, but at least one; else they
@@ -85,7 +85,7 @@ def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter)
     if not wanted.shape.has_tail:
         place = tail.beginning(live, room=keep, tokens=partial(message_tokens, counter=counter), may_begin=_is_entry)
         staying = live[place:]
-        return Ending(
+        return TailPlan(
             messages=messages,
             shown=(),
             budgets=replace(budgets, tail=0),
@@ -94,10 +94,10 @@ def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter)
         )
     shown = tuple(kept for kept in live if wanted.shape.has_tools or kept.message.role in _SAID)
     if wanted.keep is None:
-        return Ending(messages=messages, shown=shown, budgets=budgets, unquoted=_fitting(shown, share))
+        return TailPlan(messages=messages, shown=shown, budgets=budgets, unquoted=_fitting(shown, share))
     units, cost = _kept(shown, keep, wanted, counter)
     places = sorted(place for unit in units for place in unit.places)
-    return Ending(
+    return TailPlan(
         messages=messages,
         shown=tuple(shown[place] for place in places),
         budgets=replace(budgets, session=wanted.target - cost, tail=cost),
@@ -118,27 +118,27 @@ def _fitting(messages: Sequence[KeptMessage], tokens: int) -> frozenset[int]:
 
 def _kept(
     messages: Sequence[KeptMessage], keep: int, wanted: Wanted, counter: TokenCounter
-) -> tuple[tuple[Unit, ...], int]:
+) -> tuple[tuple[TurnGroup, ...], int]:
     """The newest messages that fit as they are printed, at least one, and what they take; none where none is wanted."""
     budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
-    nothing = Figures(is_kept=wanted.is_kept)
+    nothing = CompactHead(is_kept=wanted.is_kept)
     head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
-    scales = Scales(layout=layout(wanted.shape, nothing)(head), counter=counter)
+    scales = PackMeter(layout=layout(wanted.shape, nothing)(head), counter=counter)
 
-    def newest(room: int) -> tuple[Unit, ...]:
+    def newest(room: int) -> tuple[TurnGroup, ...]:
         return tail.newest(messages, room=room, cost=lambda turn: scales.turn(turn, room=room))
 
     units = (newest(keep) or newest(wanted.target)[:1]) if keep else ()
-    cost = sum(unit.cost for unit in units) + (scales.furniture(Tier.TAIL) if units else 0)
+    cost = sum(unit.cost for unit in units) + (scales.overhead(Tier.TAIL) if units else 0)
     return units, min(wanted.target, cost)
 
 
 def remains(
     session: Session | None,
     rows: Sequence[Observation],
-    ending: Ending,
+    ending: TailPlan,
     wanted: Wanted,
-    figures: Figures,
+    figures: CompactHead,
     *,
     counter: TokenCounter,
     now: str,
@@ -165,11 +165,11 @@ def remains(
 
 def _is_entry(message: Message) -> bool:
     """Whether a message is the beginning of an entry of its host: calls and results come in those of others."""
-    return message.role not in (Role.CALL, Role.RESULT) and message.aside not in _OF_NO_ENTRY
+    return message.role not in (Role.CALL, Role.RESULT) and message.kind not in _OF_NO_ENTRY
 
 
 def _with_quotes(
-    rows: Sequence[Observation], ending: Ending, session: Session | None, counter: TokenCounter, now: str
+    rows: Sequence[Observation], ending: TailPlan, session: Session | None, counter: TokenCounter, now: str
 ) -> list[Observation]:
     said = [kept for kept in ending.messages if kept.message.role in _SAID]
     spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}

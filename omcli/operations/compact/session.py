@@ -13,13 +13,13 @@ from enum import StrEnum
 
 from omcli.base.errors import OverLimit, ProviderFailed
 from omcli.base.record import fields_of, mutable_record, record, replace
-from omcli.memory.changes import Change, Verb
+from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.reflection import Ending as Came
+from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
 from omcli.memory.tokens import TokenCounter, message_tokens, row_tokens
-from omcli.operations.compact.output import Ending, Wanted, ending, remains
+from omcli.operations.compact.output import TailPlan, Wanted, ending, remains
 from omcli.operations.deps import Studio, Workshop
 from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.operations.observe.session import observe_session
@@ -27,8 +27,8 @@ from omcli.operations.reflect.rows import Reflection
 from omcli.operations.reflect.session import reflect_rows, rows_to_fold, tried
 from omcli.pack.budget import UNLIMITED
 from omcli.pack.context_pack import ContextPack
-from omcli.pack.layouts.compacted import Figures, Shape
-from omcli.pack.layouts.layout import Shown
+from omcli.pack.layouts.compacted import CompactFormat, CompactHead
+from omcli.pack.layouts.layout import PackContent
 
 _TRIES = 2
 """How often a batch is shown to a model that fails."""
@@ -151,8 +151,8 @@ def compact(session_id: str, studio: Studio, asked: Asked) -> Compacted:
     figures = _Figures(room=room, iterations=steps.done, is_held=room.holds(after))
     # Folded rows say nothing that those they were made of don't, and leave less to choose from.
     pack = room.pack(before, figures.printed())
-    is_told = asked.wanted.shape is Shape.JSON
-    shown = Shown(session=pack.observations, tail=pack.turns)
+    is_told = asked.wanted.shape is CompactFormat.JSON
+    shown = PackContent(session=pack.observations, tail=pack.turns)
     came_to = figures.came_to(shown, None if is_told else pack.printed)
     return Compacted(
         session=session_id,
@@ -204,7 +204,7 @@ class _Room:
     session_id: str
     studio: Studio
     asked: Asked
-    ending: Ending
+    ending: TailPlan
     lost: _Lost
     tokens_before: int
     """Of what is to be replaced, and of what stays."""
@@ -225,7 +225,7 @@ class _Room:
             return False
         return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
 
-    def pack(self, rows: Sequence[Observation], figures: Figures, *, is_quoted: bool = True) -> ContextPack:
+    def pack(self, rows: Sequence[Observation], figures: CompactHead, *, is_quoted: bool = True) -> ContextPack:
         """What remains of the session, by these rows."""
         work = self.studio.workshop
         return remains(
@@ -241,7 +241,7 @@ class _Room:
         )
 
 
-_NO_FIGURES = Figures()
+_NO_FIGURES = CompactHead()
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
@@ -273,7 +273,7 @@ def _left(folded: Reflection) -> int:
 def _operation(room: _Room) -> int:
     """Begins the one operation that all folds are a part of."""
     figures = {"target_tokens": room.asked.wanted.target}
-    change = Change(verb=Verb.COMPACT, scope=Scope(session=room.session_id), figures=figures)
+    change = OperationWrite(verb=OperationKind.COMPACT, scope=Scope(session=room.session_id), figures=figures)
     return room.store.operations.change(change, now=room.studio.workshop.clock.now()).number
 
 
@@ -313,7 +313,7 @@ class _Figures:
             max_iterations=self.room.asked.most,
         )
 
-    def came_to(self, shown: Shown, printed: str | None = None) -> CameTo:
+    def came_to(self, shown: PackContent, printed: str | None = None) -> CameTo:
         """What it came to, by what is shown, and how that is printed; None in JSON, which tells this itself."""
         counter = self.room.studio.workshop.counter
         stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.ending.staying]
@@ -327,17 +327,17 @@ class _Figures:
             uncovered=uncovered,
         )
 
-    def printed(self) -> Figures:
+    def printed(self) -> CompactHead:
         """What is printed of it."""
         first, before = self.room.ending.first_kept, self.room.tokens_before
         first_id = None if first is None else first.message.id or first.key
         contract = fields_of(self.contract)
 
-        def about(shown: Shown) -> Mapping[str, object]:
+        def about(shown: PackContent) -> Mapping[str, object]:
             return {"replace": True, **contract, **fields_of(self.came_to(shown))}
 
         is_kept = self.room.asked.wanted.is_kept
-        return Figures(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
+        return CompactHead(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
 
 
 def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:

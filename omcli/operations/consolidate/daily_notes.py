@@ -11,14 +11,14 @@ from omcli.memory.changes import UNDONE
 from omcli.memory.daily_notes import Note, Notebook, section, session_of
 from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
-from omcli.memory.reflection import Ending, Scope
-from omcli.memory.transcript import TakenIn
+from omcli.memory.reflection import ReflectionOutcome, Scope
+from omcli.memory.transcript import IngestedFile
 from omcli.operations.deps import Studio
 from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.rows import Reflection
 from omcli.operations.reflect.session import reflect_session
-from omcli.pack.salience import most_telling
+from omcli.pack.salience import by_salience
 from omcli.text.phrases import USER
 from omcli.text.similarity import wording
 
@@ -93,7 +93,7 @@ def _kept(
     note: Note,
     notebook: Notebook,
     studio: Studio,
-    known: Mapping[str, TakenIn],
+    known: Mapping[str, IngestedFile],
     archiving: Archiving,
     *,
     waiting: set[str],
@@ -134,17 +134,17 @@ def _is_reflected(session: str, studio: Studio) -> bool:
     """Whether the last reflection on a day came to an end; a day without rows needs none."""
     last = studio.workshop.store.reflections.last_attempt(Scope(session=session))
     if last is not None:
-        return last.ending is not Ending.FAILED
+        return last.ending is not ReflectionOutcome.FAILED
     return not studio.workshop.store.rows.tokens(session)
 
 
-def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: TakenIn) -> NoteReport:
+def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: IngestedFile) -> NoteReport:
     """Moves a note, with what lasts of it said before; or leaves it where it is."""
     store = studio.workshop.store
     if any(store.batches.pending(report.session).fresh_tokens.values()):
         return replace(report, left="some of it waits to be observed")
     last = store.reflections.last_attempt(Scope(session=report.session))
-    if last is not None and last.ending is Ending.FAILED:
+    if last is not None and last.ending is ReflectionOutcome.FAILED:
         raise Unusable(f"the last reflection on it failed: {last.error}", hint="`om reflect --again` tries once more")
     if notebook.as_it_is(report.note) != known:
         return replace(report, left="it was written to meanwhile")
@@ -172,7 +172,7 @@ def lasting(session: str, store: Store) -> tuple[str, ...]:
     own = {row.id for row in rows}
     items = [logged.observation for logged in store.rows.log(LogQuery(kinds=(Kind.ITEM,)))]
     standing = [row for row in rows if row.superseded_by not in own and row.reason != UNDONE]
-    ranked = [standing[place] for place in most_telling(standing)]
+    ranked = [standing[place] for place in by_salience(standing)]
     facts: dict[str, str] = {}
     for row in (*(item for item in items if own.intersection(item.supports)), *ranked):
         text = row.text.removeprefix(USER)

@@ -10,7 +10,7 @@ from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAga
 from omcli.base.record import field, mutable_record, record, replace
 from omcli.memory.daily_notes import Notebook
 from omcli.memory.ports import Lane, SessionSummary
-from omcli.memory.retention import BackedUp, Rules
+from omcli.memory.retention import BackupResult, RetentionRules
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate.daily_notes import Archiving, NoteReport, keep_notes
 from omcli.operations.deps import Studio, Workshop
@@ -53,7 +53,7 @@ class Agenda:
     min_age: float = 3.0
     """Days; as `reflect_globally` has it."""
     batch_tokens: int = 20_000
-    rules: Rules = Rules()
+    rules: RetentionRules = RetentionRules()
     """What is kept; with a session, of that."""
     backups: int = 0
     """How many are kept; 0: none is made."""
@@ -104,7 +104,7 @@ class Consolidated:
     across: GlobalReflection | None = None
     pruned: Pruned | None = None
     """What retention took out of sight; None where nothing says what is kept."""
-    backup: BackedUp | None = None
+    backup: BackupResult | None = None
     failures: list[Failure] = field(default_factory=list)
 
     @contextmanager

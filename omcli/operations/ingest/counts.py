@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Self
 
 from omcli.base.record import field, fields_of, mutable_record, record
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Item, NewConversation, Notes, Skipped
 
 
@@ -108,7 +108,7 @@ _COUNTED_AS = {
 def _what(message: Message) -> str:
     if message.is_counted:
         return _COUNTED_AS[message.role]
-    return "compactions" if message.aside is Aside.COMPACTION else "asides"
+    return "compactions" if message.kind is MessageKind.COMPACTION else "asides"
 
 
 def _counts(seen: Counter[str]) -> MessageCounts:

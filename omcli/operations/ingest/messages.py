@@ -10,7 +10,7 @@ from omcli.base.record import replace
 from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
-from omcli.memory.transcript import Bookmark, Checkpoint, Earlier, Notes, as_json
+from omcli.memory.transcript import Bookmark, Checkpoint, Notes, ResumePoint, as_json
 from omcli.operations.deps import Workshop
 from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.operations.ingest.sessions import Conversations
@@ -47,7 +47,7 @@ class Intake:
         if conversations.earlier is not None:
             self._take_up(conversations.earlier)
 
-    def _take_up(self, earlier: Earlier) -> None:
+    def _take_up(self, earlier: ResumePoint) -> None:
         self.known = TranscriptCounts.going_on(earlier.found["tally"])
         self.redactions = Counter(earlier.found["redactions"])
         self.sessions = earlier.found["sessions"]

@@ -11,7 +11,7 @@ from omcli.memory.identity import Identities, derived_session
 from omcli.memory.message import Message, Role
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
-from omcli.memory.transcript import Abandoned, Checkpoint, Earlier, Facts, NewConversation, Notes, Transcript
+from omcli.memory.transcript import Abandoned, Checkpoint, Facts, NewConversation, Notes, ResumePoint, Transcript
 from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20
@@ -54,7 +54,7 @@ class Conversations:
         if self.earlier is not None:
             self._take_up(self.earlier)
 
-    def _take_up(self, earlier: Earlier) -> None:
+    def _take_up(self, earlier: ResumePoint) -> None:
         found = earlier.found
         self.tally, self.named, self.cwd = TranscriptCounts.going_on(found["tally"]), found["named"], found["cwd"]
         if earlier.carried is not None:

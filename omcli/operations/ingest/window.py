@@ -207,6 +207,6 @@ def _is_same(said: Message, kept: Message) -> bool:
     """Whether a message is one that was kept. A call and a result are by their id: what they hold an agent may cut."""
     if said.role is not kept.role or said.agent != kept.agent:
         return False
-    if said.call_id is not None and said.aside is None:
+    if said.call_id is not None and said.kind is None:
         return said.call_id == kept.call_id
     return said.text == kept.text or redact(clean(said.text)).text == kept.text

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from omcli.base.record import replace
 from omcli.memory.batch import Batch
-from omcli.memory.buffer import Block, activated
+from omcli.memory.buffer import BufferedBatch, activated
 from omcli.memory.observation import Draft, Observation
 from omcli.memory.tokens import message_tokens
 from omcli.operations.deps import Workshop
@@ -52,7 +52,7 @@ def _batches(session_id: str, workshop: Workshop, *, ahead: bool) -> Iterator[Ba
         yield follows
 
 
-def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tuple[Block, ...]:
+def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tuple[BufferedBatch, ...]:
     """The pending blocks of a session that are to be written down, oldest first; all of them without a floor."""
     blocks = workshop.store.batches.buffered(session_id)
     if floor is None or not blocks:
@@ -62,7 +62,7 @@ def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tup
 
 
 def rows_of_block(
-    block: Block, *, project: str | None, workshop: Workshop
+    block: BufferedBatch, *, project: str | None, workshop: Workshop
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
     """What a block comes to now, as drafts and as rows.
 
@@ -89,5 +89,5 @@ def with_pending_rows(batch: Batch, workshop: Workshop) -> Batch:
     tombstones = workshop.store.tombstones
     made = [without_forgotten(*rows_of_block(block, project=None, workshop=workshop), tombstones) for block in blocks]
     replaced = {row for drafts, _ in made for draft in drafts for row in draft.replaces}
-    standing = (*batch.standing, *(row for _, rows in made for row in rows))
-    return replace(batch, standing=tuple(row for row in standing if row.id not in replaced))
+    standing = (*batch.context_rows, *(row for _, rows in made for row in rows))
+    return replace(batch, context_rows=tuple(row for row in standing if row.id not in replaced))

@@ -109,7 +109,7 @@ def _placed(place: int, draft: Draft, rows: Sequence[Observation]) -> Observatio
 def _keys(batch: Batch) -> dict[int, str]:
     """The keys of all messages that rows of a batch may come from, by their `seq`."""
     last_said = (batch.last_said,) if batch.last_said else ()
-    of_rows = {seq: key for row in batch.standing for seq, key in zip(row.sources, row.message_ids, strict=True)}
+    of_rows = {seq: key for row in batch.context_rows for seq, key in zip(row.sources, row.message_ids, strict=True)}
     return of_rows | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
 
 

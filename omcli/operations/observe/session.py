@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from omcli.base.errors import OF_MODELS, OmError
 from omcli.base.record import field, record, replace
-from omcli.memory.batch import Batch, Observed, Outcome, Reading, between
-from omcli.memory.buffer import Block
+from omcli.memory.batch import Batch, BatchOutcome, BatchReader, Observed, between
+from omcli.memory.buffer import BufferedBatch
 from omcli.memory.observation import Observation, Source
 from omcli.memory.ports import Lane
 from omcli.operations.deps import Workshop
@@ -16,7 +16,7 @@ from omcli.operations.observe.buffered import due_blocks, rows_of_block, with_pe
 from omcli.operations.observe.rows import replacements, rows_of, without_forgotten
 from omcli.operations.observe.slices import Slices
 
-STANDING_ROWS = 150
+CONTEXT_ROWS = 150
 """Rows an observer is shown of what was written before: the newest, and the newest that may change."""
 
 
@@ -114,7 +114,7 @@ def _next_batch(session_id: str, workshop: Workshop) -> Batch | None:
         session_id,
         max_tokens=workshop.batch_tokens,
         max_messages=workshop.batch_messages,
-        standing=STANDING_ROWS,
+        context_rows=CONTEXT_ROWS,
         ahead=workshop.ahead,
     )
     if batch is None or (batch.deferred_through >= batch.through and _is_end(batch, workshop)):
@@ -131,7 +131,9 @@ def _observed(batch: Batch, workshop: Workshop) -> Observed:
         raise
 
 
-def _read(batch: Batch, reading: Reading, slices: Slices, project: str | None, workshop: Workshop) -> Iterator[Step]:
+def _read(
+    batch: Batch, reading: BatchReader, slices: Slices, project: str | None, workshop: Workshop
+) -> Iterator[Step]:
     """Has a model read a batch. Where it fails on the way, or somebody stops it, what it was paid for is written."""
     after = batch.after
     try:
@@ -147,7 +149,7 @@ def _read(batch: Batch, reading: Reading, slices: Slices, project: str | None, w
 
 
 def _note_failure(batch: Batch, error: OmError, workshop: Workshop) -> None:
-    workshop.store.batches.record(batch, (), outcome=Outcome.FAILED, now=workshop.clock.now(), error=error.message)
+    workshop.store.batches.record(batch, (), outcome=BatchOutcome.FAILED, now=workshop.clock.now(), error=error.message)
 
 
 def _written(batch: Batch, observed: Observed, project: str | None, workshop: Workshop) -> Iterator[Step]:
@@ -160,7 +162,7 @@ def _written(batch: Batch, observed: Observed, project: str | None, workshop: Wo
         yield _write(between(batch, batch.after, waits), observed, project, workshop)
         observed = Observed(drafts=())
     left = between(batch, waits, batch.through)
-    workshop.store.batches.record(left, (), outcome=Outcome.DEFERRED, now=workshop.clock.now(), used=observed.used)
+    workshop.store.batches.record(left, (), outcome=BatchOutcome.DEFERRED, now=workshop.clock.now(), used=observed.used)
     yield Step(rows=(), message_tokens=0, findings=observed.findings)
 
 
@@ -175,7 +177,7 @@ def _recorded(batch: Batch, observed: Observed, rows: tuple[Observation, ...], w
     workshop.store.batches.record(
         batch,
         rows,
-        outcome=Outcome.OBSERVED if rows else Outcome.EMPTY,
+        outcome=BatchOutcome.OBSERVED if rows else BatchOutcome.EMPTY,
         now=workshop.clock.now(),
         replaced=replacements(drafts, rows),
         used=observed.used,
@@ -187,7 +189,7 @@ def _recorded(batch: Batch, observed: Observed, rows: tuple[Observation, ...], w
 def _kept(batch: Batch, observed: Observed, workshop: Workshop) -> Step:
     """Keeps what came of a batch as a block. Its rows have their ids already: those of the next may replace them."""
     by_model = any(draft.source is Source.MODEL for draft in observed.drafts)
-    block = Block(
+    block = BufferedBatch(
         batch=batch,
         begins=batch.after,
         observed=observed,

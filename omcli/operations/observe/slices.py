@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from omcli.base.errors import OF_MODELS, CutOff, Looped, OmError, PromptTooLong
 from omcli.base.record import mutable_record
-from omcli.memory.batch import Batch, Reading, next_slice
+from omcli.memory.batch import Batch, BatchReader, next_slice
 from omcli.operations.deps import Workshop
 
 _MOST_HALVINGS = 4
@@ -23,7 +23,7 @@ class Slices:
     max_tokens: int
     max_messages: int | None = None
 
-    def read(self, reading: Reading, batch: Batch, after: int) -> int:
+    def read(self, reading: BatchReader, batch: Batch, after: int) -> int:
         """Has the slice of a batch behind a message read, or as much of it as the model can take; where that ends.
 
         Raises what the model raises where nobody stands in for it, and LaneTaken.
@@ -57,7 +57,7 @@ class Slices:
         smaller = self._next(batch, part.after) if self.max_messages else None
         return smaller if smaller and len(smaller.messages) < len(part.messages) else None
 
-    def _leave(self, reading: Reading, part: Batch, error: OmError) -> None:
+    def _leave(self, reading: BatchReader, part: Batch, error: OmError) -> None:
         """Leaves a slice to the rules, where they may stand in; else the failure is raised."""
         if not self.workshop.rules_stand_in:
             raise error

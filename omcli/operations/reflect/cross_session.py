@@ -5,7 +5,7 @@ from __future__ import annotations
 from omcli.base.record import record, replace
 from omcli.memory.observation import Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import LogQuery
-from omcli.memory.reflection import Ending, Reflected, Scope
+from omcli.memory.reflection import Reflected, ReflectionOutcome, Scope
 from omcli.operations.deps import Studio
 from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
 from omcli.operations.reflect.session import material, reflected_or_noted, tried
@@ -68,7 +68,7 @@ def _swapped(
     dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
     whole = _sum([reflection for reflection, _ in each])
-    snapshot = work.store.backups.snapshot(now=work.clock.now()) if whole.ending is Ending.DONE else None
+    snapshot = work.store.backups.snapshot(now=work.clock.now()) if whole.ending is ReflectionOutcome.DONE else None
     left = studio.mark(whole.left)  # what was made is not folded again
     work.store.reflections.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=work.clock.now())
     return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
@@ -80,10 +80,10 @@ def _sum(reflections: list[Reflection]) -> Reflection:
         for name, number in reflection.findings.items():
             findings[name] = findings.get(name, 0) + number
     items = {(item.project, item.text): item for reflection in reflections for item in reflection.items}
-    is_done = any(reflection.ending is Ending.DONE for reflection in reflections)
+    is_done = any(reflection.ending is ReflectionOutcome.DONE for reflection in reflections)
     return Reflection(
         scope=_SCOPE,
-        ending=Ending.DONE if is_done else Ending.EMPTY,
+        ending=ReflectionOutcome.DONE if is_done else ReflectionOutcome.EMPTY,
         read=sum(reflection.read for reflection in reflections),
         tokens_before=sum(reflection.tokens_before for reflection in reflections),
         tokens_after=sum(reflection.tokens_after for reflection in reflections),

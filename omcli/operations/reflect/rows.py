@@ -8,7 +8,7 @@ from typing import TypeVar
 from omcli.base.record import field, record
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import LogQuery
-from omcli.memory.reflection import Ending, Folding, Reflected, Scope
+from omcli.memory.reflection import Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.memory.tokens import rows_tokens
 from omcli.operations.deps import Workshop
 from omcli.operations.observe.rows import as_row, replacements
@@ -22,7 +22,7 @@ class Reflection:
     """What became of the rows of a scope."""
 
     scope: Scope
-    ending: Ending | None
+    ending: ReflectionOutcome | None
     """None: nothing was tried."""
     read: int = 0
     """Rows it was made from."""
@@ -63,7 +63,7 @@ def to_rows(
     came_to_something = bool(reflections or items or reflected.dropped)
     reflection = Reflection(
         scope=scope,
-        ending=Ending.DONE if came_to_something else Ending.EMPTY,
+        ending=ReflectionOutcome.DONE if came_to_something else ReflectionOutcome.EMPTY,
         read=len(rows),
         tokens_before=before,
         tokens_after=after,
@@ -90,7 +90,7 @@ def as_folding(
     mark: str,
     *,
     left: str | None = None,
-) -> Folding:
+) -> ReflectionWrite:
     """A reflection as the store writes it down.
 
     `left` is the fingerprint of what would be folded next, so that nobody is asked to until that changes.
@@ -105,7 +105,7 @@ def as_folding(
         "findings": dict(reflection.findings),
         "left": left,
     }
-    return Folding(
+    return ReflectionWrite(
         scope=reflection.scope,
         fingerprint=mark,
         ending=reflection.ending,

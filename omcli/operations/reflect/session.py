@@ -8,7 +8,7 @@ from omcli.base.errors import OF_MODELS, OF_REPLIES
 from omcli.base.record import replace
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Lane, LogQuery
-from omcli.memory.reflection import Ending, Folding, Material, Reflected, Scope
+from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.memory.tokens import rows_tokens
 from omcli.operations.deps import Meta, Studio, Workshop
 from omcli.operations.leases import hold
@@ -152,6 +152,8 @@ def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: s
             return studio.stand_in.reflect(material)
         error.message = f"{part}{error.message}"
         figures = {"in_vain": isinstance(error, OF_REPLIES)}
-        failed = Folding(scope=scope, fingerprint=mark, ending=Ending.FAILED, error=error.message, figures=figures)
+        failed = ReflectionWrite(
+            scope=scope, fingerprint=mark, ending=ReflectionOutcome.FAILED, error=error.message, figures=figures
+        )
         work.store.reflections.fold(failed, now=work.clock.now())
         raise

@@ -9,7 +9,7 @@ from omcli.pack.layouts.layout import Head, Layout
 from omcli.pack.layouts.text import Text
 
 
-class To(StrEnum):
+class PackFormat(StrEnum):
     """What a pack can be printed as."""
 
     TEXT = "text"
@@ -37,10 +37,10 @@ def _chat(head: Head) -> Layout:
     return Chat(block=Text(head=head))
 
 
-LAYOUTS: Mapping[To, Callable[[Head], Layout]] = {
-    To.TEXT: lambda head: Text(head=head),
-    To.MARKDOWN: lambda head: Text(head=head, is_markdown=True),
-    To.XML: _xml,
-    To.JSON: _document,
-    To.MESSAGES: _chat,
+LAYOUTS: Mapping[PackFormat, Callable[[Head], Layout]] = {
+    PackFormat.TEXT: lambda head: Text(head=head),
+    PackFormat.MARKDOWN: lambda head: Text(head=head, is_markdown=True),
+    PackFormat.XML: _xml,
+    PackFormat.JSON: _document,
+    PackFormat.MESSAGES: _chat,
 }

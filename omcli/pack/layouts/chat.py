@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from omcli.base.record import record
-from omcli.memory.message import Role, answers
+from omcli.memory.message import Role, results_by_call
 from omcli.memory.observation import Observation
 from omcli.memory.row_json import json_line, quoted
 from omcli.pack.budget import Tier
-from omcli.pack.layouts.layout import Shown, spoken
+from omcli.pack.layouts.layout import PackContent, spoken
 from omcli.pack.layouts.text import Text
 from omcli.pack.tail import Turn
 
@@ -22,7 +22,7 @@ UNANSWERED = "(no result)"
 
 
 @record
-class Call:
+class AnsweredCall:
     """A call, and what came of it."""
 
     turn: Turn
@@ -37,34 +37,34 @@ class Call:
 
 
 @record
-class Step:
-    """What belongs into one message of a chat, and what answers it."""
+class ChatStep:
+    """Content of one chat message, and its results."""
 
     spoken: Turn | None
     """Words; of the agent where calls follow them."""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[AnsweredCall, ...] = ()
     """Made together."""
     is_open: bool = False
     """Whether nothing but results follows: calls that have none are left for the reader to answer."""
 
     @property
-    def answered(self) -> tuple[Call, ...]:
+    def answered(self) -> tuple[AnsweredCall, ...]:
         """The calls that an answer has to follow."""
         return tuple(call for call in self.calls if call.results or not self.is_open)
 
 
-def steps(turns: Sequence[Turn], *, spelled: Callable[[str], str]) -> Iterator[Step]:
+def steps(turns: Sequence[Turn], *, spelled: Callable[[str], str]) -> Iterator[ChatStep]:
     """Turns in their order, calls that were made together in one step. Results stand with their calls, or nowhere.
 
     `spelled` is how an id is written.
     """
-    found = answers([turn.message for turn in turns])
+    found = results_by_call([turn.message for turn in turns])
     ids = _distinct((call_id(turn) for turn in turns if turn.message.role is Role.CALL), spelled)
     said: Turn | None = None  # by the agent: calls may follow
     for is_call, run in groupby(range(len(turns)), key=lambda place: turns[place].message.role is Role.CALL):
         places = tuple(run)
         if is_call:
-            yield Step(
+            yield ChatStep(
                 spoken=said,
                 calls=tuple(_call(turns, place, found[place], next(ids)) for place in places),
                 is_open=all(turn.message.role is Role.RESULT for turn in turns[places[-1] + 1 :]),
@@ -73,16 +73,16 @@ def steps(turns: Sequence[Turn], *, spelled: Callable[[str], str]) -> Iterator[S
             continue
         for turn in (turns[place] for place in places if turns[place].message.role is not Role.RESULT):
             if said is not None:
-                yield Step(spoken=said)
+                yield ChatStep(spoken=said)
             said = turn if turn.message.role is Role.ASSISTANT else None
             if said is None:
-                yield Step(spoken=turn)
+                yield ChatStep(spoken=turn)
     if said is not None:
-        yield Step(spoken=said)
+        yield ChatStep(spoken=said)
 
 
-def _call(turns: Sequence[Turn], place: int, results: Iterable[int], its_id: str) -> Call:
-    return Call(turn=turns[place], id=its_id, results=tuple(turns[result] for result in results))
+def _call(turns: Sequence[Turn], place: int, results: Iterable[int], its_id: str) -> AnsweredCall:
+    return AnsweredCall(turn=turns[place], id=its_id, results=tuple(turns[result] for result in results))
 
 
 def _distinct(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str]:
@@ -156,7 +156,7 @@ def _openai_words(turn: Turn) -> Entry:
     return {"role": str(said.role), **name, "content": turn.text}
 
 
-def _openai_call(call: Call) -> Entry:
+def _openai_call(call: AnsweredCall) -> Entry:
     turn = call.turn
     given = arguments(turn)
     written = json.dumps(given, ensure_ascii=False) if given == {"input": turn.text} else turn.text
@@ -195,7 +195,7 @@ def _anthropic_words(turn: Turn) -> str:
     return turn.text
 
 
-def _anthropic_call(call: Call) -> Entry:
+def _anthropic_call(call: AnsweredCall) -> Entry:
     name = _plain(call.turn.message.tool or "tool")
     return {"type": "tool_use", "id": call.id, "name": name, "input": arguments(call.turn)}
 
@@ -256,21 +256,21 @@ class Chat:
             return json_line(self.dialect.result(turn)) + ","
         return _lines(self.dialect.messages([turn])) + ","
 
-    def furniture(self, tier: Tier) -> str:
+    def overhead(self, tier: Tier) -> str:
         """A tier's heading in the first message."""
-        return "" if tier is Tier.TAIL else quoted(self.block.furniture(tier) + "\n")
+        return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
         """A list with an empty block."""
         return f"[\n{self._opening(self.block.frame())},\n\n]\n"
 
-    def part(self, tier: Tier, shown: Shown) -> str:
+    def part(self, tier: Tier, shown: PackContent) -> str:
         """The tail's objects, or what another tier adds to the first message."""
         if tier is Tier.TAIL:
             return _lines(self.dialect.messages(shown.tail))
         return quoted(self.block.part(tier, shown))
 
-    def whole(self, shown: Shown, _tokens: Mapping[Tier, int]) -> str:
+    def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
         """The list, also when it is empty."""
         block = self.block.remembered(shown)
         if shown.tail and not block:

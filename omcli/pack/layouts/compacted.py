@@ -9,13 +9,13 @@ from omcli.base.record import record, replace
 from omcli.memory.observation import Observation
 from omcli.memory.row_json import json_line, quoted
 from omcli.pack.budget import Tier
-from omcli.pack.layouts import LAYOUTS, To
-from omcli.pack.layouts.layout import Head, Layout, Shown
+from omcli.pack.layouts import LAYOUTS, PackFormat
+from omcli.pack.layouts.layout import Head, Layout, PackContent
 from omcli.pack.layouts.text import Text
 from omcli.pack.tail import Turn
 
 
-class Shape(StrEnum):
+class CompactFormat(StrEnum):
     """What a compacted transcript can be printed as."""
 
     TEXT = "text"
@@ -31,32 +31,32 @@ class Shape(StrEnum):
     @property
     def has_tools(self) -> bool:
         """Whether calls and results are among the last messages."""
-        return self in (Shape.MESSAGES, Shape.ANTHROPIC)
+        return self in (CompactFormat.MESSAGES, CompactFormat.ANTHROPIC)
 
     @property
     def is_gone_on_from(self) -> bool:
         """Whether an agent goes on from it, and so from one branch of a conversation alone."""
-        return self.has_tools or self is Shape.PI
+        return self.has_tools or self is CompactFormat.PI
 
     @property
     def has_tail(self) -> bool:
         """Whether the last messages are a part of it, and do not stay where they are."""
-        return self is not Shape.PI
+        return self is not CompactFormat.PI
 
 
-def _nothing(_shown: Shown) -> Mapping[str, object]:
+def _nothing(_shown: PackContent) -> Mapping[str, object]:
     """Nothing more."""
     return {}
 
 
 @record
-class Figures:
+class CompactHead:
     """What a compacted transcript says of itself."""
 
     first_kept: str | None = None
     """The printed id of the message that the last messages begin with; None where none stays."""
     tokens_before: int = 0
-    about: Callable[[Shown], Mapping[str, object]] = _nothing
+    about: Callable[[PackContent], Mapping[str, object]] = _nothing
     """What stands in a JSON document beside the pack."""
     is_kept: bool = True
     """Whether its rows are in a store, where they can be looked up."""
@@ -91,19 +91,19 @@ class Pi:
         """Nothing."""
         return ""
 
-    def furniture(self, tier: Tier) -> str:
+    def overhead(self, tier: Tier) -> str:
         """A tier's heading in the summary."""
-        return "" if tier is Tier.TAIL else quoted(self.block.furniture(tier) + "\n")
+        return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
         """The object with an empty block, its numbers as long as they may get."""
         return self._object(self.block.frame(), max(0, self.block.head.budgets.total))
 
-    def part(self, tier: Tier, shown: Shown) -> str:
+    def part(self, tier: Tier, shown: PackContent) -> str:
         """What a tier adds to the summary."""
         return "" if tier is Tier.TAIL else quoted(self.block.part(tier, shown))
 
-    def whole(self, shown: Shown, tokens: Mapping[Tier, int]) -> str:
+    def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
         """The object; nothing where the summary would be empty."""
         summary = self.block.remembered(shown)
         return self._object(summary, tokens[Tier.SESSION]) if summary else ""
@@ -118,21 +118,21 @@ class Pi:
         return json_line(found) + "\n"
 
 
-def layout(shape: Shape, figures: Figures) -> Callable[[Head], Layout]:
+def layout(shape: CompactFormat, figures: CompactHead) -> Callable[[Head], Layout]:
     """The layout of a shape."""
     return lambda head: _layout(shape, figures, replace(head, is_kept=figures.is_kept))
 
 
-def _layout(shape: Shape, figures: Figures, head: Head) -> Layout:
-    if shape is Shape.JSON:
+def _layout(shape: CompactFormat, figures: CompactHead, head: Head) -> Layout:
+    if shape is CompactFormat.JSON:
         from omcli.pack.layouts.documents import Document  # noqa: PLC0415 - each shape imports only its own layout
 
         return Document(head=head, about=figures.about)
-    if shape is Shape.PI:
+    if shape is CompactFormat.PI:
         return Pi(block=Text(head=head), first_kept=figures.first_kept, tokens_before=figures.tokens_before)
     if shape.has_tools:
         from omcli.pack.layouts import chat  # noqa: PLC0415
 
-        dialect = chat.ANTHROPIC if shape is Shape.ANTHROPIC else chat.OPENAI_FROM_USER
+        dialect = chat.ANTHROPIC if shape is CompactFormat.ANTHROPIC else chat.OPENAI_FROM_USER
         return chat.Chat(block=Text(head=head), dialect=dialect)
-    return LAYOUTS[To(shape.value)](head)
+    return LAYOUTS[PackFormat(shape.value)](head)

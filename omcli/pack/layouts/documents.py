@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 
 from omcli.base.record import record
-from omcli.memory.notation import as_line
+from omcli.memory.notation import single_line
 from omcli.memory.observation import Observation, handle
 from omcli.memory.row_json import json_line, message, row
 from omcli.pack.budget import Tier
-from omcli.pack.layouts.layout import CLOSING, Head, Shown, outcome
+from omcli.pack.layouts.layout import CLOSING, Head, PackContent, outcome
 from omcli.pack.tail import Turn
 from omcli.text.clean import one_line, printable
 from omcli.text.dates.instants import minute
@@ -18,7 +18,7 @@ from omcli.text.dates.instants import minute
 _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages"}
 
 
-def _nothing_more(_shown: Shown) -> Mapping[str, object]:
+def _nothing_more(_shown: PackContent) -> Mapping[str, object]:
     """A pack says no more of itself."""
     return {}
 
@@ -32,7 +32,7 @@ class Document:
     """
 
     head: Head
-    about: Callable[[Shown], Mapping[str, object]] = _nothing_more
+    about: Callable[[PackContent], Mapping[str, object]] = _nothing_more
     """What more it says of itself, by what is shown."""
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
@@ -47,21 +47,21 @@ class Document:
         """A message's object."""
         return json_line(message(turn.kept, text=None if turn.is_whole else turn.text)) + ","
 
-    def furniture(self, _tier: Tier) -> str:
+    def overhead(self, _tier: Tier) -> str:
         """Nothing: the keys are there without rows, too."""
         return ""
 
     def frame(self) -> str:
         """The document without rows, its numbers as long as they may get."""
-        return self.whole(Shown(), dict.fromkeys(Tier, max(0, self.head.budgets.total))).replace("[]", "[\n\n]")
+        return self.whole(PackContent(), dict.fromkeys(Tier, max(0, self.head.budgets.total))).replace("[]", "[\n\n]")
 
-    def part(self, tier: Tier, shown: Shown) -> str:
+    def part(self, tier: Tier, shown: PackContent) -> str:
         """A tier's list without its brackets."""
         rows = [self.row(observation) for observation in shown.rows(tier)]
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else rows
         return "\n".join(lines).removesuffix(",")
 
-    def whole(self, shown: Shown, tokens: Mapping[Tier, int]) -> str:
+    def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
         """The document."""
         about = {
             "schema": 1,
@@ -70,13 +70,13 @@ class Document:
             "budget": self.head.budgets.total,
             "tokens": {"total": sum(tokens.values()), **{str(tier): tokens[tier] for tier in Tier}},
             "pending": self.head.pending,
-            **({} if self.head.horizon is None else {"frozen_at": self.head.horizon.at}),
+            **({} if self.head.freeze_point is None else {"frozen_at": self.head.freeze_point.at}),
             **self.about(shown),
         }
         lists = [f'"{key}":[{self._lines(tier, shown)}]' for tier, key in _KEYS.items()]
         return ",\n".join([json_line(about).removesuffix("}"), *lists]) + "}\n"
 
-    def _lines(self, tier: Tier, shown: Shown) -> str:
+    def _lines(self, tier: Tier, shown: PackContent) -> str:
         part = self.part(tier, shown)
         return f"\n{part}\n" if part else ""
 
@@ -103,14 +103,14 @@ class Xml:
             "status": observation.status,
             "type": observation.type,
         }
-        return _element("row", attributes, as_line(observation.text))
+        return _element("row", attributes, single_line(observation.text))
 
     def turn(self, turn: Turn) -> str:
         """A `message` element, its text with the line breaks it has."""
         said = turn.message
         attributes = {
             "role": said.role,
-            "aside": said.aside,
+            "aside": said.kind,
             "name": said.name,
             "tool": said.tool,
             "call": said.call_id,
@@ -118,7 +118,7 @@ class Xml:
         }
         return _element("message", attributes, turn.text)
 
-    def furniture(self, tier: Tier) -> str:
+    def overhead(self, tier: Tier) -> str:
         """A tier's empty element."""
         return f"<{tier}>\n</{tier}>"
 
@@ -126,13 +126,13 @@ class Xml:
         """The document without its tiers."""
         return "\n".join([*self._opening(), CLOSING, ""])
 
-    def part(self, tier: Tier, shown: Shown) -> str:
+    def part(self, tier: Tier, shown: PackContent) -> str:
         """A tier's element."""
         rows = [self.row(observation) for observation in shown.rows(tier)]
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else rows
         return "\n".join([f"<{tier}>", *lines, f"</{tier}>"]) if lines else ""
 
-    def whole(self, shown: Shown, _tokens: Mapping[Tier, int]) -> str:
+    def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
         """The document; nothing where no tier holds anything."""
         parts = [part for tier in self.head.order if (part := self.part(tier, shown))]
         return "\n".join([*self._opening(), *parts, CLOSING, ""]) if parts else ""

@@ -14,7 +14,7 @@ from omcli.pack.tail import Turn
 from omcli.text.clean import one_line, printable
 
 if TYPE_CHECKING:
-    from omcli.memory.session import Horizon
+    from omcli.memory.session import FreezePoint
 
 LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's sources."
 """What the reader is told besides, where the rows are in a store."""
@@ -42,7 +42,7 @@ class Head:
     """The tiers as they are printed; messages that are no text come last in any case."""
     is_kept: bool = True
     """Whether its rows are in a store, where they can be looked up."""
-    horizon: Horizon | None = None
+    freeze_point: FreezePoint | None = None
     """Of a frozen pack."""
 
     @property
@@ -77,7 +77,7 @@ class Head:
 
 
 @record
-class Shown:
+class PackContent:
     """What was chosen for a pack, each tier in printing order."""
 
     cross: Sequence[Observation] = ()
@@ -101,16 +101,16 @@ class Layout(Protocol):
     def turn(self, turn: Turn) -> str:
         """A message as it stands in its part: what it costs."""
 
-    def furniture(self, tier: Tier, /) -> str:
+    def overhead(self, tier: Tier, /) -> str:
         """What a tier costs before its first row."""
 
     def frame(self) -> str:
         """What a pack costs before its first tier."""
 
-    def part(self, tier: Tier, shown: Shown) -> str:
+    def part(self, tier: Tier, shown: PackContent) -> str:
         """A tier as printed; empty where it holds nothing."""
 
-    def whole(self, shown: Shown, tokens: Mapping[Tier, int], /) -> str:
+    def whole(self, shown: PackContent, tokens: Mapping[Tier, int], /) -> str:
         """The pack as printed, with its line end. `tokens` are those of the parts."""
 
 
@@ -141,6 +141,6 @@ def spoken(turn: Turn, *, mark: str = "") -> str:
         ended = outcome(turn)
         return f"[toolResult {tool}{f' ({ended})' if ended else ''}] {turn.text}"
     if said.role is Role.EVENT:
-        return f"[{said.aside or 'event'}] {turn.text}"
+        return f"[{said.kind or 'event'}] {turn.text}"
     speaker = f"{said.role} {one_line(printable(said.name))}" if said.name else str(said.role)
     return f"{mark}{speaker}:{mark} {turn.text}"

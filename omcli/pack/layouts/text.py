@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from omcli.base.record import field, record
-from omcli.memory.notation import fenced, line
+from omcli.memory.notation import escape_tags, line
 from omcli.memory.observation import Kind, Observation
 from omcli.pack.budget import Tier
-from omcli.pack.layouts.layout import CLOSING, Head, Shown, spoken, uncovered
+from omcli.pack.layouts.layout import CLOSING, Head, PackContent, spoken, uncovered
 from omcli.pack.tail import Turn
 from omcli.text.dates.instants import minute
 
@@ -52,9 +52,9 @@ class Text:
 
     def turn(self, turn: Turn) -> str:
         """A message's lines."""
-        return fenced(spoken(turn, mark="**" if self.is_markdown else ""))
+        return escape_tags(spoken(turn, mark="**" if self.is_markdown else ""))
 
-    def furniture(self, tier: Tier) -> str:
+    def overhead(self, tier: Tier) -> str:
         """A tier's heading."""
         if not self.head.has_headings:
             return ""
@@ -64,16 +64,16 @@ class Text:
         """An empty block, with the gaps between its parts."""
         return "\n".join([self._opening(), "", "", "", CLOSING, ""])
 
-    def part(self, tier: Tier, shown: Shown) -> str:
+    def part(self, tier: Tier, shown: PackContent) -> str:
         """A tier under its heading."""
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else self._outline(shown.rows(tier))
-        return "\n".join([*filter(None, [self.furniture(tier)]), *lines]) if lines else ""
+        return "\n".join([*filter(None, [self.overhead(tier)]), *lines]) if lines else ""
 
-    def whole(self, shown: Shown, _tokens: Mapping[Tier, int]) -> str:
+    def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
         """The block; nothing where it would be empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order)
 
-    def remembered(self, shown: Shown) -> str:
+    def remembered(self, shown: PackContent) -> str:
         """The block without the last messages."""
         return self.block(self.part(tier, shown) for tier in self.head.order if tier is not Tier.TAIL)
 

@@ -10,7 +10,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import record
 from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Type
 from omcli.pack.cross_session import days
-from omcli.pack.salience import most_telling
+from omcli.pack.salience import by_salience
 from omcli.reflectors.rules.working_set import WorkingSet, is_exempt
 from omcli.text.anchors import anchors
 from omcli.text.phrases import AGENT, speaker
@@ -188,5 +188,5 @@ def _by_worth(rows: list[Observation], among: list[Observation]) -> Iterator[Obs
     """
     recent = {row.id for row in rows[len(rows) - len(rows) // _RECENT :]}
     wanted = {row.id for row in among}
-    least = [rows[place] for place in reversed(list(most_telling(rows))) if rows[place].id in wanted]
+    least = [rows[place] for place in reversed(list(by_salience(rows))) if rows[place].id in wanted]
     yield from sorted(least, key=lambda row: row.id in recent)

@@ -14,7 +14,7 @@ from omcli.base.patterns import lazily
 from omcli.text.dates import calendar
 from omcli.text.dates import resolver as means
 from omcli.text.dates.lexicon import DAYS, MONTHS, NUMBERS, UNITS, any_of
-from omcli.text.dates.resolver import Resolver, Said
+from omcli.text.dates.resolver import DateContext, Resolver
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
@@ -27,7 +27,7 @@ def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> 
     productions = _productions(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
     if not productions:
         return None
-    said = Said(text=_plain(text), today=calendar.day_of(at, utc_offset) if at else date.min)
+    said = DateContext(text=_plain(text), today=calendar.day_of(at, utc_offset) if at else date.min)
     spoken_today = None
     for spoken in _spoken(said, productions):
         if spoken != said.today.isoformat():
@@ -206,7 +206,7 @@ def _productions(text: str, among: Iterable[_Production]) -> list[_Production]:
     return [production for production in among if production.parts <= kinds]
 
 
-def _spoken(said: Said, productions: Sequence[_Production]) -> Iterator[str]:
+def _spoken(said: DateContext, productions: Sequence[_Production]) -> Iterator[str]:
     """What a text speaks of, in its order: of what matches at a place the first production counts, and hides what it
     covers."""
     text = said.text.lower()  # five times as fast as to match without regard to case

@@ -32,7 +32,7 @@ from omcli.text.dates.lexicon import (
 
 
 @record
-class Said:
+class DateContext:
     """What was said: the text, where a match is of its lower case, and the day."""
 
     text: str
@@ -47,25 +47,25 @@ class Said:
         return self.text[found.start(group) : found.end(group)].istitle()
 
 
-Resolver = Callable[[re.Match[str], Said], str | None]
+Resolver = Callable[[re.Match[str], DateContext], str | None]
 """What an expression found in a text, said on a day, speaks of."""
 
 
 # ---- dates in full
 
 
-def iso_day(found: re.Match[str], _: Said) -> str | None:
+def iso_day(found: re.Match[str], _: DateContext) -> str | None:
     """`2026-03-05`, `2026/03/05`: as written, whatever time follows; a weekday before it must fit."""
     return _fitting(calendar.day(int(found["year"]), int(found["month"]), int(found["day"])), found["weekday"])
 
 
-def iso_month(found: re.Match[str], _: Said) -> str | None:
+def iso_month(found: re.Match[str], _: DateContext) -> str | None:
     """`2026-03`, but not `2010-11`, which may be a season."""
     years, months = int(found["year"]), int(found["month"])
     return calendar.month(years, months) if 1 <= months <= 12 and (years + 1) % 100 != months else None
 
 
-def numbers(found: re.Match[str], _: Said) -> str | None:
+def numbers(found: re.Match[str], _: DateContext) -> str | None:
     """`13.05.2026`, `05/13/2026`: where it is clear which is the day, since one is above 12 or both are equal."""
     first, second = int(found["first"]), int(found["second"])
     if first <= 12 and second <= 12 and first != second:
@@ -74,13 +74,13 @@ def numbers(found: re.Match[str], _: Said) -> str | None:
     return calendar.day(int(found["year"]), month, day)
 
 
-def named_day(found: re.Match[str], _: Said) -> str | None:
+def named_day(found: re.Match[str], _: DateContext) -> str | None:
     """`5 March 2026`, `March 5th, 2026`, `5 de marzo de 2026`; a weekday before it must fit."""
     day = calendar.day(int(found["year"]), MONTHS[found["month"]], int(found["day"]))
     return _fitting(day, found["weekday"])
 
 
-def named_month(found: re.Match[str], said: Said) -> str | None:
+def named_month(found: re.Match[str], said: DateContext) -> str | None:
     """`March 2026`; where it is another word as well, with a capital and no noun after it ("May 2000 users")."""
     if not found["lead"] and found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
@@ -88,12 +88,12 @@ def named_month(found: re.Match[str], said: Said) -> str | None:
     return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
 
 
-def quarter(found: re.Match[str], _: Said) -> str | None:
+def quarter(found: re.Match[str], _: DateContext) -> str | None:
     """`Q3 2026`, `2026 Q3`: of the calendar year."""
     return None if found["fiscal"] else calendar.quarter(int(found["year"]), int(found["quarter"]))
 
 
-def year(found: re.Match[str], _: Said) -> str | None:
+def year(found: re.Match[str], _: DateContext) -> str | None:
     """`in 2024`, `by the end of 2026` (its last day); not `in 2024 lines`."""
     spoken = calendar.year(int(found["year"])) if goes_on(found) else None
     return calendar.last_day(spoken) if spoken and found["deadline"] else spoken
@@ -102,7 +102,7 @@ def year(found: re.Match[str], _: Said) -> str | None:
 # ---- dates without a year
 
 
-def day_of_year(found: re.Match[str], said: Said) -> str | None:
+def day_of_year(found: re.Match[str], said: DateContext) -> str | None:
     """`March 5`, `the 5th of March`: of the year in which the weekday before it fits; else at most two months away, and
     not on the wrong side of what the clause tells; else the next, where the clause tells that it is to come."""
     month, day = MONTHS[found["month"]], int(found["day"])
@@ -116,7 +116,7 @@ def day_of_year(found: re.Match[str], said: Said) -> str | None:
     return None if near and told is Tense.OVER and near > said.today.isoformat() else near
 
 
-def month_of_year(found: re.Match[str], said: Said) -> str | None:
+def month_of_year(found: re.Match[str], said: DateContext) -> str | None:
     """`in March`, `since March`, `by the end of March` (its last day): as for days without a year.
 
     `since` leads to the last one, `by` and `until` to the first to come, this month included.
@@ -134,17 +134,17 @@ def month_of_year(found: re.Match[str], said: Said) -> str | None:
     return None if found["deadline"] or (near and told is Tense.OVER and near > this) else near
 
 
-def month_of_other_year(found: re.Match[str], said: Said) -> str | None:
+def month_of_other_year(found: re.Match[str], said: DateContext) -> str | None:
     """`March last year`, `in May of next year`."""
     if not found["lead"] and not said.has_capital(found, "month"):
         return None
     return calendar.month(said.today.year + STEPS[found["step"]], MONTHS[found["month"]])
 
 
-def stepped_month(found: re.Match[str], said: Said) -> str | None:
+def stepped_month(found: re.Match[str], said: DateContext) -> str | None:
     """`last March`, `next March`: where the nearest one and that of last or next year are the same (`month_named`).
 
-    Said in May 2026, `next March` is 2027-03; said in January 2026, it may be that of 2026 or of 2027. March and May
+    In May 2026, `next March` is 2027-03; in January 2026, it may be that of 2026 or of 2027. March and May
     need a capital: "who is next may answer".
     """
     is_verb = found["month"] in ("march", "may") and not said.has_capital(found, "month")
@@ -156,7 +156,7 @@ def stepped_month(found: re.Match[str], said: Said) -> str | None:
     return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if found["day"] else month
 
 
-def day_of_month(found: re.Match[str], said: Said) -> str | None:
+def day_of_month(found: re.Match[str], said: DateContext) -> str | None:
     """`the 15th of next month`; `by the 15th`: the first to come; `on the 15th` where it is said to come."""
     if found["step"]:
         month = calendar.month(said.today.year, said.today.month + STEPS[found["step"]])
@@ -169,7 +169,7 @@ def day_of_month(found: re.Match[str], said: Said) -> str | None:
 # ---- days and weekdays
 
 
-def day_word(found: re.Match[str], said: Said) -> str | None:
+def day_word(found: re.Match[str], said: DateContext) -> str | None:
     """`tomorrow`, `yesterday evening`, `vorgestern`; but not "it feels like yesterday", or a magazine called "Today".
 
     `morgen` with a capital, or in `guten morgen`, is a morning.
@@ -180,10 +180,10 @@ def day_word(found: re.Match[str], said: Said) -> str | None:
     return calendar.days_from(said.today, DAYS[found["word"]])
 
 
-def stepped_weekday(found: re.Match[str], said: Said) -> str | None:
+def stepped_weekday(found: re.Match[str], said: DateContext) -> str | None:
     """`last`, `this`, `next Friday`: where all common readings agree (`calendar.weekday_from`).
 
-    Said on a Wednesday, `next Friday` is in two days or in nine, and so nothing; said on a Friday or Saturday it is the
+    On a Wednesday, `next Friday` is in two days or in nine, and so nothing; said on a Friday or Saturday it is the
     Friday of next week. `last Friday`, said on a Wednesday or a Friday, is the one of last week; said on a Saturday, it
     may be yesterday. `coming Friday` and `this past Friday` are the nearest.
     """
@@ -195,12 +195,12 @@ def stepped_weekday(found: re.Match[str], said: Said) -> str | None:
     return calendar.nearest_weekday(said.today, index, STEPS[step])
 
 
-def weekday_of_week(found: re.Match[str], said: Said) -> str | None:
+def weekday_of_week(found: re.Match[str], said: DateContext) -> str | None:
     """`Friday next week`, `last week on Friday`: where weeks from Monday and from Sunday agree."""
     return calendar.weekday_of_week(said.today, weekday(found["weekday"]), STEPS[found["step"]])
 
 
-def weekday_ahead(found: re.Match[str], said: Said) -> str | None:
+def weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
     """`by Friday`: the first to come; `on Friday` where the clause tells it is to come; `since Friday`: the last one.
 
     On a Friday, none of them.
@@ -214,22 +214,22 @@ def weekday_ahead(found: re.Match[str], said: Said) -> str | None:
 # ---- counted, and named by their unit
 
 
-def ago(found: re.Match[str], said: Said) -> str | None:
+def ago(found: re.Match[str], said: DateContext) -> str | None:
     """`3 days ago`, `a couple of weeks ago`: see `_counted`. `About` or `or` before it leave it open."""
     return None if found["vague"] else _counted(found, said.today, -1)
 
 
-def ago_abroad(found: re.Match[str], said: Said) -> str | None:
+def ago_abroad(found: re.Match[str], said: DateContext) -> str | None:
     """`vor drei Tagen`, `il y a deux semaines`, `hace un mes`."""
     return _counted(found, said.today, -1)
 
 
-def from_now(found: re.Match[str], said: Said) -> str | None:
+def from_now(found: re.Match[str], said: DateContext) -> str | None:
     """`two weeks from now`."""
     return None if found["vague"] else _counted(found, said.today, 1)
 
 
-def within(found: re.Match[str], said: Said) -> str | None:
+def within(found: re.Match[str], said: DateContext) -> str | None:
     """`in two weeks' time`; `in two weeks` where it is not how long something takes (`date_words.is_ahead`)."""
     return _counted(found, said.today, 1) if found["time"] or is_ahead(found) else None
 
@@ -244,12 +244,12 @@ def _counted(found: re.Match[str], today: date, direction: int) -> str | None:
     return calendar.days_from(today, count * {"day": 1, "week": 7, "fortnight": 14}[of])
 
 
-def stepped_unit(found: re.Match[str], said: Said) -> str | None:
+def stepped_unit(found: re.Match[str], said: DateContext) -> str | None:
     """`last week`, `this month`, `next quarter`: of the calendar. `The last month` may be the last thirty days."""
     return None if found["rolling"] else _unit(found["unit"], said.today, STEPS[found["step"]])
 
 
-def edge(found: re.Match[str], said: Said) -> str | None:
+def edge(found: re.Match[str], said: DateContext) -> str | None:
     """`by the end of the month` is its last day; `at the end of the month`, or any part of it, is the month.
 
     Of a week it is always the week: for some it ends on Friday.
@@ -261,7 +261,7 @@ def edge(found: re.Match[str], said: Said) -> str | None:
     return calendar.last_day(spoken) if is_end else None
 
 
-def end_of(found: re.Match[str], said: Said) -> str | None:
+def end_of(found: re.Match[str], said: DateContext) -> str | None:
     """`EOM`, `EOQ`, `EOY`: the last day."""
     if not said.has_capital(found, "unit"):
         return None
@@ -291,12 +291,12 @@ def _fitting(day: str | None, name: str | None) -> str | None:
     return day if not day or not name or date.fromisoformat(day).weekday() == weekday(name) else None
 
 
-def _is_named(found: re.Match[str], said: Said) -> bool:
+def _is_named(found: re.Match[str], said: DateContext) -> bool:
     """Whether a word that is not only a month's name stands as one: with a capital, and no noun behind it."""
     return said.has_capital(found, "month") and goes_on(found)
 
 
-def _is_weekday(found: re.Match[str], said: Said) -> bool:
+def _is_weekday(found: re.Match[str], said: DateContext) -> bool:
     """Whether a weekday is written in full, or else as a name: "Sat", but not "sat" or "Sun hardware"."""
     return found["weekday"].endswith("day") or (said.has_capital(found, "weekday") and goes_on(found))
 

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from omcli.base.errors import OmError, StaleBatch
-from omcli.memory.batch import Outcome
+from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane
 from omcli.sqlite.leases import this_process
 from omcli.sqlite.migrate import MIGRATIONS
@@ -50,7 +50,7 @@ def observe(path: Path, name: str, first_row: str) -> None:
         while batch := store.batches.unobserved(name, max_tokens=20):
             observed = [row(next(rows), text=kept.message.text, sources=(kept.seq,)) for kept in batch.messages]
             try:
-                store.batches.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
+                store.batches.record(batch, observed, outcome=BatchOutcome.OBSERVED, now=NOW)
             except OmError as error:
                 say(type(error).__name__)
             else:
@@ -77,7 +77,7 @@ def mix(folder: Path, me: str) -> None:
                     time.sleep(chance.choice([0, 0, 0.001]))
                     try:
                         observed = [row(next(rows), session=name, sources=(kept.seq,)) for kept in batch.messages]
-                        store.batches.record(batch, observed, outcome=Outcome.OBSERVED, now=NOW)
+                        store.batches.record(batch, observed, outcome=BatchOutcome.OBSERVED, now=NOW)
                         told += ["covered", len(observed)]
                     except StaleBatch:
                         told += ["late", len(batch.messages)]
@@ -94,7 +94,7 @@ def work(path: Path, name: str, start: str) -> None:
             batch = store.batches.unobserved(name, max_tokens=100)
             assert batch is not None
             rows = [row(number * 1000 + kept.seq, session=name, sources=(kept.seq,)) for kept in batch.messages]
-            store.batches.record(batch, rows, outcome=Outcome.OBSERVED, now=NOW)
+            store.batches.record(batch, rows, outcome=BatchOutcome.OBSERVED, now=NOW)
 
 
 def fill(path: Path) -> None:

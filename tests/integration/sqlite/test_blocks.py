@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from omcli.memory.batch import Batch, Observed, Outcome
-from omcli.memory.buffer import Block
+from omcli.memory.batch import Batch, BatchOutcome, Observed
+from omcli.memory.buffer import BufferedBatch
 from omcli.memory.observation import Draft, Source, Type
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, NOW, row_id, said, session
@@ -35,7 +35,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
             draft = Draft(text="noted", type=Type.FACT, importance=5, sources=(after + 1,))
             observed, ids = Observed(drafts=(draft,)), (row_id(after),)
             store.batches.buffer(
-                Block(batch=batch, begins=after, observed=observed, ids=ids, source=Source.MODEL, at=NOW)
+                BufferedBatch(batch=batch, begins=after, observed=observed, ids=ids, source=Source.MODEL, at=NOW)
             )
         yield store
 
@@ -73,12 +73,12 @@ def test_a_block_that_cannot_be_read_is_passed_over_and_its_messages_wait(
     """Those behind it follow once its messages are covered otherwise."""
     change(path, 2, how, **columns)
     assert ends(store) == [(0, 2)]
-    store.batches.record(store.batches.buffered("s")[0].batch, [], outcome=Outcome.EMPTY, now=NOW)
+    store.batches.record(store.batches.buffered("s")[0].batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
     assert ends(store) == []
     batch = store.batches.unobserved("s", max_tokens=30)
     assert batch is not None
     assert (batch.after, batch.through) == (2, 5)
-    store.batches.record(batch, [], outcome=Outcome.EMPTY, now=NOW)
+    store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
     assert ends(store) == [(5, 6)]
 
 
@@ -89,7 +89,7 @@ def test_a_block_whose_text_is_no_unicode_is_kept_with_what_is(store: SqliteStor
     assert batch is not None
     draft = Draft(text="noted \ud83d", type=Type.FACT, importance=5, sources=(7,), tags=("\udc00",))
     store.batches.buffer(
-        Block(
+        BufferedBatch(
             batch=batch, begins=6, observed=Observed(drafts=(draft,), title="\ud83d"), ids=(row_id(9),),
             source=Source.MODEL, at=NOW,
         )

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from omcli.memory.changes import Change, Verb
+from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.message import Image
 from omcli.memory.observation import Dropped, Kind
-from omcli.memory.reflection import Ending, Folding, Scope, fingerprint
+from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.sqlite import messages
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, LATER, NOW, row, row_id, said, session
@@ -38,14 +38,14 @@ def with_operations(path: Path, number: int) -> SqliteStore:
         old, made = row(2 * at), row(2 * at + 1, kind=Kind.REFLECTION, supports=(row_id(2 * at),))
         store.rows.add(old)
         store.reflections.fold(
-            Folding(
-                scope=Scope(session="s"), fingerprint=fingerprint([old]), ending=Ending.DONE, read=(old.id,),
+            ReflectionWrite(
+                scope=Scope(session="s"), fingerprint=fingerprint([old]), ending=ReflectionOutcome.DONE, read=(old.id,),
                 rows=(made,), dropped=(Dropped(row=old.id, reason="told"),),
             ),
             now=NOW,
         )  # fmt: skip
     everything = tuple(row_id(at) for at in range(2 * number))
-    store.operations.change(Change(verb=Verb.FORGET, forgotten=everything), now=LATER)
+    store.operations.change(OperationWrite(verb=OperationKind.FORGET, forgotten=everything), now=LATER)
     return store
 
 

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 from omcli.base.record import replace
-from omcli.llm.model import Call, OutputMode, Spent
+from omcli.llm.model import ModelCall, OutputMode, Spent
 from omcli.sqlite.store import SqliteStore
 
-CALL = Call(
+CALL = ModelCall(
     at="2026-02-10T14:32:00.000Z",
     lane="observe",
     session="s",
@@ -49,12 +49,12 @@ def test_what_an_endpoint_takes_is_remembered_until_om_changes(tmp_path: Path) -
     """F83: retried at the top after a version change."""
     path = tmp_path / "om.db"
     with SqliteStore.open(path, wait=1) as store:
-        assert store.ledger.rung("http://here", "small") is None
+        assert store.ledger.output_mode("http://here", "small") is None
         store.ledger.put_output_mode("http://here", "small", OutputMode.JSON_OBJECT)
         store.ledger.put_output_mode("http://here", "small", OutputMode.PROMPT)
-        assert store.ledger.rung("http://here", "small") is OutputMode.PROMPT
-        assert store.ledger.rung("http://there", "small") is None
+        assert store.ledger.output_mode("http://here", "small") is OutputMode.PROMPT
+        assert store.ledger.output_mode("http://there", "small") is None
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE rungs SET program = 'another'")
     with SqliteStore.open(path, wait=1) as store:
-        assert store.ledger.rung("http://here", "small") is None
+        assert store.ledger.output_mode("http://here", "small") is None

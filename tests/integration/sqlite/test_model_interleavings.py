@@ -17,7 +17,7 @@ import pytest
 
 from omcli.base.errors import LaneTaken, ProviderFailed, Refused, StaleBatch, Unreachable, Unusable
 from omcli.llm.model import Prompt, Reply, Stop
-from omcli.memory.buffer import Ahead
+from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import Role
 from omcli.memory.ports import Lane, Store
 from omcli.observers.model import ModelObserver
@@ -165,7 +165,7 @@ class Actor:
             pass
 
     def ahead(self) -> list[Ticked]:
-        return list(tick(self.studio, Due(tokens=100, ahead=Ahead(every=20), floor=15)))
+        return list(tick(self.studio, Due(tokens=100, ahead=BufferPolicy(every=20), floor=15)))
 
     def _metered(self, lane: Lane) -> Metered:
         ledger = cast("SqliteStore", self.store).ledger

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, NewerStore, OmError, StoreLocked
-from omcli.memory.batch import Outcome
+from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery
 from omcli.sqlite.migrate import APPLICATION_ID, steps
@@ -115,7 +115,7 @@ class TestWriting:
         with SqliteStore.open(path, wait=1) as store:
             batch = store.batches.unobserved("s", max_tokens=100)
             assert batch is not None
-            store.batches.record(batch, [row(2, sources=(1,))], outcome=Outcome.OBSERVED, now=NOW)
+            store.batches.record(batch, [row(2, sources=(1,))], outcome=BatchOutcome.OBSERVED, now=NOW)
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("DELETE FROM observation_sources")
             connection.execute("DELETE FROM observations")

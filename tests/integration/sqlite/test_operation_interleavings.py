@@ -18,7 +18,7 @@ from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Type
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Material, Reflected
-from omcli.memory.retention import Rules
+from omcli.memory.retention import RetentionRules
 from omcli.operations.deps import Policy, Studio, Workshop
 from omcli.operations.forget import Wanted, forget
 from omcli.operations.observe.session import observe_session
@@ -100,12 +100,14 @@ class Play:
         reflect_session(name, studio, again=True)
 
     def prune(self, store: SqliteStore, _name: str) -> None:
-        rules = self.chance.choice([Rules(keep_last=3), Rules(max_tokens=5), Rules(keep_sessions=1)])
+        rules = self.chance.choice(
+            [RetentionRules(keep_last=3), RetentionRules(max_tokens=5), RetentionRules(keep_sessions=1)]
+        )
         prune(store, rules, counter=COUNTS, clock=self.clock)
 
     def prune_messages(self, store: SqliteStore, name: str) -> None:
         before = self.clock.later(-self.chance.randint(0, 9))
-        prune(store, Rules(messages_before=before, session=name), counter=COUNTS, clock=self.clock)
+        prune(store, RetentionRules(messages_before=before, session=name), counter=COUNTS, clock=self.clock)
 
     def forget(self, store: SqliteStore, _name: str) -> None:
         if not self.said:

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from omcli.base.record import replace
-from omcli.memory.changes import Change, Titled, Verb
+from omcli.memory.changes import OperationKind, OperationWrite, SessionTitle
 from omcli.sqlite.store import SqliteStore
 from tests.material import COUNTER, said, session
 
@@ -37,8 +37,10 @@ def test_a_store_in_which_a_title_was_forgotten_is_in_order(tmp_path: Path) -> N
     """T48: SQLite 3.40 says otherwise of tables whose columns are in another order than their key."""
     with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
         store.messages.append(replace(session(), title="Tides"), [said("hello")], counter=COUNTER, now=NOW)
-        store.operations.change(Change(verb=Verb.FORGET, titles=(Titled("s", "Tides"),)), now=NOW)
-        assert store.tombstones.titles() == (Titled("s", "Tides"),)
+        store.operations.change(
+            OperationWrite(verb=OperationKind.FORGET, titles=(SessionTitle("s", "Tides"),)), now=NOW
+        )
+        assert store.tombstones.titles() == (SessionTitle("s", "Tides"),)
         name = store.backups.snapshot(now=NOW)
         assert store.backups.back_up(keep=1, now="2026-03-05T12:00:00.000Z").path is not None
     with closing(sqlite3.connect(name)) as copy:

@@ -55,10 +55,10 @@ def test_rows_that_stood_before_are_not_read_again(tmp_path: Path) -> None:
         store.messages.append(session(), [said("one"), said("two")], counter=COUNTER, now=NOW)
         for number in range(3):
             store.rows.add(row(number, text=f"row {number}"))
-        first = store.batches.unobserved("s", max_tokens=10, standing=2)
+        first = store.batches.unobserved("s", max_tokens=10, context_rows=2)
         store.rows.add(row(3, text="row 3"))
-        second = store.batches.unobserved("s", max_tokens=10, standing=2)
+        second = store.batches.unobserved("s", max_tokens=10, context_rows=2)
         assert first is not None
         assert second is not None
-        assert [seen.text for seen in second.standing] == ["row 2", "row 3"]
-        assert second.standing[0] is first.standing[1]
+        assert [seen.text for seen in second.context_rows] == ["row 2", "row 3"]
+        assert second.context_rows[0] is first.context_rows[1]

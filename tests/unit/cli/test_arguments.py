@@ -17,7 +17,7 @@ from omcli.cli.app import application, with_signature
 from omcli.cli.arguments import Parameter, Values, argument, option, parameters, plain
 from omcli.cli.commands import COMMANDS, command
 from omcli.pack.budget import Tier
-from omcli.pack.layouts import To
+from omcli.pack.layouts import PackFormat
 
 VALUES = st.sampled_from(
     [
@@ -183,7 +183,7 @@ def sample(
     one: Annotated[str, argument(metavar="ONE")],
     more: Annotated[list[str] | None, argument()] = None,
     *,
-    to: Annotated[To, option("--to")] = To.TEXT,
+    to: Annotated[PackFormat, option("--to")] = PackFormat.TEXT,
     tiers: Annotated[list[Tier] | None, option("--tier")] = None,
     db: Annotated[Path | None, option("--db")] = None,
     least: Annotated[int, option("--least", "-l", at_least=3)] = 4,
@@ -194,7 +194,7 @@ def sample(
 def test_parameters_are_read_from_the_annotations() -> None:
     names = [parameter.name for parameter in parameters(sample)]
     assert names == ["one", "more", "to", "tiers", "db", "least"]
-    assert [parameter.default for parameter in parameters(sample)] == [..., None, To.TEXT, None, None, 4]
+    assert [parameter.default for parameter in parameters(sample)] == [..., None, PackFormat.TEXT, None, None, 4]
 
 
 @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ def test_parameters_are_read_from_the_annotations() -> None:
     [
         (["a"], {"one": "a"}),
         (["a", "b", "-", "c"], {"one": "a", "more": ["b", "-", "c"]}),
-        (["--to", "xml", "a", "--db=x=y"], {"one": "a", "to": To.XML, "db": Path("x=y")}),
+        (["--to", "xml", "a", "--db=x=y"], {"one": "a", "to": PackFormat.XML, "db": Path("x=y")}),
         (["a", "--tier", "tail", "--tier", "cross"], {"one": "a", "tiers": [Tier.TAIL, Tier.CROSS]}),
         (["a", "-l", "3"], {"one": "a", "least": 3}),
         (["a", "--least", "3", "--least", "9"], {"one": "a", "least": 9}),
     ],
 )
 def test_words_become_values(words: list[str], said: Values) -> None:
-    default = {"more": None, "to": To.TEXT, "tiers": None, "db": None, "least": 4}
+    default = {"more": None, "to": PackFormat.TEXT, "tiers": None, "db": None, "least": 4}
     assert plain(parameters(sample), words) == {**default, **said}
     assert read_by_typer("sample", parameters(sample), words) == {**default, **said}
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from omcli.base.errors import BadUsage
 from omcli.exchange import NAMES, is_written, named
-from omcli.exchange.groups import NOWHERE, Entry, Group, Reach, Unread, outline, reach_of
-from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Line, Notation, as_line
+from omcli.exchange.groups import NOWHERE, Group, GroupRow, MessageRange, Unreadable, outline, reach_of
+from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Notation, PrintedRow, single_line
 from omcli.memory.observation import Kind, Priority, Status
 from tests.strategies import instants, lines, names, texts
 
@@ -35,21 +35,21 @@ def written(name: str, groups: list[Group]) -> str:
 def read(name: str, text: str) -> list[Group]:
     """A file as groups; all of it has to be read."""
     found = list(named(name).parse(text))
-    assert not [entry for entry in found if isinstance(entry, Unread)], text
+    assert not [entry for entry in found if isinstance(entry, Unreadable)], text
     return [entry for entry in found if isinstance(entry, Group)]
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> tuple[Entry, ...]:
+def entries(draw: st.DrawFn) -> tuple[GroupRow, ...]:
     """Rows, some of them details of one before."""
     told = draw(st.lists(lines, min_size=1, max_size=4))
     under = [draw(st.none() | st.integers(0, place - 1)) if place else None for place in range(len(told))]
-    return tuple(Entry(line=line, under=above) for line, above in zip(told, under, strict=True))
+    return tuple(GroupRow(line=line, under=above) for line, above in zip(told, under, strict=True))
 
 
 ids = st.none() | st.sampled_from(["a", "msg_1", 'b"</observation-group>', "c:d", "<e>&amp;`f", "g\nh\0i"])
 reaches = st.just(NOWHERE) | st.builds(
-    lambda first, last, start, length: Reach(first=first, last=last, start=start, end=start + length),
+    lambda first, last, start, length: MessageRange(first=first, last=last, start=start, end=start + length),
     ids.filter(bool),
     ids.filter(bool),
     st.integers(0, 50),
@@ -78,7 +78,7 @@ def rows(found: list[Group], notation: Notation | None = None) -> list[tuple[obj
         for line in (entry.line for entry in group.entries):
             status = None if line.status is Status.OPEN else line.status
             marks = (line.dated, line.priority, notation.mark(line) if notation else line.mark)
-            said.append((as_line(line.text), status, *marks))
+            said.append((single_line(line.text), status, *marks))
     return said
 
 
@@ -119,21 +119,21 @@ def test_groups_read_back_with_what_their_format_says_of_them(told: list[Group])
             group.kind,
             group.session,
             group.created_at,
-            Reach(start=group.reach.start, end=group.reach.end),
+            MessageRange(start=group.reach.start, end=group.reach.end),
         ),
         "duet-groups": lambda group: (
             group.id,
             group.kind,
             group.cwd,
-            Reach(first=group.reach.first, last=group.reach.last),
+            MessageRange(first=group.reach.first, last=group.reach.last),
         ),
-        "duet-headings": lambda group: (group.id, Reach(first=group.reach.first, last=group.reach.last)),
+        "duet-headings": lambda group: (group.id, MessageRange(first=group.reach.first, last=group.reach.last)),
         "lango-jsonl": lambda group: (
             group.session,
             group.kind is Kind.REFLECTION,
             group.created_at,
             group.generation * (group.kind is Kind.REFLECTION),
-            Reach(start=group.reach.start, end=group.reach.end),
+            MessageRange(start=group.reach.start, end=group.reach.end),
         ),
     }
     for name, kept in expected.items():
@@ -192,16 +192,16 @@ def test_what_is_written_is_known_by_its_beginning_and_breaks_out_of_no_line(nam
 def test_whatever_a_file_holds_is_read_or_counted(name: str, text: str) -> None:
     """Invariant 10: one wrong line costs one line."""
     for found in named(name).parse(text):
-        assert isinstance(found, Unread | Group)
+        assert isinstance(found, Unreadable | Group)
 
 
 @FORMATS
 def test_a_megabyte_on_one_line_reads_back_in_no_time(name: str) -> None:
     """T74"""
     for text in ("x </observation-group> " * 45_000, "\\" * 500_000 + "done: ", "🔴 " * 300_000, "(" * 1_000_000):
-        line = Line(dated="2026-02-10 14:32", priority=Priority.HIGH, status=None, text=text)
+        line = PrintedRow(dated="2026-02-10 14:32", priority=Priority.HIGH, status=None, text=text)
         began = time.process_time()
-        [group] = read(name, written(name, [Group(entries=(Entry(line=line),), id="a")]))
+        [group] = read(name, written(name, [Group(entries=(GroupRow(line=line),), id="a")]))
         assert group.entries[0].line.text == text
         assert time.process_time() - began < 2
 
@@ -211,11 +211,17 @@ TOLD = Group(
     session="s1",
     cwd='/home/ada/"tides"',
     created_at="2026-02-10T14:40:00.000Z",
-    reach=Reach(first="m1", last="m:3", start=0, end=3),
+    reach=MessageRange(first="m1", last="m:3", start=0, end=3),
     entries=(
-        Entry(line=Line(dated="2026-02-10 14:32", priority=Priority.HIGH, status=None, text="Uses PostgreSQL 16")),
-        Entry(line=Line(dated="2026-02-10 14:33", priority=Priority.LOW, status=None, text="since 2025"), under=0),
-        Entry(line=Line(dated="2026-02-11 09:00", priority=Priority.HIGH, status=Status.DONE, text="Shipped v2")),
+        GroupRow(
+            line=PrintedRow(dated="2026-02-10 14:32", priority=Priority.HIGH, status=None, text="Uses PostgreSQL 16")
+        ),
+        GroupRow(
+            line=PrintedRow(dated="2026-02-10 14:33", priority=Priority.LOW, status=None, text="since 2025"), under=0
+        ),
+        GroupRow(
+            line=PrintedRow(dated="2026-02-11 09:00", priority=Priority.HIGH, status=Status.DONE, text="Shipped v2")
+        ),
     ),
 )
 PRINTED = {
@@ -327,7 +333,7 @@ def test_what_others_wrote_is_read_as_well(name: str, text: str, expected: list[
 )
 def test_what_is_no_row_is_counted(name: str, text: str, faults: int) -> None:
     found = list(named(name).parse(text))
-    assert sum(isinstance(entry, Unread) for entry in found) == faults
+    assert sum(isinstance(entry, Unreadable) for entry in found) == faults
     assert sum(len(entry.entries) for entry in found if isinstance(entry, Group)) == 1
 
 
@@ -344,7 +350,7 @@ def test_what_is_no_row_is_counted(name: str, text: str, faults: int) -> None:
 )
 def test_a_range_names_its_two_ends(text: str, first: str | None, last: str | None) -> None:
     """S2.11: ids may have colons."""
-    assert reach_of(text) == Reach(first=first, last=last)
+    assert reach_of(text) == MessageRange(first=first, last=last)
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:

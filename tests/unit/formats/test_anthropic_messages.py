@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.formats.anthropic_messages import FORMAT
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.raw_reading import (
@@ -181,22 +181,26 @@ def test_words_that_only_look_like_a_clients_are_prompts(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "aside", "text"),
+    ("written", "kind", "text"),
     [
         (
             "<command-name>/review</command-name>\n<command-args>the parser</command-args>",
-            Aside.COMMAND,
+            MessageKind.COMMAND,
             "/review the parser",
         ),
-        ("<command-message>clear</command-message>\n<command-name>/clear</command-name>", Aside.COMMAND, "/clear"),
-        ("<bash-input>ls -la</bash-input>", Aside.SHELL, "ls -la"),
-        ("[Request interrupted by user]", Aside.INTERRUPT, "[Request interrupted by user]"),
-        ("This session is being continued from a previous conversation. We built a parser.", Aside.SUMMARY, None),
+        (
+            "<command-message>clear</command-message>\n<command-name>/clear</command-name>",
+            MessageKind.COMMAND,
+            "/clear",
+        ),
+        ("<bash-input>ls -la</bash-input>", MessageKind.SHELL, "ls -la"),
+        ("[Request interrupted by user]", MessageKind.INTERRUPT, "[Request interrupted by user]"),
+        ("This session is being continued from a previous conversation. We built a parser.", MessageKind.SUMMARY, None),
     ],
 )
-def test_what_a_person_did_otherwise_is_an_event(written: str, aside: Aside, text: str | None) -> None:
+def test_what_a_person_did_otherwise_is_an_event(written: str, kind: MessageKind, text: str | None) -> None:
     (event,) = messages_of(FORMAT, json_lines(user(block(written))))
-    assert (event.role, event.aside, event.text) == (Role.EVENT, aside, text or written)
+    assert (event.role, event.kind, event.text) == (Role.EVENT, kind, text or written)
 
 
 NOTE = "\n\nNote: The user's next message may contain a correction or preference."
@@ -213,7 +217,7 @@ NOTE = "\n\nNote: The user's next message may contain a correction or preference
 def test_what_a_person_said_while_refusing_is_kept(refused: str) -> None:
     rejected, remark = messages_of(FORMAT, json_lines(user(result(refused, is_error=True))))
     assert rejected.failed is True
-    assert (remark.role, remark.aside, remark.text) == (Role.USER, Aside.REMARK, "use pnpm")
+    assert (remark.role, remark.kind, remark.text) == (Role.USER, MessageKind.REMARK, "use pnpm")
     assert not remark.is_counted
 
 

@@ -21,7 +21,7 @@ from omcli.formats.claude_code import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.formats.table import detect
 from omcli.memory.identity import Identities
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
 from omcli.operations.ingest.counts import TranscriptCounts
 from tests.shared import TRANSCRIPTS, expected, needs_shared
@@ -125,7 +125,7 @@ def counts(found: list[Item]) -> dict[str, int]:
 def test_what_a_person_types_is_a_prompt() -> None:
     """S2.10: it keeps the producer's id."""
     prompt = only(typed("Water the roses.", uuid="u-1", timestamp="2026-03-01T09:00:01.500Z"))
-    assert (prompt.role, prompt.text, prompt.aside, prompt.agent) == (Role.USER, "Water the roses.", None, None)
+    assert (prompt.role, prompt.text, prompt.kind, prompt.agent) == (Role.USER, "Water the roses.", None, None)
     assert (prompt.id, prompt.at) == ("u-1", "2026-03-01T09:00:01.500Z")
 
 
@@ -277,7 +277,7 @@ def test_a_second_text_of_a_message_is_kept_and_not_counted_again() -> None:
     first, second = said(text("Hel"), message_id="msg_7"), said(text("lo"), message_id="msg_7")
     assert [one.id for one in messages(first)] == ["msg_7"]
     found = messages(first, second)
-    assert [(one.id, one.aside) for one in found] == [("msg_7", None), ("msg_7~2", Aside.CONTINUED)]
+    assert [(one.id, one.kind) for one in found] == [("msg_7", None), ("msg_7~2", MessageKind.CONTINUED)]
     assert counts(items(first, second)) == {"assistant_messages": 1, "messages": 1}
 
 
@@ -385,7 +385,7 @@ REFUSED = (
 def test_words_said_while_refusing_a_call_are_a_remark(ending: str) -> None:
     answer, remark = messages(typed([result(REFUSED + ending, is_error=True)]))
     assert (answer.role, answer.failed) == (Role.RESULT, True)
-    assert (remark.role, remark.aside, remark.text) == (Role.USER, Aside.REMARK, "use the other shed")
+    assert (remark.role, remark.kind, remark.text) == (Role.USER, MessageKind.REMARK, "use the other shed")
     assert (remark.id, remark.is_counted) == ("toolu_1:remark", False)
 
 
@@ -409,7 +409,7 @@ def in_editor(content: str, *, tool: str = "Bash", version: str = "2.0.5", error
 def test_in_the_editor_the_bare_words_of_a_refusal_are_a_remark() -> None:
     answer, remark = in_editor("please add the hedge first")
     assert answer.failed
-    assert (remark.aside, remark.text) == (Aside.REMARK, "please add the hedge first")
+    assert (remark.kind, remark.text) == (MessageKind.REMARK, "please add the hedge first")
 
 
 @pytest.mark.parametrize(
@@ -443,14 +443,14 @@ def test_answers_to_the_agents_questions_are_kept() -> None:
         typed([result("User has answered your questions.")], toolUseResult={"questions": [], "answers": given_answers}),
     )
     answer = found[2]
-    assert (answer.role, answer.aside, answer.id) == (Role.USER, Aside.ANSWER, "toolu_1:answer")
+    assert (answer.role, answer.kind, answer.id) == (Role.USER, MessageKind.ANSWER, "toolu_1:answer")
     assert answer.text == "Which shed? -> the red one\nWhich tools? -> spade, rake"
 
 
 def test_a_queued_prompt_that_is_handed_over_in_mid_turn_is_kept() -> None:
     enqueued = queued("enqueue", "and the tulips", timestamp="2026-03-01T09:00:07.000Z")
     told = only(enqueued, queued("remove"))
-    assert (told.role, told.aside, told.text) == (Role.USER, Aside.QUEUED, "and the tulips")
+    assert (told.role, told.kind, told.text) == (Role.USER, MessageKind.QUEUED, "and the tulips")
     assert (told.id, told.at) == ("queued:2026-03-01T09:00:07.000Z", "2026-03-01T09:00:07.000Z")
     assert not told.is_counted
 
@@ -509,7 +509,7 @@ def attached(prompt: object, **fields: object) -> Line:
 
 def test_an_attached_prompt_is_kept() -> None:
     told = only(attached([text("and the tulips")], commandMode="prompt"))
-    assert (told.aside, told.text, told.id) == (Aside.QUEUED, "and the tulips", "att-1")
+    assert (told.kind, told.text, told.id) == (MessageKind.QUEUED, "and the tulips", "att-1")
 
 
 @pytest.mark.parametrize(
@@ -554,26 +554,26 @@ EXIT = """<command-name>/exit</command-name>
 )
 def test_a_slash_command_is_an_event_with_its_arguments(written: str, read: str) -> None:
     event = only(typed(written, uuid="u-5"))
-    assert (event.role, event.aside, event.text, event.id) == (Role.EVENT, Aside.COMMAND, read, "u-5")
+    assert (event.role, event.kind, event.text, event.id) == (Role.EVENT, MessageKind.COMMAND, read, "u-5")
 
 
 def test_a_command_in_a_system_record_is_an_event() -> None:
     content = "<command-name>/model</command-name><command-args>small</command-args>"
     event = only(line("system", subtype="local_command", content=content))
-    assert (event.aside, event.text) == (Aside.COMMAND, "/model small")
+    assert (event.kind, event.text) == (MessageKind.COMMAND, "/model small")
     output = "<local-command-stdout>Set.</local-command-stdout>"
     assert messages(line("system", subtype="local_command", content=output)) == []
 
 
 def test_a_shell_command_of_the_person_is_an_event() -> None:
     event = only(typed("<bash-input>git status</bash-input>"))
-    assert (event.role, event.aside, event.text) == (Role.EVENT, Aside.SHELL, "git status")
+    assert (event.role, event.kind, event.text) == (Role.EVENT, MessageKind.SHELL, "git status")
 
 
 @pytest.mark.parametrize("mark", ["[Request interrupted by user]", "[Request interrupted by user for tool use]"])
 def test_an_interruption_is_an_event(mark: str) -> None:
     event = only(typed([text(mark)]))
-    assert (event.role, event.aside, event.is_counted) == (Role.EVENT, Aside.INTERRUPT, False)
+    assert (event.role, event.kind, event.is_counted) == (Role.EVENT, MessageKind.INTERRUPT, False)
 
 
 def test_an_event_and_a_prompt_of_one_record_have_ids_of_their_own() -> None:
@@ -588,8 +588,8 @@ def test_a_compaction_is_one_event_and_its_summary_another() -> None:
         isVisibleInTranscriptOnly=True, uuid="u-7",
     )  # fmt: skip
     first, second = messages(boundary, summary)
-    assert (first.role, first.aside, first.id) == (Role.EVENT, Aside.COMPACTION, "u-6")
-    assert (second.role, second.aside, second.id) == (Role.EVENT, Aside.SUMMARY, "u-7")
+    assert (first.role, first.kind, first.id) == (Role.EVENT, MessageKind.COMPACTION, "u-6")
+    assert (second.role, second.kind, second.id) == (Role.EVENT, MessageKind.SUMMARY, "u-7")
     assert second.text.startswith("This session is being continued")
     assert counts(items(boundary, summary)) == {"compactions": 1}
     assert messages(line("system", subtype="microcompact_boundary", content="")) == []
@@ -605,7 +605,7 @@ def test_an_inline_side_chain_is_marked_and_not_counted() -> None:
         said(text("Found it."), message_id="msg_2", isSidechain=True),
     ]
     _, delegated, answer = messages(*lines)
-    assert (delegated.role, delegated.aside, delegated.agent) == (Role.USER, Aside.DELEGATED, "sidechain")
+    assert (delegated.role, delegated.kind, delegated.agent) == (Role.USER, MessageKind.DELEGATED, "sidechain")
     assert answer.agent == "sidechain"
     assert counts(items(*lines)) == {"human_messages": 1, "messages": 1}
 
@@ -1050,15 +1050,15 @@ def test_a_real_transcript_gives_the_numbers_that_are_known_of_it(path: str) -> 
 def test_a_real_transcript_gives_what_else_is_known_of_it(path: str) -> None:
     """Commands, interruptions, refusals, queued and delegated prompts."""
     told = [item for item in read_file(path) if isinstance(item, Message)]
-    asides = Counter(one.aside for one in told)
+    asides = Counter(one.kind for one in told)
     also = FILES[path].get("also") or {}
     known = {
-        "slash_commands": asides[Aside.COMMAND],
-        "shell_commands": asides[Aside.SHELL],
-        "interrupts": asides[Aside.INTERRUPT],
-        "queued_only_prompts": asides[Aside.QUEUED],
+        "slash_commands": asides[MessageKind.COMMAND],
+        "shell_commands": asides[MessageKind.SHELL],
+        "interrupts": asides[MessageKind.INTERRUPT],
+        "queued_only_prompts": asides[MessageKind.QUEUED],
         "images": sum(len(one.images) for one in told if one.role is Role.USER),
-        "delegated_prompts": asides[Aside.DELEGATED],
+        "delegated_prompts": asides[MessageKind.DELEGATED],
     }
     if "sidechain_lines" in also:
         del known["delegated_prompts"]
@@ -1066,7 +1066,7 @@ def test_a_real_transcript_gives_what_else_is_known_of_it(path: str) -> None:
         name: number for name, number in also.items() if name in known
     }
     # The editor's bare words are not among them, nor those given as a reason.
-    assert asides[Aside.REMARK] >= also.get("rejection_remarks", 0)
+    assert asides[MessageKind.REMARK] >= also.get("rejection_remarks", 0)
 
 
 @needs_shared

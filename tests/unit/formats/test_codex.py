@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omcli.formats.codex import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.memory.identity import Identities
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
@@ -350,18 +350,20 @@ def test_a_compaction_is_counted_once_though_told_twice() -> None:
         "payload": {"message": "So far: x", "replacement_history": [user("again")]},
     }
     records = (meta(), prompt("Go"), compacted, event("token_count"), event("context_compacted", 4), agent("ok"))
-    assert [(m.role, m.aside, m.text) for m in messages_of(FORMAT, *records)] == [
+    assert [(m.role, m.kind, m.text) for m in messages_of(FORMAT, *records)] == [
         (Role.USER, None, "Go"),
-        (Role.EVENT, Aside.COMPACTION, "So far: x"),
+        (Role.EVENT, MessageKind.COMPACTION, "So far: x"),
         (Role.ASSISTANT, None, "ok"),
     ]
     alone = messages_of(FORMAT, meta(), prompt("Go"), event("context_compacted", 4))
-    assert [m.aside for m in alone] == [None, Aside.COMPACTION]
+    assert [m.kind for m in alone] == [None, MessageKind.COMPACTION]
 
 
 def test_an_interruption_is_an_event_but_a_replaced_turn_is_none() -> None:
     stopped = (meta(), event("turn_aborted", 5, reason="interrupted"), event("turn_aborted", 6, reason="replaced"))
-    assert [(m.role, m.aside, m.at) for m in messages_of(FORMAT, *stopped)] == [(Role.EVENT, Aside.INTERRUPT, at(5))]
+    assert [(m.role, m.kind, m.at) for m in messages_of(FORMAT, *stopped)] == [
+        (Role.EVENT, MessageKind.INTERRUPT, at(5))
+    ]
 
 
 def test_a_command_that_the_person_ran_is_kept_with_its_output() -> None:
@@ -370,7 +372,7 @@ def test_a_command_that_the_person_ran_is_kept_with_its_output() -> None:
         "Output:\nno rule\n</result>\n</user_shell_command>"
     )
     ran = messages_of(FORMAT, meta(), prompt("Go"), user(said), agent("ok"))[1]
-    assert (ran.role, ran.aside, ran.text) == (Role.EVENT, Aside.SHELL, "make test\nno rule")
+    assert (ran.role, ran.kind, ran.text) == (Role.EVENT, MessageKind.SHELL, "make test\nno rule")
     assert (ran.failed, ran.exit_code) == (True, 2)
 
 
@@ -412,7 +414,7 @@ def test_what_a_subagent_is_told_is_no_persons_prompt() -> None:
     records = (meta(id="s-2", source=source), prompt("Review the diff"), agent("Looks fine."))
     assert session_of(FORMAT, *records).parent == "s-0"
     told, answered = messages_of(FORMAT, *records)
-    assert (told.role, told.aside, told.is_counted) == (Role.USER, Aside.DELEGATED, False)
+    assert (told.role, told.kind, told.is_counted) == (Role.USER, MessageKind.DELEGATED, False)
     assert answered.is_counted
 
 
@@ -420,7 +422,7 @@ def test_a_message_between_agents_names_its_author() -> None:
     parts = [{"type": "input_text", "text": "The tests pass."}, {"type": "encrypted_content", "encrypted_content": "x"}]
     said = item("agent_message", author="/lead/tester", recipient="/lead", content=parts)
     told = messages_of(FORMAT, meta(), prompt("Go"), said)[-1]
-    assert (told.name, told.aside, told.text) == ("/lead/tester", Aside.DELEGATED, "The tests pass.")
+    assert (told.name, told.kind, told.text) == ("/lead/tester", MessageKind.DELEGATED, "The tests pass.")
     sealed = item("agent_message", author="a", content=[{"type": "encrypted_content", "encrypted_content": "x"}])
     assert messages_of(FORMAT, meta(), sealed) == []
 

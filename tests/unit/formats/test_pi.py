@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omcli.formats.pi import FORMAT
 from omcli.formats.source import RecordStream
 from omcli.memory.identity import Identities
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Abandoned, Facts, Reason, Skipped
 from tests.shared import TRANSCRIPTS, expected, needs_shared
 from tests.unit.formats.readings import (
@@ -104,12 +104,12 @@ def test_a_content_that_is_a_text_is_taken_as_text() -> None:
 def test_an_aborted_turn_counts_with_what_it_said_and_is_an_interruption() -> None:
     stopped = agent(text("I sta"), call(command="l"), second=2, stop="aborted", errorMessage="Request was aborted.")
     records = (HEADER, user("Go"), stopped, agent(second=3, stop="aborted"), user("Go on", 4))
-    assert [(m.role, m.aside, m.text, m.id) for m in messages_of(FORMAT, *records)] == [
+    assert [(m.role, m.kind, m.text, m.id) for m in messages_of(FORMAT, *records)] == [
         (Role.USER, None, "Go", "e1"),
         (Role.ASSISTANT, None, "I sta", "e2"),
         (Role.CALL, None, '{"command":"l"}', "c1"),
-        (Role.EVENT, Aside.INTERRUPT, "Request was aborted.", "e2:interrupt"),
-        (Role.EVENT, Aside.INTERRUPT, "aborted", "e3:interrupt"),
+        (Role.EVENT, MessageKind.INTERRUPT, "Request was aborted.", "e2:interrupt"),
+        (Role.EVENT, MessageKind.INTERRUPT, "aborted", "e3:interrupt"),
         (Role.USER, None, "Go on", "e4"),
     ]
 
@@ -161,9 +161,9 @@ def test_a_command_that_the_person_ran_is_kept_with_its_output() -> None:
     ran = said("bashExecution", command="make test", output="no rule\n", exitCode=2, cancelled=False)
     silent = said("bashExecution", 2, command="true", output="", exitCode=0)
     read = messages_of(FORMAT, HEADER, ran, silent)
-    assert [(m.role, m.aside, m.text) for m in read] == [
-        (Role.EVENT, Aside.SHELL, "make test\nno rule\n"),
-        (Role.EVENT, Aside.SHELL, "true"),
+    assert [(m.role, m.kind, m.text) for m in read] == [
+        (Role.EVENT, MessageKind.SHELL, "make test\nno rule\n"),
+        (Role.EVENT, MessageKind.SHELL, "true"),
     ]
     assert [(m.id, m.failed, m.exit_code) for m in read] == [("e1", True, 2), ("e2", False, 0)]
 
@@ -176,11 +176,11 @@ def test_compactions_and_branch_summaries_are_events_with_their_text() -> None:
         said("compactionSummary", 3, summary="So far: z"),
         said("branchSummary", 4, summary="Tried w"),
     )
-    assert [(m.aside, m.text, m.at) for m in messages_of(FORMAT, *records)] == [
-        (Aside.COMPACTION, "So far: x", at(1)),
-        (Aside.SUMMARY, "Tried y", at(2)),
-        (Aside.COMPACTION, "So far: z", at(3)),
-        (Aside.SUMMARY, "Tried w", at(4)),
+    assert [(m.kind, m.text, m.at) for m in messages_of(FORMAT, *records)] == [
+        (MessageKind.COMPACTION, "So far: x", at(1)),
+        (MessageKind.SUMMARY, "Tried y", at(2)),
+        (MessageKind.COMPACTION, "So far: z", at(3)),
+        (MessageKind.SUMMARY, "Tried w", at(4)),
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from omcli.formats.source import RecordStream
 from omcli.formats.table import detect
-from omcli.memory.message import Aside, Message
+from omcli.memory.message import Message, MessageKind
 from omcli.memory.transcript import Facts, Item
 from omcli.operations.ingest.counts import TranscriptCounts
 from tests.unit.formats.readings import faults
@@ -70,8 +70,15 @@ def test_a_story_of_an_agent_names_its_session_and_directory(name: str) -> None:
 def test_the_first_story_has_all_that_is_hard_about_its_format() -> None:
     """What it was written for: words of a person outside of prompts, side chains, outcomes, a compaction."""
     messages = [item for item in read("claude_code_refactor.jsonl")[1] if isinstance(item, Message)]
-    asides = {message.aside for message in messages if message.aside}
-    assert asides >= {Aside.QUEUED, Aside.REMARK, Aside.DELEGATED, Aside.COMMAND, Aside.INTERRUPT, Aside.COMPACTION}
+    asides = {message.kind for message in messages if message.kind}
+    assert asides >= {
+        MessageKind.QUEUED,
+        MessageKind.REMARK,
+        MessageKind.DELEGATED,
+        MessageKind.COMMAND,
+        MessageKind.INTERRUPT,
+        MessageKind.COMPACTION,
+    }
     assert any(message.agent for message in messages)
     assert [message.exit_code for message in messages if message.exit_code] == [1, 2]
     assert any("AKIAIOSFODNN7EXAMPLE" in message.text for message in messages)

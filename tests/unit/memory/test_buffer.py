@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from omcli.memory import buffer as block_text
 from omcli.memory.batch import Observed
-from omcli.memory.buffer import Ahead, Span, activated, in_line, is_superfluous, tokens_of
+from omcli.memory.buffer import BufferPolicy, Span, activated, in_line, is_superfluous, tokens_of
 from omcli.memory.observation import Draft, Priority, Source, Status, Type
 from tests.material import row_id
 
-MASTRA = Ahead.of(6_000, tokens=30_000, late=3_000, late_from=23_400, messages=0)
-ZORA = Ahead.of(0.7, tokens=30_000, late=0, late_from=0, messages=20)
+MASTRA = BufferPolicy.of(6_000, tokens=30_000, late=3_000, late_from=23_400, messages=0)
+ZORA = BufferPolicy.of(0.7, tokens=30_000, late=0, late_from=0, messages=20)
 SPANS = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda drawn: Span(drawn[0], drawn[0] + drawn[1]))
 
 
@@ -64,7 +64,7 @@ def test_a_share_of_the_threshold_is_waited_for_once(fresh: int, messages: int, 
 
 
 def test_nothing_is_observed_ahead_where_nobody_says_so() -> None:
-    never = Ahead.of(0, tokens=30_000, late=0, late_from=0, messages=0)
+    never = BufferPolicy.of(0, tokens=30_000, late=0, late_from=0, messages=0)
     assert not never.is_due(waiting=29_999, fresh=29_999, messages=99, blocks=0)
 
 

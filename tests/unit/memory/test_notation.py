@@ -11,24 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import BadUsage
-from omcli.memory.notation import NOTATIONS, OF_TEN, WORDS, Line, Notation, as_line, fenced, named, unfenced
+from omcli.memory.notation import (
+    NOTATIONS,
+    OF_TEN,
+    WORDS,
+    Notation,
+    PrintedRow,
+    escape_tags,
+    named,
+    single_line,
+    unescape_tags,
+)
 from omcli.memory.observation import Priority, Status
 from tests.strategies import NASTY, lines, texts
 
 notations = st.sampled_from(NOTATIONS)
 
 
-def said(text: str, *, priority: Priority = Priority.HIGH, status: Status | None = None) -> Line:
+def said(text: str, *, priority: Priority = Priority.HIGH, status: Status | None = None) -> PrintedRow:
     """A line of one afternoon."""
-    return Line(dated="2026-02-10 14:32", priority=priority, status=status, text=text)
+    return PrintedRow(dated="2026-02-10 14:32", priority=priority, status=status, text=text)
 
 
-def as_read(line: Line, notation: Notation) -> Line:
+def as_read(line: PrintedRow, notation: Notation) -> PrintedRow:
     """What a line is once it was written: on one line, `open` like no status at all, and what its mark says."""
     mark = notation.mark(line)
     return replace(
         line,
-        text=as_line(line.text),
+        text=single_line(line.text),
         status=None if line.status is Status.OPEN else line.status,
         priority=line.priority if mark else Priority.MEDIUM,
         importance=int(mark.removesuffix("/10")) if notation is OF_TEN else None,
@@ -47,7 +57,7 @@ def as_read(line: Line, notation: Notation) -> Line:
         (said("CI is red", status=Status.OPEN), "[2026-02-10 14:32] CRITICAL CI is red"),
     ],
 )
-def test_words_are_written_as_specified(line: Line, written: str) -> None:
+def test_words_are_written_as_specified(line: PrintedRow, written: str) -> None:
     """S0.25 S0.28: date, priority in a word, text; no emoji."""
     assert WORDS.render(line) == written
 
@@ -57,14 +67,14 @@ def test_under_its_minute_a_row_has_no_date() -> None:
 
 
 @given(line=lines, notation=notations)
-def test_a_row_reads_back_as_it_was_written(line: Line, notation: Notation) -> None:
+def test_a_row_reads_back_as_it_was_written(line: PrintedRow, notation: Notation) -> None:
     """T74 S0.25 S3.8: parse(render(x)) = x up to the documented escapes, in every notation."""
     assert notation.parse(notation.render(line), "") == as_read(line, notation)
     assert notation.parse(notation.render_under(line), line.dated) == as_read(line, notation)
 
 
 @given(line=lines, notation=notations)
-def test_a_row_is_one_line_whatever_it_holds(line: Line, notation: Notation) -> None:
+def test_a_row_is_one_line_whatever_it_holds(line: PrintedRow, notation: Notation) -> None:
     """T74: one line per row, and no tag breaks out."""
     written = notation.render(line)
     assert len(f"{written}.".splitlines()) == 1
@@ -74,12 +84,12 @@ def test_a_row_is_one_line_whatever_it_holds(line: Line, notation: Notation) -> 
 @given(text=texts)
 def test_fencing_can_be_undone(text: str) -> None:
     """T74: the escape of tags is lossless."""
-    assert unfenced(fenced(text)) == text
-    assert "</om-memory" not in fenced(text)
+    assert unescape_tags(escape_tags(text)) == text
+    assert "</om-memory" not in escape_tags(text)
 
 
 @given(line=lines, notation=notations)
-def test_what_was_read_is_written_again_as_it_was(line: Line, notation: Notation) -> None:
+def test_what_was_read_is_written_again_as_it_was(line: PrintedRow, notation: Notation) -> None:
     """S3.8: also a mark that says more than our priorities do, and several of them."""
     written = notation.render(line)
     read = notation.parse(written)

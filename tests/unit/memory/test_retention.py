@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from omcli.base.record import replace
 from omcli.memory.message import Role
 from omcli.memory.observation import IN_FORCE, Kind, Observation, Priority, Status, Type
-from omcli.memory.retention import Coverage, Outlined, Pool, Rules, first_to_go, is_across, messages_to_go, rows_to_go
+from omcli.memory.retention import (
+    MessageOutline,
+    Pool,
+    RetentionRules,
+    SupportLevel,
+    first_to_go,
+    is_across,
+    messages_to_go,
+    rows_to_go,
+)
 from tests.material import row, row_id
 
 BEFORE = "2026-02-01T00:00:00.000Z"
@@ -32,7 +41,7 @@ ROWS = st.lists(
     max_size=12,
 )
 RULES = st.builds(
-    Rules,
+    RetentionRules,
     before=st.none() | st.integers(1, 28).map(lambda day: f"2026-03-{day:02}T00:00:00.000Z"),
     keep_last=st.none() | st.integers(0, 12),
     max_tokens=st.none() | st.integers(0, 200),
@@ -47,7 +56,7 @@ def numbered(rows: Sequence[Observation]) -> list[Observation]:
 
 
 def gone(
-    rows: Sequence[Observation], rules: Rules, *, support: dict[str, int] = NONE, pools: Sequence[Pool] = ()
+    rows: Sequence[Observation], rules: RetentionRules, *, support: dict[str, int] = NONE, pools: Sequence[Pool] = ()
 ) -> list[str]:
     """The texts of the rows that go."""
     pools = pools or [Pool(session="s", rows=tuple(rows), active_at=NEW)]
@@ -63,7 +72,7 @@ class TestThePool:
     def test_as_many_rows_go_as_it_takes_and_none_where_it_fits(self, most: int, number: int) -> None:
         """T51: ten rows of ten tokens."""
         rows = [row(each, tokens=10) for each in range(10)]
-        assert len(gone(rows, Rules(max_tokens=most))) == number
+        assert len(gone(rows, RetentionRules(max_tokens=most))) == number
 
     def test_low_goes_before_medium_high_never_what_is_unknown_or_repeated_does_not_count(self) -> None:
         """T52: three may go."""
@@ -88,11 +97,11 @@ class TestThePool:
             row(6, text="none medium"),
         ]
         support = {row_id(2): 1, row_id(3): 2, row_id(4): 5, row_id(5): 2}
-        assert gone(rows, Rules(max_tokens=0), support=support) == [
+        assert gone(rows, RetentionRules(max_tokens=0), support=support) == [
             "strong low", "strong medium old", "strong medium new", "partial medium", "none low old", "none medium",
         ]  # fmt: skip
-        assert [Coverage.of(number) for number in (0, 1, 2, 3)] == [
-            Coverage.NONE, Coverage.PARTIAL, Coverage.STRONG, Coverage.STRONG,
+        assert [SupportLevel.of(number) for number in (0, 1, 2, 3)] == [
+            SupportLevel.NONE, SupportLevel.PARTIAL, SupportLevel.STRONG, SupportLevel.STRONG,
         ]  # fmt: skip
 
     def test_of_equal_relevance_the_older_goes(self) -> None:
@@ -110,20 +119,20 @@ class TestThePool:
             row(3, text="done", type=Type.REQUEST, status=Status.DONE),
             row(4, text="high", priority=Priority.HIGH),
         ]
-        assert gone(rows, Rules(max_tokens=0)) == ["done"]
-        assert gone(rows, Rules(max_tokens=0, spares_none=True)) == ["open", "decision", "done"]
+        assert gone(rows, RetentionRules(max_tokens=0)) == ["done"]
+        assert gone(rows, RetentionRules(max_tokens=0, spares_none=True)) == ["open", "decision", "done"]
 
 
 class TestTheOtherRules:
-    """Rules that say themselves what goes."""
+    """Limits by age and count, which say themselves what goes."""
 
     def test_all_but_the_newest_rows_of_a_session(self) -> None:
         """T55: five rows, two stay."""
         rows = [
             row(number, text=f"row {number}", event_at=f"2026-03-0{6 - number}T00:00:00.000Z") for number in range(5)
         ]
-        assert gone(rows, Rules(keep_last=2)) == ["row 2", "row 3", "row 4"]
-        assert gone(rows, Rules(keep_last=5)) == []
+        assert gone(rows, RetentionRules(keep_last=2)) == ["row 2", "row 3", "row 4"]
+        assert gone(rows, RetentionRules(keep_last=5)) == []
 
     def test_all_but_the_sessions_that_were_active_last(self) -> None:
         """T55: not by name."""
@@ -131,19 +140,19 @@ class TestTheOtherRules:
             Pool(session=name, rows=(row(number, text=name),), active_at=f"2026-03-0{day}T00:00:00.000Z")
             for number, (name, day) in enumerate([("a", 5), ("b", 1), ("c", 4), ("d", 2), ("e", 3)])
         ]
-        assert gone((), Rules(keep_sessions=3), pools=pools) == ["b", "d"]
-        assert gone((), Rules(keep_sessions=0), pools=pools) == ["a", "b", "c", "d", "e"]
+        assert gone((), RetentionRules(keep_sessions=3), pools=pools) == ["b", "d"]
+        assert gone((), RetentionRules(keep_sessions=0), pools=pools) == ["a", "b", "c", "d", "e"]
 
     def test_rows_older_than_a_day(self) -> None:
         rows = [row(1, text="old", event_at=OLD), row(2, text="at", event_at=BEFORE), row(3, text="new", event_at=NEW)]
-        assert gone(rows, Rules(before=BEFORE)) == ["old"]
+        assert gone(rows, RetentionRules(before=BEFORE)) == ["old"]
 
     def test_a_row_that_several_rules_name_goes_once_for_the_first_reason(self) -> None:
         rows = (row(1, text="old", event_at=OLD),)
         dropped = list(
             rows_to_go(
                 [Pool(session="s", rows=rows, active_at=OLD)],
-                Rules(before=BEFORE, keep_last=0, max_tokens=0, keep_sessions=0),
+                RetentionRules(before=BEFORE, keep_last=0, max_tokens=0, keep_sessions=0),
                 support=lambda _: 0,
                 tokens=lambda each: each.tokens,
             )
@@ -159,25 +168,25 @@ class TestTheOtherRules:
             row(5, text="blocker", type=Type.BLOCKER, status=Status.OPEN, event_at=OLD),
             row(6, text="request", type=Type.REQUEST, status=Status.OPEN, event_at=OLD),
         ]
-        assert gone(rows, Rules(keep_last=0)) == ["taken back", "request"]
-        assert gone(rows, Rules(before=NEW)) == ["taken back", "blocker", "request"]
-        assert len(gone(rows, Rules(keep_last=0, spares_none=True))) == 6
+        assert gone(rows, RetentionRules(keep_last=0)) == ["taken back", "request"]
+        assert gone(rows, RetentionRules(before=NEW)) == ["taken back", "blocker", "request"]
+        assert len(gone(rows, RetentionRules(keep_last=0, spares_none=True))) == 6
 
     def test_what_is_out_of_sight_goes_by_age_and_with_its_session_alone(self) -> None:
         pool = Pool(session="s", rows=(), active_at=OLD, hidden=(row(1, text="hidden", event_at=OLD),))
         for rules, expected in (
-            (Rules(before=BEFORE), ["hidden"]),
-            (Rules(keep_sessions=0), ["hidden"]),
-            (Rules(keep_last=0), []),
-            (Rules(max_tokens=0), []),
+            (RetentionRules(before=BEFORE), ["hidden"]),
+            (RetentionRules(keep_sessions=0), ["hidden"]),
+            (RetentionRules(keep_last=0), []),
+            (RetentionRules(max_tokens=0), []),
         ):
             assert gone((), rules, pools=[pool]) == expected
 
     def test_rules_say_what_they_are_about(self) -> None:
-        assert Rules().is_empty
-        assert not Rules(messages_before=OLD).is_empty
-        assert not Rules(messages_before=OLD).is_about_rows
-        assert Rules(keep_last=0).is_about_rows
+        assert RetentionRules().is_empty
+        assert not RetentionRules(messages_before=OLD).is_empty
+        assert not RetentionRules(messages_before=OLD).is_about_rows
+        assert RetentionRules(keep_last=0).is_about_rows
         assert [is_across(each) for each in (row(1), row(1, session=None), row(1, kind=Kind.ITEM))] == [
             False,
             True,
@@ -187,7 +196,7 @@ class TestTheOtherRules:
 
 @given(ROWS, RULES)
 def test_whatever_the_rules_each_row_goes_once_and_what_is_kept_is_no_more_than_they_say(
-    rows: list[Observation], rules: Rules
+    rows: list[Observation], rules: RetentionRules
 ) -> None:
     rows = numbered(rows)
     pool = Pool(session="s", rows=tuple(rows), active_at=NEW)
@@ -209,10 +218,10 @@ def test_whatever_the_rules_each_row_goes_once_and_what_is_kept_is_no_more_than_
         assert not ids
 
 
-def held(seq: int, role: Role = Role.USER, **fields: object) -> Outlined:
+def held(seq: int, role: Role = Role.USER, **fields: object) -> MessageOutline:
     """A message that was observed, long ago."""
     columns = {"at": OLD, "call_id": None, "is_main": True, "is_covered": True} | fields
-    return Outlined(seq=seq, role=role, **columns)  # type: ignore[arg-type]
+    return MessageOutline(seq=seq, role=role, **columns)  # type: ignore[arg-type]
 
 
 class TestMessages:
@@ -224,7 +233,7 @@ class TestMessages:
         assert messages_to_go(outline, before=BEFORE, undated=OLD) == (1, 4)
 
     def test_a_call_and_its_results_go_together(self) -> None:
-        def exchange(**last: object) -> list[Outlined]:
+        def exchange(**last: object) -> list[MessageOutline]:
             return [
                 held(1, Role.CALL, call_id="x"),
                 held(2, Role.CALL, call_id="y"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from tests.batches import Talk
 
 MONDAY = "2026-03-02T10:00:00.000Z"
@@ -35,7 +35,7 @@ def test_a_row_without_a_named_date_has_none() -> None:
 
 def test_rows_of_tools_and_commands_have_no_date() -> None:
     talk = Talk().tool("Bash", {"command": "git commit -m 'due tomorrow'"}, "[main 1a2b3c4] due tomorrow")
-    talk.event("git log --since yesterday", Aside.SHELL)
+    talk.event("git log --since yesterday", MessageKind.SHELL)
     assert {row.refers_to for row in talk.observed()} == {None}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omcli.memory.message import Aside, Role
+from omcli.memory.message import MessageKind, Role
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.rules import RuleObserver
 from omcli.text.anchors import anchors, searchable, unsupported
@@ -180,23 +180,33 @@ def test_a_question_of_the_agent_stays_open_until_it_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("aside", "said", "text", "kind"),
+    ("kind", "said", "text", "type_"),
     [
-        (Aside.ANSWER, "Which database? -> Postgres", "User answered: Which database? -> Postgres", Type.DECISION),
-        (Aside.REMARK, "use the staging key instead", "User refused: use the staging key instead", Type.CORRECTION),
-        (Aside.QUEUED, "also bump the version", "User: also bump the version", Type.REQUEST),
+        (
+            MessageKind.ANSWER,
+            "Which database? -> Postgres",
+            "User answered: Which database? -> Postgres",
+            Type.DECISION,
+        ),
+        (
+            MessageKind.REMARK,
+            "use the staging key instead",
+            "User refused: use the staging key instead",
+            Type.CORRECTION,
+        ),
+        (MessageKind.QUEUED, "also bump the version", "User: also bump the version", Type.REQUEST),
     ],
 )
-def test_words_outside_of_prompts_are_kept(aside: Aside, said: str, text: str, kind: Type) -> None:
+def test_words_outside_of_prompts_are_kept(kind: MessageKind, said: str, text: str, type_: Type) -> None:
     """formats.md §1, where a person speaks: a user's "no" is a decision, and so is an answer."""
-    row = Talk().user(said, aside=aside).one()
-    assert (row.text, row.type) == (text, kind)
+    row = Talk().user(said, kind=kind).one()
+    assert (row.text, row.type) == (text, type_)
 
 
 def test_a_refused_call_is_what_was_said_about_it_and_no_failure() -> None:
     """formats.md §1: a rejection is a decision, not an error."""
     talk = Talk().tool("Bash", {"command": "git commit -m x"}, "add the test first", failed=True)
-    talk.add(replace(talk.kept[1].message, role=Role.USER, aside=Aside.REMARK))
+    talk.add(replace(talk.kept[1].message, role=Role.USER, kind=MessageKind.REMARK))
     assert talk.texts() == ["User refused Bash: add the test first"]
     assert talk.one().sources == (1, 3)
 
@@ -204,15 +214,15 @@ def test_a_refused_call_is_what_was_said_about_it_and_no_failure() -> None:
 def test_of_questions_that_were_answered_in_part_the_answers_are_kept() -> None:
     """The client's text around them is left out."""
     poll = 'The person wants to talk about these.\n\n    Questions asked:\n- "Which sea?"\n  {}\n- "Which boat?"\n  {}'
-    answered = Talk().user(poll.format("Answer: the North Sea", "(No answer provided)"), aside=Aside.REMARK)
+    answered = Talk().user(poll.format("Answer: the North Sea", "(No answer provided)"), kind=MessageKind.REMARK)
     assert answered.texts() == ["User answered: Which sea? → the North Sea"]
-    nothing = Talk().user(poll.format("(No answer provided)", "(No answer provided)"), aside=Aside.REMARK)
+    nothing = Talk().user(poll.format("(No answer provided)", "(No answer provided)"), kind=MessageKind.REMARK)
     assert nothing.texts() == []
 
 
 def test_a_subagents_prompt_is_not_the_users() -> None:
     """formats.md §0: in a subagent's transcript the "user" is the parent agent."""
-    assert Talk().user("Always answer in JSON", aside=Aside.DELEGATED).observed() == ()
+    assert Talk().user("Always answer in JSON", kind=MessageKind.DELEGATED).observed() == ()
 
 
 def test_rows_carry_the_instant_of_their_message() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from omcli.memory.message import Aside, Message, Role
+from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.observation import Observation, Priority, Status, Type
 from omcli.text.anchors import searchable, unsupported
 from tests.batches import Talk, in_sight, remembered
@@ -298,7 +298,7 @@ class TestRequests:
     def test_every_request_is_open_at_first(self) -> None:
         """Prompts and slash commands alike."""
         assert told(in_sight(remembered(Talk().user("Fix the login redirect")))) == [(Status.OPEN, self.REQUEST)]
-        command = Talk().event("/review the login", Aside.COMMAND)
+        command = Talk().event("/review the login", MessageKind.COMMAND)
         assert told(in_sight(remembered(command))) == [(Status.OPEN, "User ran: /review the login")]
 
     @pytest.mark.parametrize("ends", [(1,), (3,), (1, 3)])
@@ -365,7 +365,11 @@ class TestRequests:
 
     @pytest.mark.parametrize("ends", [(), (1,), (4,), (5,)])
     def test_what_was_interrupted_stays_open(self, ends: tuple[int, ...]) -> None:
-        talk = self.start().agent("The redirect drops `next_url` here.").event("[Request interrupted]", Aside.INTERRUPT)
+        talk = (
+            self.start()
+            .agent("The redirect drops `next_url` here.")
+            .event("[Request interrupted]", MessageKind.INTERRUPT)
+        )
         talk.user("Rename the module to login")
         assert (Status.OPEN, self.REQUEST) in told(in_sight(remembered(talk, *ends)))
 
@@ -373,7 +377,7 @@ class TestRequests:
     def test_what_is_asked_again_with_more_words_takes_the_place_of_what_was_broken_off(
         self, ends: tuple[int, ...]
     ) -> None:
-        talk = Talk().user("remove the tests of the parser").event("[Request interrupted]", Aside.INTERRUPT)
+        talk = Talk().user("remove the tests of the parser").event("[Request interrupted]", MessageKind.INTERRUPT)
         talk.user("remove the two slow tests of the parser again")
         rows = told(in_sight(remembered(talk, *ends), *ASKED))
         assert rows == [(Status.OPEN, "User: remove the two slow tests of the parser again")]
@@ -407,7 +411,7 @@ class TestRequests:
 
     def test_an_answer_in_parts_is_read_as_a_whole(self) -> None:
         talk = self.start().agent("I couldn't find the second redirect.")
-        talk.add(Message(role=Role.ASSISTANT, text="Fixed the first one in `auth.py`.", aside=Aside.CONTINUED))
+        talk.add(Message(role=Role.ASSISTANT, text="Fixed the first one in `auth.py`.", kind=MessageKind.CONTINUED))
         assert both_ways(talk, 1, 3, types=ASKED) == [(Status.OPEN, self.REQUEST)]
 
     def test_a_correction_belongs_to_the_request_before_it(self) -> None:
@@ -440,13 +444,15 @@ class TestWhatTheTalkWentPast:
 
     @pytest.mark.parametrize("ends", [(), (3,), (4,), (6,)])
     def test_what_was_broken_off_is_done_with_what_it_was_part_of(self, ends: tuple[int, ...]) -> None:
-        talk = self.start().event("[Request interrupted]", Aside.INTERRUPT).user("Also keep the query string of it")
+        talk = (
+            self.start().event("[Request interrupted]", MessageKind.INTERRUPT).user("Also keep the query string of it")
+        )
         edits(talk).agent("Fixed the redirect in `auth.py`, with its query string.")
         assert (Status.DONE, self.FIRST) in both_ways(talk, *ends, types=ASKED)
 
     @pytest.mark.parametrize("ends", [(), (3,), (4,), (7,)])
     def test_a_corrected_request_is_neither_open_nor_done(self, ends: tuple[int, ...]) -> None:
-        talk = self.start().event("[Request interrupted]", Aside.INTERRUPT).user("No, stop, not there")
+        talk = self.start().event("[Request interrupted]", MessageKind.INTERRUPT).user("No, stop, not there")
         talk.user("Rename the module to login")
         edits(talk).agent("Renamed `auth.py` to `login.py`.")
         rows = both_ways(talk, *ends, types=ASKED)
@@ -470,7 +476,7 @@ class TestWhatTheTalkWentPast:
 
     @pytest.mark.parametrize("command", ["/exit", "/review"])
     def test_a_slash_command_ends_the_turn_before_it(self, command: str) -> None:
-        talk = self.start().agent("The redirect keeps `next_url` this way.").event(command, Aside.COMMAND)
+        talk = self.start().agent("The redirect keeps `next_url` this way.").event(command, MessageKind.COMMAND)
         talk.tool("Read", {"file_path": "auth.py"}, "…").agent("I cannot review it: the file is empty.")
         assert both_ways(talk, 3, 4, types=ASKED) == [(Status.DONE, self.FIRST)]
 

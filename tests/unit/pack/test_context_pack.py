@@ -22,7 +22,7 @@ from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import Budgets, Tier, budgets
 from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT, each_once, is_shared
-from omcli.pack.layouts import To
+from omcli.pack.layouts import PackFormat
 from omcli.pack.layouts.layout import LOOKING_UP
 from omcli.tokenizers.counter import Counter
 from omcli.tokenizers.table import counter as named_counter
@@ -41,7 +41,7 @@ COUNTERS: tuple[TokenCounter, ...] = (
     # Neither more nor less, but anything.
     Counter(name="fickle", count=lambda text: sum(text.encode("utf-8", "surrogatepass")) % 997),
 )
-BLOCKS = (To.TEXT, To.MARKDOWN, To.XML)
+BLOCKS = (PackFormat.TEXT, PackFormat.MARKDOWN, PackFormat.XML)
 
 
 def packed(
@@ -50,7 +50,7 @@ def packed(
     cross: Sequence[Observation] = (),
     messages: Sequence[Message] = (),
     total: int | None = None,
-    to: To = To.TEXT,
+    to: PackFormat = PackFormat.TEXT,
     counter: TokenCounter = APPROXIMATE,
     now: str = NOW,
     choice: Choice = Choice(),  # noqa: B008
@@ -106,7 +106,7 @@ any_budgets = st.one_of(
         tail=st.integers(-5, 2000),
     ),
 )
-forms = st.sampled_from(To)
+forms = st.sampled_from(PackFormat)
 counts = st.none() | st.integers(0, 5)
 choices = st.builds(
     Choice,
@@ -123,7 +123,7 @@ unhurried = settings(deadline=None)
 @given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms, choice=choices)
 @settings(max_examples=300, deadline=None)
 def test_a_budget_is_a_promise(
-    memory: dict[str, object], most: Budgets, counter: TokenCounter, to: To, choice: Choice
+    memory: dict[str, object], most: Budgets, counter: TokenCounter, to: PackFormat, choice: Choice
 ) -> None:
     """F50 C12: no memory, budget, counter, form or preset makes a pack exceed its budget, or a tier its own."""
     made = pack(**memory, budgets=most, counter=counter, to=to, choice=choice)  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ def test_a_budget_is_a_promise(
 @given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms)
 @unhurried
 def test_the_same_memory_gives_the_same_bytes(
-    memory: dict[str, object], most: Budgets, counter: TokenCounter, to: To
+    memory: dict[str, object], most: Budgets, counter: TokenCounter, to: PackFormat
 ) -> None:
     """F52: printed twice, a pack is the same to the byte."""
     first, second = (pack(**memory, budgets=most, counter=counter, to=to) for _ in range(2))  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_the_same_memory_gives_the_same_bytes(
 
 @given(memory=memories, later=instants, to=forms)
 @unhurried
-def test_the_time_of_day_changes_nothing_that_has_room(memory: dict[str, object], later: str, to: To) -> None:
+def test_the_time_of_day_changes_nothing_that_has_room(memory: dict[str, object], later: str, to: PackFormat) -> None:
     """F52: absolute dates only; `now` ranks what gives way and nothing else."""
     roomy = budgets(total=10**6)
     first = pack(**memory, budgets=roomy, counter=APPROXIMATE, to=to)  # type: ignore[arg-type]
@@ -154,7 +154,7 @@ def test_the_time_of_day_changes_nothing_that_has_room(memory: dict[str, object]
 
 @given(memory=memories, to=forms)
 @unhurried
-def test_everything_is_shown_where_there_is_room(memory: dict[str, object], to: To) -> None:
+def test_everything_is_shown_where_there_is_room(memory: dict[str, object], to: PackFormat) -> None:
     """S0.1: all three tiers; hidden rows, the current session's and others' tasks are no part of the cross tier."""
     made = pack(**memory, budgets=budgets(total=10**6), counter=APPROXIMATE, to=to)  # type: ignore[arg-type]
     cross, own = memory["cross"], memory["observations"]
@@ -168,7 +168,9 @@ def test_everything_is_shown_where_there_is_room(memory: dict[str, object], to: 
 
 @given(memory=memories, most=any_budgets, to=forms)
 @unhurried
-def test_a_pack_that_is_read_again_leaves_nothing_behind(memory: dict[str, object], most: Budgets, to: To) -> None:
+def test_a_pack_that_is_read_again_leaves_nothing_behind(
+    memory: dict[str, object], most: Budgets, to: PackFormat
+) -> None:
     """S2.9 F45 T74: nothing inside a pack closes it."""
     made = pack(**memory, budgets=most, counter=APPROXIMATE, to=to)  # type: ignore[arg-type]
     printed = "" if made.printed == "[\n]\n" else made.printed
@@ -180,7 +182,7 @@ def test_a_pack_that_is_read_again_leaves_nothing_behind(memory: dict[str, objec
 @unhurried
 def test_the_xml_is_well_formed_and_holds_the_texts(memory: dict[str, object], most: Budgets) -> None:
     """S0.1: a tier per element, nothing breaks out of its element."""
-    made = pack(**memory, budgets=most, counter=APPROXIMATE, to=To.XML)  # type: ignore[arg-type]
+    made = pack(**memory, budgets=most, counter=APPROXIMATE, to=PackFormat.XML)  # type: ignore[arg-type]
     if not made.printed:
         return
     root = ET.fromstring(made.printed)
@@ -196,7 +198,7 @@ def test_the_xml_is_well_formed_and_holds_the_texts(memory: dict[str, object], m
 @unhurried
 def test_the_json_is_one_document_without_nulls(memory: dict[str, object], most: Budgets) -> None:
     """S0.1: schema, tiers with their tokens, rows with the columns of the log; optional fields omitted, never null."""
-    made = pack(**memory, budgets=most, counter=APPROXIMATE, to=To.JSON)  # type: ignore[arg-type]
+    made = pack(**memory, budgets=most, counter=APPROXIMATE, to=PackFormat.JSON)  # type: ignore[arg-type]
     if not made.printed:
         return
     document = json.loads(made.printed, parse_constant=pytest.fail)
@@ -216,7 +218,7 @@ def test_the_json_is_one_document_without_nulls(memory: dict[str, object], most:
 @unhurried
 def test_every_tool_message_follows_its_call(memory: dict[str, object], most: Budgets) -> None:
     """T57 S1.14: an agent can go on from the messages; calls are answered at once, except at the very end."""
-    made = pack(**memory, budgets=most, counter=APPROXIMATE, to=To.MESSAGES)  # type: ignore[arg-type]
+    made = pack(**memory, budgets=most, counter=APPROXIMATE, to=PackFormat.MESSAGES)  # type: ignore[arg-type]
     if not made.printed:
         return
     asked: list[str] = []
@@ -234,7 +236,7 @@ def test_every_tool_message_follows_its_call(memory: dict[str, object], most: Bu
 
 @given(rows=st.lists(observations(session=st.just("mine"), kinds=[Kind.OBSERVATION]), max_size=10), to=forms)
 @unhurried
-def test_an_observation_more_only_appends_to_its_tier(rows: list[Observation], to: To) -> None:
+def test_an_observation_more_only_appends_to_its_tier(rows: list[Observation], to: PackFormat) -> None:
     """S0.5: while nothing has to be left out, the bytes of the session tier are a prefix of its later bytes."""
     visible = [replace(row, superseded_by=None, text=row.text or "x") for row in rows]
     parts = [
@@ -244,17 +246,17 @@ def test_an_observation_more_only_appends_to_its_tier(rows: list[Observation], t
         assert after.startswith(before)
 
 
-def session_part(printed: str, to: To) -> str:
+def session_part(printed: str, to: PackFormat) -> str:
     """A pack up to the end of its rows, there being no tail."""
     ends = {
-        To.TEXT: "\n</om-memory>",
-        To.MARKDOWN: "\n</om-memory>",
-        To.XML: "\n</session>",
-        To.MESSAGES: "\\n</om-memory>",
-        To.JSON: '\n],\n"messages"',
+        PackFormat.TEXT: "\n</om-memory>",
+        PackFormat.MARKDOWN: "\n</om-memory>",
+        PackFormat.XML: "\n</session>",
+        PackFormat.MESSAGES: "\\n</om-memory>",
+        PackFormat.JSON: '\n],\n"messages"',
     }
     part = printed[: printed.rindex(ends[to])]
-    return part[part.index('"observations"') :] if to is To.JSON else part
+    return part[part.index('"observations"') :] if to is PackFormat.JSON else part
 
 
 def test_the_text_pack_is_laid_out_like_this() -> None:
@@ -286,7 +288,7 @@ def test_the_text_pack_is_laid_out_like_this() -> None:
 def test_markdown_has_the_summary_before_what_is_recent() -> None:
     """T59 S1.9: reflections, then observations."""
     rows = [mine("seen", number=1), mine("folded", number=2, kind=Kind.REFLECTION)]
-    lines = shown_in(packed(rows, to=To.MARKDOWN).printed)
+    lines = shown_in(packed(rows, to=PackFormat.MARKDOWN).printed)
     order = [
         "## Conversation Memory",
         "### Summary",
@@ -305,15 +307,15 @@ def test_a_day_is_repeated_where_rows_alternate_between_days() -> None:
 
 
 @pytest.mark.parametrize("to", BLOCKS)
-def test_without_anything_to_show_nothing_is_printed(to: To) -> None:
+def test_without_anything_to_show_nothing_is_printed(to: PackFormat) -> None:
     """T59: empty output, not a bare heading."""
     assert not packed(to=to).printed
 
 
 def test_without_anything_to_show_json_can_still_be_parsed() -> None:
     """T59: a document with empty lists, and an empty list of messages."""
-    assert json.loads(packed(to=To.JSON).printed)["observations"] == []
-    assert json.loads(packed(to=To.MESSAGES).printed) == []
+    assert json.loads(packed(to=PackFormat.JSON).printed)["observations"] == []
+    assert json.loads(packed(to=PackFormat.MESSAGES).printed) == []
 
 
 def test_reflections_fill_a_small_budget_before_observations() -> None:
@@ -405,7 +407,7 @@ def test_a_budget_of_thirty_is_enough_for_a_short_row() -> None:
 
 @pytest.mark.parametrize("total", range(0, 60, 5))
 @pytest.mark.parametrize("to", BLOCKS)
-def test_a_tiny_budget_gives_whole_rows_or_nothing(total: int, to: To) -> None:
+def test_a_tiny_budget_gives_whole_rows_or_nothing(total: int, to: PackFormat) -> None:
     """F50: `--budget 25`."""
     row = mine("the database is PostgreSQL 16 on port 5433")
     printed = packed([row], total=total, to=to).printed
@@ -432,18 +434,18 @@ def test_what_one_tier_does_not_use_another_gets() -> None:
     assert others.tokens[Tier.CROSS] > 0.9 * 3000
 
 
-@pytest.mark.parametrize("to", To)
+@pytest.mark.parametrize("to", PackFormat)
 @pytest.mark.parametrize("text", ["ptr->next uses arr[0] and foo[bar]", "    indented  twice", "C:\\new\\x & <b>"])
-def test_code_comes_out_byte_for_byte(to: To, text: str) -> None:
+def test_code_comes_out_byte_for_byte(to: PackFormat, text: str) -> None:
     """F47: nothing is stripped from free text by pattern."""
     printed = packed([mine(text)], messages=[user(text)], to=to).printed
-    if to is To.XML:
+    if to is PackFormat.XML:
         root = ET.fromstring(printed)
         assert root.findtext("session/row") == root.findtext("tail/message") == text
-    elif to is To.JSON:
+    elif to is PackFormat.JSON:
         document = json.loads(printed)
         assert document["observations"][0]["text"] == document["messages"][0]["text"] == text
-    elif to is To.MESSAGES:
+    elif to is PackFormat.MESSAGES:
         system, said = json.loads(printed)
         assert f"\n{text}\n" in system["content"]
         assert said == {"role": "user", "content": text}
@@ -451,9 +453,9 @@ def test_code_comes_out_byte_for_byte(to: To, text: str) -> None:
         assert printed.count(text) == 2
 
 
-@pytest.mark.parametrize("to", To)
+@pytest.mark.parametrize("to", PackFormat)
 @pytest.mark.parametrize("now", ["2026-02-09T00:00:00.000Z", "2026-02-10T23:59:00.000Z", "2031-01-01T00:00:00.000Z"])
-def test_a_plan_stays_a_plan_whatever_day_it_is(to: To, now: str) -> None:
+def test_a_plan_stays_a_plan_whatever_day_it_is(to: PackFormat, now: str) -> None:
     """F48 F52: no relative dates, and nothing is declared done."""
     rows = [mine("The user plans to migrate on 2026-02-12", type=Type.PLAN, status=Status.OPEN, refers_to="2026-02-12")]
     printed = packed(rows, now=now, to=to).printed
@@ -462,8 +464,8 @@ def test_a_plan_stays_a_plan_whatever_day_it_is(to: To, now: str) -> None:
     assert not re.search(r"done|already|ago|likely", printed.replace(PREAMBLE, ""))
 
 
-@pytest.mark.parametrize("to", To)
-def test_the_task_of_another_session_is_not_in_the_pack(to: To) -> None:
+@pytest.mark.parametrize("to", PackFormat)
+def test_the_task_of_another_session_is_not_in_the_pack(to: PackFormat) -> None:
     """F53 F49: facts and decisions of other sessions, fresh ones too, but not what they are at."""
     cross = [
         replace(ROW, text="Refactor the parser", type=Type.TASK, status=Status.OPEN, priority=Priority.HIGH),
@@ -474,9 +476,9 @@ def test_the_task_of_another_session_is_not_in_the_pack(to: To) -> None:
     assert "Refactor" not in printed
 
 
-@pytest.mark.parametrize("to", To)
+@pytest.mark.parametrize("to", PackFormat)
 @pytest.mark.parametrize("text", NASTY)
-def test_nasty_texts_reach_no_terminal_raw(to: To, text: str) -> None:
+def test_nasty_texts_reach_no_terminal_raw(to: PackFormat, text: str) -> None:
     """T74: neither controls nor direction marks are printed as they are."""
     printed = packed([mine(text)], messages=[user(text)], to=to).printed
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", printed)
@@ -494,7 +496,7 @@ def test_messages_can_be_gone_on_from() -> None:
         user("stop"),
         call("b"),
     ]
-    system, *said = json.loads(packed([mine("Uses PostgreSQL 16")], messages=messages, to=To.MESSAGES).printed)
+    system, *said = json.loads(packed([mine("Uses PostgreSQL 16")], messages=messages, to=PackFormat.MESSAGES).printed)
     assert system["role"] == "system"
     assert system["content"].startswith("<om-memory")
     assert "Uses PostgreSQL 16" in system["content"]

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import PINNED, Kind, Observation, Priority, Status, Type
-from omcli.pack.salience import most_telling
+from omcli.pack.salience import by_salience
 from omcli.text.terms import capitals_of, folded, terms_of
 from tests.strategies import observations, texts
 from tests.unit.pack.test_cross_session import ROW
 
 ORDER = """
 from random import Random
-from omcli.pack.salience import most_telling
+from omcli.pack.salience import by_salience
 from tests.unit.pack.test_salience import row
 random = Random(1)
 words = "berth crane tide gate pilot ledger queue parser schedule buoy manifest ferry lock beacon cargo".split()
-print(list(most_telling([row(" ".join(random.choices(words, k=20))) for _ in range(300)])))
+print(list(by_salience([row(" ".join(random.choices(words, k=20))) for _ in range(300)])))
 """
 """Prints an order in which nearly equal sums decide."""
 
@@ -39,19 +39,19 @@ def row(text: str, importance: int = 5, **columns: object) -> Observation:
 
 def ranked(*rows: Observation) -> list[str]:
     """The texts of rows, best first."""
-    return [rows[place].text for place in most_telling(rows)]
+    return [rows[place].text for place in by_salience(rows)]
 
 
 @given(rows=st.lists(observations(), max_size=12))
 def test_every_row_is_named_once_and_always_in_the_same_order(rows: list[Observation]) -> None:
-    order = list(most_telling(rows))
+    order = list(by_salience(rows))
     assert sorted(order) == list(range(len(rows)))
-    assert order == list(most_telling(rows))
+    assert order == list(by_salience(rows))
 
 
 @given(rows=st.lists(observations(), max_size=12), count=st.integers(0, 12))
 def test_the_order_is_computed_only_as_far_as_it_is_asked_for(rows: list[Observation], count: int) -> None:
-    assert list(islice(most_telling(rows), count)) == list(most_telling(rows))[:count]
+    assert list(islice(by_salience(rows), count)) == list(by_salience(rows))[:count]
 
 
 def test_pinned_rows_come_first_whatever_they_say() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from omcli.memory.observation import Kind, Observation
 from omcli.pack.budget import Tier, budgets
-from omcli.pack.layouts import LAYOUTS, To
-from omcli.pack.layouts.layout import Head, Shown
-from omcli.pack.selection import Scales, fitting
+from omcli.pack.layouts import LAYOUTS, PackFormat
+from omcli.pack.layouts.layout import Head, PackContent
+from omcli.pack.selection import PackMeter, fitting
 from omcli.tokenizers.counter import Counter
 from tests.strategies import observations
 from tests.unit.pack.test_context_pack import mine
@@ -20,15 +20,15 @@ WORDS = Counter(name="words", count=lambda text: len(text.split()))
 HEAD = Head(session="mine", counter="words", budgets=budgets(), pending=0)
 
 
-def scales(to: To = To.TEXT) -> Scales:
+def scales(to: PackFormat = PackFormat.TEXT) -> PackMeter:
     """Words, as printed in one form."""
-    return Scales(layout=LAYOUTS[to](HEAD), counter=WORDS)
+    return PackMeter(layout=LAYOUTS[to](HEAD), counter=WORDS)
 
 
-def printed(rows: Sequence[Observation], chosen: Sequence[int], to: To) -> list[str]:
+def printed(rows: Sequence[Observation], chosen: Sequence[int], to: PackFormat) -> list[str]:
     """The lines of the chosen rows under their headings, without the tier's own."""
     layout = LAYOUTS[to](HEAD)
-    shown = Shown(session=[rows[place] for place in sorted(chosen)])
+    shown = PackContent(session=[rows[place] for place in sorted(chosen)])
     return layout.part(Tier.SESSION, shown).split("\n")[1:]
 
 
@@ -36,9 +36,9 @@ def printed(rows: Sequence[Observation], chosen: Sequence[int], to: To) -> list[
     rows=st.lists(observations(session=st.just("mine")), max_size=10),
     order=st.randoms(use_true_random=False),
     room=st.integers(0, 300),
-    to=st.sampled_from([To.TEXT, To.MARKDOWN]),
+    to=st.sampled_from([PackFormat.TEXT, PackFormat.MARKDOWN]),
 )
-def test_costs_add_up_to_what_is_printed(rows: list[Observation], order: object, room: int, to: To) -> None:
+def test_costs_add_up_to_what_is_printed(rows: list[Observation], order: object, room: int, to: PackFormat) -> None:
     """S2.35: headings are paid for by the row that needs them, whichever rows come between later."""
     places = list(range(len(rows)))
     order.shuffle(places)  # type: ignore[attr-defined]
@@ -61,7 +61,7 @@ def test_a_long_memory_is_not_counted_to_its_end() -> None:
         return len(text.split())
 
     rows = [mine(f"row {number}", number=number, minute=number, kind=Kind.NOTE) for number in range(5000)]
-    counting = Scales(layout=LAYOUTS[To.TEXT](HEAD), counter=Counter(name="counting", count=count))
+    counting = PackMeter(layout=LAYOUTS[PackFormat.TEXT](HEAD), counter=Counter(name="counting", count=count))
     chosen = fitting(rows, range(5000), room=100, scales=counting)
     assert 10 < len(chosen) < 30
     assert len(counted) < 160

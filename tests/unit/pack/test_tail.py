@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.message import KeptMessage, Message, Role, answers
+from omcli.memory.message import KeptMessage, Message, Role, results_by_call
 from omcli.pack.tail import TOOL_CHARS, Turn, beginning, excerpt, newest, turns
 from tests.strategies import kept_messages, texts
 
@@ -121,16 +121,16 @@ def test_in_a_small_tail_tool_results_are_cut_shorter() -> None:
 def test_repeated_ids_pair_a_result_with_the_call_before_it() -> None:
     """Producers repeat ids, and old ones have none."""
     messages = [call("a"), result("a"), call("a"), result("a"), call(None), call(None), result(None), result(None)]
-    assert answers(messages) == {0: (1,), 2: (3,), 4: (6,), 5: (7,)}
+    assert results_by_call(messages) == {0: (1,), 2: (3,), 4: (6,), 5: (7,)}
 
 
 def test_calls_made_together_under_one_id_have_the_results_in_turn() -> None:
     """What is left over goes to the last of them; one too few, and it is the first that has none."""
     together = [call("a"), call("a"), result("a"), result("a")]
-    assert answers(together) == {0: (2,), 1: (3,)}
-    assert answers([*together, result("a")]) == {0: (2,), 1: (3, 4)}
-    assert answers([call("a"), *together]) == {0: (), 1: (3,), 2: (4,)}
-    assert answers([call("a"), user("Stop."), call("a"), result("a"), result("a")]) == {0: (), 2: (3, 4)}
+    assert results_by_call(together) == {0: (2,), 1: (3,)}
+    assert results_by_call([*together, result("a")]) == {0: (2,), 1: (3, 4)}
+    assert results_by_call([call("a"), *together]) == {0: (), 1: (3,), 2: (4,)}
+    assert results_by_call([call("a"), user("Stop."), call("a"), result("a"), result("a")]) == {0: (), 2: (3, 4)}
 
 
 @given(messages=kept_messages(), room=st.integers(-5, 500))
@@ -140,7 +140,7 @@ def test_the_tail_fits_and_no_result_is_without_its_call(messages: tuple[KeptMes
     assert sum(unit.cost for unit in units) <= max(0, room)
     shown = turns(units)
     assert [turn.kept.seq for turn in shown] == sorted(turn.kept.seq for turn in shown)
-    answered = {place for results in answers([turn.message for turn in shown]).values() for place in results}
+    answered = {place for results in results_by_call([turn.message for turn in shown]).values() for place in results}
     assert answered == {place for place, turn in enumerate(shown) if turn.message.role is Role.RESULT}
 
 
@@ -220,5 +220,5 @@ class TestBeginning:
         if place in (0, len(messages)):
             return
         assert messages[place].message.role is not Role.RESULT
-        for at, results in answers([one.message for one in messages]).items():
+        for at, results in results_by_call([one.message for one in messages]).items():
             assert at >= place or not results or results[-1] < place

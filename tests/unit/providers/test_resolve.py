@@ -12,11 +12,11 @@ from omcli.base.errors import BadConfiguration, NotAllowed
 from omcli.llm.model import Prompt, Provider
 from omcli.providers.endpoints import ENDPOINTS, endpoint_with_key, split_model
 from omcli.providers.resolve import ModelSpec, provider
-from tests.fake_provider import FakeModel, KnownRungs
+from tests.fake_provider import FakeModel, KnownOutputModes
 
 
 def chosen(spec: ModelSpec, environment: Mapping[str, str] | None = None) -> Provider:
-    return provider(spec, environment=environment or {}, rungs=KnownRungs())
+    return provider(spec, environment=environment or {}, output_modes=KnownOutputModes())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.memory.transcript import Bookmark, Extent, as_json
+from omcli.memory.transcript import Bookmark, Prefix, as_json
 from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
 
 HASHES = st.integers(0, 2**64 - 1)
@@ -66,7 +66,7 @@ def test_what_was_said_is_told_from_hashes() -> None:
 
 @given(st.lists(st.binary()), st.binary(min_size=1))
 def test_an_extent_is_told_by_its_bytes_however_they_came(pieces: list[bytes], more: bytes) -> None:
-    extent, at_once = Extent(), Extent()
+    extent, at_once = Prefix(), Prefix()
     for piece in pieces:
         extent.add(piece)
     at_once.add(b"".join(pieces))

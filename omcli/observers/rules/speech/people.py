@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from omcli.base.patterns import lazily
 from omcli.base.record import replace
-from omcli.memory.message import Aside, KeptMessage
+from omcli.memory.message import KeptMessage, MessageKind
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues, shell
 from omcli.observers.rules.cues import agents, people
@@ -222,26 +222,26 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
     text = without_code(kept.message.text)
     if not text:
         return
-    if kept.message.aside is Aside.ANSWER:
+    if kept.message.kind is MessageKind.ANSWER:
         yield text_draft(kept, cut(f"User answered: {text}", 900), Type.DECISION, 8)
-    elif kept.message.aside is Aside.REMARK and _QUESTIONS_ASKED in kept.message.text:
+    elif kept.message.kind is MessageKind.REMARK and _QUESTIONS_ASKED in kept.message.text:
         if answers := "; ".join(
             f"{asked} → {answer}" for asked, answer in _QUESTION_AND_ANSWER.findall(kept.message.text)
         ):
             yield text_draft(kept, cut(f"User answered: {answers}", 900), Type.DECISION, 8)
-    elif kept.message.aside is Aside.REMARK:
+    elif kept.message.kind is MessageKind.REMARK:
         tool = f" {refused.message.tool}" if refused and refused.message.tool else ""
         yield text_draft(kept, cut(f"User refused{tool}: {text}", 900), Type.CORRECTION, 8, also=refused)
-    elif kept.message.aside is Aside.QUEUED:
+    elif kept.message.kind is MessageKind.QUEUED:
         yield from prompt_drafts(kept, None)
-    elif kept.message.aside is Aside.NOTE:
+    elif kept.message.kind is MessageKind.NOTE:
         yield from _note_drafts(kept)
-    elif kept.message.aside is Aside.COMMAND:
+    elif kept.message.kind is MessageKind.COMMAND:
         if " " in text.strip():
             yield text_draft(kept, cut(f"User ran: {text}", 900), Type.REQUEST, 6, status=Status.OPEN)
-    elif kept.message.aside is Aside.SHELL:
+    elif kept.message.kind is MessageKind.SHELL:
         yield text_draft(kept, f"User ran in the shell: {short(kept.message.text)}", Type.EVENT, 3)
-    elif kept.message.aside is Aside.INTERRUPT:
+    elif kept.message.kind is MessageKind.INTERRUPT:
         yield text_draft(kept, "User interrupted the agent", Type.EVENT, 4)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from omcli.base.patterns import lazily
 from omcli.base.record import record
-from omcli.memory.message import Aside, KeptMessage, Role
+from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.cues import agents, people
@@ -96,7 +96,7 @@ def turn_events(turns: Sequence[Sequence[KeptMessage]], last_said: KeptMessage |
 def starts_turn(kept: KeptMessage) -> bool:
     """Return True for a prompt or a slash command: they end the turn before."""
     message = kept.message
-    return message.aside is (None if message.role is Role.USER else Aside.COMMAND)
+    return message.kind is (None if message.role is Role.USER else MessageKind.COMMAND)
 
 
 def _first_events(opening: KeptMessage, last_said: KeptMessage) -> Iterator[StatusEvent]:
@@ -115,12 +115,12 @@ def _last_texts(turn: Sequence[KeptMessage]) -> list[KeptMessage]:
     """Return the parts of the agent's text that a turn ends with; empty if it ends with something else."""
     closing: list[KeptMessage] = []
     for kept in reversed(turn):
-        if kept.message.role is Role.EVENT and kept.message.aside is not Aside.INTERRUPT and not closing:
+        if kept.message.role is Role.EVENT and kept.message.kind is not MessageKind.INTERRUPT and not closing:
             continue
         if kept.message.role is not Role.ASSISTANT:
             break
         closing.append(kept)
-        if kept.message.aside is not Aside.CONTINUED:
+        if kept.message.kind is not MessageKind.CONTINUED:
             break
     return closing[::-1]
 

@@ -69,7 +69,7 @@ def _batches(draw: st.DrawFn) -> Batch:
     standing = draw(st.lists(observations(session=st.just("s1")), max_size=3, unique_by=lambda row: row.id))
     split = draw(st.integers(0, len(messages) - 1))
     before, new = messages[:split], messages[split:]
-    batch = Batch(session="s1", after=0, through=new[-1].seq, messages=new, standing=tuple(standing), cwd="/p")
+    batch = Batch(session="s1", after=0, through=new[-1].seq, messages=new, context_rows=tuple(standing), cwd="/p")
     return replace(batch, last_said=before[-1]) if before else batch
 
 
@@ -95,7 +95,7 @@ def _check(result: Observed, batch: Batch, output: int) -> None:
     assert len(rows) <= 61
     size = counter("chars-4").text("\n".join(draft.text for draft in rows if draft.type is not Type.TASK))
     assert size <= output
-    standing = {row.id: row for row in batch.standing}
+    standing = {row.id: row for row in batch.context_rows}
     assert set(result.used) <= standing.keys()
     assert result.title is None or 3 <= len(result.title) <= 60
     assert all(count > 0 for count in result.findings.values())
@@ -112,12 +112,12 @@ def _check_row(draft: Draft, batch: Batch) -> None:
     assert set(draft.sources) & seqs
     assert list(draft.sources) == sorted(set(draft.sources))
     assert draft.event_at in {None, *(kept.message.at for kept in shown)}
-    standing = {row.id: row for row in batch.standing}
+    standing = {row.id: row for row in batch.context_rows}
     assert all(_may_go(standing[row], draft) for row in draft.replaces)
 
 
 def _may_go(row: Observation, draft: Draft) -> bool:
-    return "current" in row.tags if draft.type is Type.TASK and "current" in draft.tags else row.may_change
+    return "current" in row.tags if draft.type is Type.TASK and "current" in draft.tags else row.is_mutable
 
 
 @given(_batches(), _WRITTEN)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omcli.base.errors import PromptTooLong
 from omcli.llm.model import Picture
 from omcli.llm.prompts import prompt
-from omcli.memory.message import Aside, Image, KeptMessage, Message, Role, attachment
+from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role, attachment
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.model import ModelObserver
 from omcli.observers.model.transcript import ObserverLimits
@@ -120,14 +120,20 @@ def test_earlier_messages_are_shown_as_context() -> None:
 
 def test_summaries_and_empty_messages_are_left_out() -> None:
     """F45: what a summary says was observed when it was said."""
-    talk = Talk().user("First.").agent(" ").event("The story so far.", Aside.COMPACTION).event("/clear", Aside.COMMAND)
+    talk = (
+        Talk()
+        .user("First.")
+        .agent(" ")
+        .event("The story so far.", MessageKind.COMPACTION)
+        .event("/clear", MessageKind.COMMAND)
+    )
     assert [line[:2] for line in _transcript(shown(talk)).splitlines()] == ["m1", "m2"]
     assert "[command] /clear" in shown(talk)
 
 
 def test_without_anything_to_read_no_model_is_asked() -> None:
     model = ScriptedModel(answer())
-    assert observer(model).observe(Talk().event("So far.", Aside.SUMMARY).batch()).is_final
+    assert observer(model).observe(Talk().event("So far.", MessageKind.SUMMARY).batch()).is_final
     assert not model.asked
 
 
