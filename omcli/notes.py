@@ -19,7 +19,7 @@ _MEMORY = "MEMORY.md"
 _ARCHIVE = "archive"
 _PARTIAL = ".MEMORY.md.om-partial"
 _TRIES = 5
-"""How often `MEMORY.md` is written anew where somebody else writes it at the same time."""
+"""Attempts to write `MEMORY.md` while another program writes it."""
 
 
 class NotesFolder:
@@ -33,23 +33,26 @@ class NotesFolder:
         stamp: Callable[[os.stat_result], str],
         settled: Callable[[os.stat_result], str | None],
     ) -> None:
-        """`terms` tells how the note of a session is read; `stamp` and `settled` how its size and time are noted."""
+        """Take functions for the reading terms of a session, and for the stamp of a file's size and time.
+
+        `stamp` always returns one; `settled` returns None for a file that may still change within its time stamp.
+        """
         self._folder = Path(os.path.realpath(folder))
         self._terms, self._stamp, self._settled = terms, stamp, settled
 
     @property
     def path(self) -> str:
-        """Which folder it is."""
+        """Path of the folder."""
         return str(self._folder)
 
     def notes(self) -> tuple[Note, ...]:
-        """The notes in it, oldest first."""
+        """Return the notes in the folder, oldest first."""
         with _reading(self._folder):
             names = [file.name for file in os.scandir(self._folder) if _is_note(file)]
         return tuple(Note(day=name.removesuffix(_SUFFIX), path=str(self._folder / name)) for name in sorted(names))
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """What a note is known by."""
+        """Return the origin and the current stamp of a note."""
         with _reading(Path(note.path)):
             return IngestedFile(origin=self._origin(note), stamp=self._stamp(Path(note.path).stat()))
 
@@ -58,7 +61,7 @@ class NotesFolder:
 
     @contextmanager
     def opened(self, note: Note) -> Iterator[Transcript]:
-        """A note as a transcript."""
+        """Open a note as a transcript."""
         with _reading(Path(note.path)), Path(note.path).open("rb") as stream:
             of = os.fstat(stream.fileno())
             content = stream.read()
@@ -70,7 +73,7 @@ class NotesFolder:
         yield Transcript(format=FORMAT, items=items, origin=self._origin(note), stamp=self._settled(of))
 
     def remember(self, note: Note, section: str) -> None:
-        """Puts a section into `MEMORY.md`."""
+        """Add a section to `MEMORY.md`."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):
             for _ in range(_TRIES):
@@ -78,10 +81,10 @@ class NotesFolder:
                 after = with_section(before or b"", note.day, section)
                 if after == before or self._replaced(target, before, after):
                     return
-        raise InputOutput(f"{target} is being written by somebody else", hint="try again later; nothing was moved")
+        raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was moved")
 
     def unremember(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-        """Takes facts out of `MEMORY.md`."""
+        """Remove facts from `MEMORY.md`; return their number."""
         target = Path(os.path.realpath(self._folder / _MEMORY))
         with _writing(target):
             for _ in range(_TRIES):
@@ -89,10 +92,10 @@ class NotesFolder:
                 after, gone = without_facts(before or b"", are_gone)
                 if not gone or self._replaced(target, before, after):
                     return gone
-        raise InputOutput(f"{target} is being written by somebody else", hint="try again later; nothing was changed")
+        raise InputOutput(f"{target} is being written by another program", hint="try again later; nothing was changed")
 
     def _replaced(self, target: Path, before: bytes | None, after: bytes) -> bool:
-        """Whether the new content is in its place; it is not where the old one is no longer what it was."""
+        """Replace the content atomically; return False if it was changed meanwhile."""
         partial = target.with_name(_PARTIAL)
         mode = stat.S_IMODE(target.stat().st_mode) if before is not None else 0o600
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
@@ -112,7 +115,7 @@ class NotesFolder:
         return True
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:
-        """Moves a note to `archive`."""
+        """Move a note to `archive`; return None if it was changed since `known`."""
         source, archive = Path(note.path), self._folder / _ARCHIVE
         with _writing(archive):
             archive.mkdir(exist_ok=True)
@@ -127,7 +130,7 @@ class NotesFolder:
 
 
 def _project(folder: Path) -> Path:
-    """The project that notes are of: the Git repository that they lie in, or else the folder around them."""
+    """Return the project of the notes: the Git repository around them, or else the parent folder."""
     return next((above for above in folder.parents if os.path.lexists(above / ".git")), folder.parent)
 
 
@@ -137,7 +140,7 @@ def _is_note(file: os.DirEntry[str]) -> bool:
         return False
     try:
         return date.fromisoformat(day).isoformat() == day and file.is_file()
-    except (ValueError, OSError):  # no day, or a link that leads round and round
+    except (ValueError, OSError):  # not a day, or a circular link
         return False
 
 
@@ -156,7 +159,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _free(archive: Path, day: str) -> Path:
-    """A name in the archive that nothing has."""
+    """Return an unused name in the archive."""
     number, target = 1, archive / f"{day}{_SUFFIX}"
     while os.path.lexists(target):
         number += 1
@@ -165,7 +168,7 @@ def _free(archive: Path, day: str) -> Path:
 
 
 def _settle(folder: Path) -> None:
-    """Has the disk keep which names are in a folder."""
+    """Flush a folder's entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # not every file system can
@@ -179,7 +182,7 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NoInput(f"{path}: it cannot be read: {error.strerror}") from None
+        raise NoInput(f"{path}: cannot be read: {error.strerror}") from None
 
 
 @contextmanager

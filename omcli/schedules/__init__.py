@@ -1,1 +1,1 @@
-"""What the machine starts by itself: one module per scheduler behind the table in `table`."""
+"""Scheduled jobs: a module per scheduler, listed in `table`."""

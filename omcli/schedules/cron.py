@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from omcli.base.errors import CannotCreate, InputOutput
-from omcli.schedules.host import ProgramResult, answer
+from omcli.schedules.host import ProgramResult, run_program
 from omcli.schedules.job import Daily, EntryAction, EntryChange, EntryText, Job, ScheduleResult, When, mark
 
 PLACE = "crontab"
@@ -16,31 +16,31 @@ _SAFE = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 
 
 class Cron:
-    """Edits the crontab by `crontab -l` and `crontab -`, as a person does by `crontab -e`."""
+    """Edits the crontab by `crontab -l` and `crontab -`."""
 
     name = "cron"
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """The line."""
+        """Return the line."""
         words = " ".join(map(quoted, job.started))
         return (EntryText(place=PLACE, text=f"{_time(job.when)} {words} # {job.mark}\n"),)
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Puts the line where our line is, or at the end."""
+        """Write the line in place of om's earlier one, or at the end."""
         (part,) = self.parts(job)
-        return _edit(job.name, part.text.encode(), dry_run=dry_run)
+        return _apply(job.name, part.text.encode(), dry_run=dry_run)
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Takes our line out."""
-        return _edit(name, b"", dry_run=dry_run)
+        """Remove om's line."""
+        return _apply(name, b"", dry_run=dry_run)
 
 
 def quoted(word: str) -> str:
-    """A word of a command in a crontab: for the shell, and before that for cron.
+    """Quote a word of a command in a crontab, for the shell and for cron.
 
-    cron makes a line break of each `%` without a backslash before it, within quotes as well. Some crons take that
-    backslash away, others don't; outside of quotes the shell does it. Two backslashes are one to some, so that none
-    stands beside another.
+    cron turns each `%` without a backslash before it into a line break, even within quotes. Some crons remove that
+    backslash and others don't; outside of quotes the shell removes it. Some crons read two backslashes as one, so no
+    two are adjacent.
     """
     if _SAFE.fullmatch(word):
         return word
@@ -48,8 +48,8 @@ def quoted(word: str) -> str:
     return f"'{inside}'"
 
 
-def edited(table: bytes, line: bytes, name: str) -> bytes:
-    """A crontab with our line in place of those there are of ours, or at the end; without any for an empty line."""
+def edit(table: bytes, line: bytes, name: str) -> bytes:
+    """Return a crontab with om's line in place of its earlier ones, or at the end; without any if `line` is empty."""
     lines = list(_replaced(table.splitlines(keepends=True), line, f" # {mark(name)}".encode()))
     if line and line not in lines:
         if lines and not lines[-1].endswith(b"\n"):
@@ -67,16 +67,16 @@ def _replaced(lines: list[bytes], line: bytes, ours: bytes) -> Iterator[bytes]:
             line = b""
 
 
-def _edit(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
+def _apply(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
     old = _table()
-    new = edited(old, line, name)
+    new = edit(old, line, name)
     if new == old:
         return ScheduleResult(changes=(EntryChange(place=PLACE, step=EntryAction.KEEP),) if line else ())
     if not dry_run:
         found = _crontab("-", given=new)
         if found.code:
-            raise CannotCreate(f"crontab does not take it: {found.complaint or f'it ended with {found.code}'}")
-    had = edited(old, b"", name) != old
+            raise CannotCreate(f"crontab refused the change: {found.error or f'exit code {found.code}'}")
+    had = edit(old, b"", name) != old
     return ScheduleResult(
         changes=(
             EntryChange(
@@ -87,19 +87,19 @@ def _edit(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
 
 
 def _table() -> bytes:
-    """The crontab as it is. What is not plainly none is an error: the next one written would take its place."""
+    """Return the crontab. Raises unless it is read or clearly missing, since writing it replaces all of it."""
     found = _crontab("-l")
     if found.code == 0:
         return found.output
-    if _NONE_YET.search(found.complaint) and not found.output:
+    if _NONE_YET.search(found.error) and not found.output:
         return b""
-    raise InputOutput(f"the crontab cannot be read: {found.complaint or f'crontab ended with {found.code}'}")
+    raise InputOutput(f"the crontab cannot be read: {found.error or f'exit code {found.code}'}")
 
 
 def _crontab(word: str, *, given: bytes = b"") -> ProgramResult:
-    found = answer("crontab", word, given=given)
+    found = run_program("crontab", word, given=given)
     if found is None:
-        raise CannotCreate("there is no `crontab` here", hint="install cron, or use --systemd or --launchd")
+        raise CannotCreate("`crontab` was not found", hint="install cron, or use --systemd or --launchd")
     return found
 
 

@@ -1,4 +1,4 @@
-"""A scheduler's files and programs: files are marked as om's and replaced at once, others are left alone."""
+"""Files and programs of schedulers: om's files are marked and replaced atomically, others are left alone."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from omcli.base.record import record
 from omcli.schedules.job import EntryAction, EntryChange, EntryText
 
 
-def put(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
-    """Writes the parts down where they are not written yet, all of which hold the mark.
+def write_files(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
+    """Write files that differ from their texts, all of which contain the mark.
 
-    Raises CannotCreate, also where a file of somebody else has one of their names; nothing was written then.
+    Raises CannotCreate, before anything is written, if a file of the same name is not om's.
     """
-    planned = [(part, _step(part, mark)) for part in parts]
+    planned = [(part, _action(part, mark)) for part in parts]
     for part, step in planned:
         if step is not EntryAction.KEEP and not dry_run:
             _write(Path(part.place), part.text)
     return tuple(EntryChange(place=part.place, step=step) for part, step in planned)
 
 
-def take(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
-    """Takes those away that hold the mark. Raises InputOutput."""
+def remove_files(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
+    """Remove the files that contain the mark. Raises InputOutput."""
     ours = [path for path in paths if mark in (_content(path) or "")]
     for path in ours:
         if not dry_run:
-            unlink(path)
+            remove_file(path)
     return tuple(EntryChange(place=str(path), step=EntryAction.REMOVE) for path in ours)
 
 
-def unlink(path: Path) -> None:
-    """Takes a file away, if it is there. Raises InputOutput."""
+def remove_file(path: Path) -> None:
+    """Remove a file, if it exists. Raises InputOutput."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise InputOutput(f"cannot remove {path}: {error.strerror}") from error
 
 
-def _step(part: EntryText, mark: str) -> EntryAction:
+def _action(part: EntryText, mark: str) -> EntryAction:
     content = _content(Path(part.place))
     if content is None:
         return EntryAction.CREATE
     if mark not in content:
-        raise CannotCreate(f"{part.place} is there already, and not of om's making", hint="move it out of the way")
+        raise CannotCreate(f"{part.place} already exists and was not created by om", hint="move it out of the way")
     return EntryAction.KEEP if content == part.text else EntryAction.REPLACE
 
 
@@ -61,8 +61,8 @@ def _content(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Who reads it meanwhile sees the old text or the new one."""
-    path = Path(os.path.realpath(path))  # a link stays one
+    """Replace a file atomically."""
+    path = Path(os.path.realpath(path))  # keep a link as a link
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,19 +81,16 @@ _SECONDS = 30.0
 
 @record
 class ProgramResult:
-    """What a program said."""
+    """Result of a program."""
 
     code: int
     output: bytes
-    complaint: str
-    """The first line of what it wrote to stderr."""
+    error: str
+    """First line of its stderr."""
 
 
-def answer(*words: str, given: bytes = b"") -> ProgramResult | None:
-    """Runs a program; None where there is none of that name. Raises InputOutput for one that does not end or start.
-
-    It speaks English, so that what it says can be told apart.
-    """
+def run_program(*words: str, given: bytes = b"") -> ProgramResult | None:
+    """Run a program in the C locale; None if it does not exist. Raises InputOutput if it does not start or end."""
     try:
         process = subprocess.run(
             words,
@@ -106,19 +103,19 @@ def answer(*words: str, given: bytes = b"") -> ProgramResult | None:
     except FileNotFoundError:
         return None
     except subprocess.TimeoutExpired:
-        raise InputOutput(f"`{' '.join(words)}` has not ended for {_SECONDS:g} seconds") from None
+        raise InputOutput(f"`{' '.join(words)}` did not end within {_SECONDS:g} seconds") from None
     except OSError as error:
         raise InputOutput(f"`{words[0]}` cannot be started: {error.strerror}") from error
     said = process.stderr.decode(errors="replace").strip().splitlines()
-    return ProgramResult(code=process.returncode, output=process.stdout, complaint=said[0].strip() if said else "")
+    return ProgramResult(code=process.returncode, output=process.stdout, error=said[0].strip() if said else "")
 
 
-def first_complaint(*commands: tuple[str, ...]) -> str | None:
-    """Runs one command after another up to the first one that fails, and gives what that said; None if none did."""
+def first_error(*commands: tuple[str, ...]) -> str | None:
+    """Run commands up to the first one that fails, and return its error; None if none failed."""
     for command in commands:
-        found = answer(*command)
+        found = run_program(*command)
         if found is None:
-            return f"there is no `{command[0]}` here"
+            return f"`{command[0]}` was not found"
         if found.code:
-            return found.complaint or f"`{' '.join(command)}` ended with {found.code}"
+            return found.error or f"`{' '.join(command)}` ended with {found.code}"
     return None

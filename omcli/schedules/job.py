@@ -1,4 +1,4 @@
-"""A job of the machine: its command, its time, and the interface of a scheduler."""
+"""A scheduled job: its command, its time, and the interface of a scheduler."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ START_SCRIPT = (
     ' { test $(wc -c <"$l") -lt 1000000 || mv "$l" "$l.1"; } && exec >/dev/null 2>>"$l"; umask "$u"; '
     'if [ -r "$2" ]; then set -a; . "$2"; set +a; fi; shift 2; exec "$@"'
 )
-"""How /bin/sh starts a job where the scheduler neither keeps what a program says nor reads keys from a file.
+"""Script with which /bin/sh starts a job if the scheduler neither keeps logs nor reads keys from a file.
 
-Its `$0` is the job, `$1` the folder of the log, `$2` the file with the keys: they are in no argument and no schedule.
-The log is for its owner only, and holds what is said, no rows: those are in the store. A large one gives way to a new
-one, and the last of those is kept. Where there can be none, what is said is left to the scheduler.
+`$0` is the job, `$1` the folder of the log, `$2` the file with the keys, which are thus in no argument and no schedule.
+The log is readable by its owner only and holds messages, not rows. A large one is rotated, and the last one is kept.
+If the log cannot be written, messages go to the scheduler.
 """
 _HOUR = 60
 _DAY = 24 * _HOUR
@@ -38,7 +38,7 @@ class Daily:
 
 @record
 class Every:
-    """Again and again, so many minutes apart."""
+    """At a fixed interval."""
 
     minutes: int
 
@@ -51,86 +51,87 @@ When = Daily | Every
 
 @record
 class Job:
-    """A command of `om` that the machine is to run."""
+    """A scheduled command of `om`."""
 
     name: str
-    """The command, and what the entry is known by."""
+    """Name of the command, and of its entry."""
     command: tuple[str, ...]
-    """Its words, the first one an absolute path."""
+    """Its words, beginning with an absolute path."""
     when: When
     keys: Path
-    """The file of `NAME=VALUE` lines that its environment comes from, if there is one."""
+    """File of `NAME=VALUE` lines with its environment; may not exist."""
     logs: Path
-    """The folder of its log, where the scheduler keeps none."""
+    """Folder of its log if the scheduler keeps none."""
 
     @property
     def mark(self) -> str:
-        """What tells the entry from those of others."""
+        """Mark of om's entry."""
         return mark(self.name)
 
     @property
     def started(self) -> tuple[str, ...]:
-        """The words of a command that starts it by `START_SCRIPT`."""
+        """Words of the command that starts it by `START_SCRIPT`."""
         return ("/bin/sh", "-c", START_SCRIPT, self.name, str(self.logs), str(self.keys), *self.command)
 
 
 SUCCESS_CODES = {"consolidate": (75,), "tick": (1, 75)}
-"""Exit codes that are no failure of a job: another one is at it, or nothing is due."""
+"""Exit codes that are not failures: another process is doing it, or nothing is due."""
 
 
 def mark(name: str) -> str:
-    """What an entry of this job is marked with."""
+    """Return the mark of this job's entry."""
     return f"om:{name}"
 
 
 def daily(said: str) -> Daily:
-    """The time of day that `HH:MM` means. Raises BadUsage."""
+    """Parse a time of day `HH:MM`. Raises BadUsage."""
     found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", said, re.ASCII)
     if found is None:
-        raise BadUsage(f"`--at {said}` is no time of day", hint="HH:MM, from 00:00 to 23:59")
+        raise BadUsage(f"`--at {said}` is not a valid time (expected HH:MM)", hint="from 00:00 to 23:59")
     return Daily(hour=int(found[1]), minute=int(found[2]))
 
 
 def every(said: str) -> Every:
-    """How far apart `15m` or `2h` means. Raises BadUsage for what no hour or no day can be divided into."""
+    """Parse an interval such as `15m` or `2h`. Raises BadUsage unless it divides an hour or a day."""
     found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h)", said, re.ASCII)
     minutes = 0 if found is None else int(found[1]) * (_HOUR if found[2] == "h" else 1)
     if not minutes or (_HOUR if minutes < _HOUR else _DAY) % minutes or (minutes > _HOUR and minutes % _HOUR):
         raise BadUsage(
-            f"`--every {said}` does not divide an hour or a day", hint="5m, 10m, 15m, 30m, 1h, 2h, 6h, 12h, …"
+            f"`--every {said}` is not a valid interval (expected one that divides an hour or a day)",
+            hint="5m, 10m, 15m, 30m, 1h, 2h, 6h, 12h, …",
         )
     return Every(minutes=minutes)
 
 
 def check(job: Job) -> None:
-    """Raises BadUsage for names of files that no schedule can hold: with line breaks, or in no encoding."""
+    """Raise BadUsage for file names that no schedule can hold: with line breaks, or not decodable."""
     for word in (*job.command, str(job.keys), str(job.logs)):
         if any(not character.isprintable() for character in word):
-            raise BadUsage(f"a schedule cannot hold the name {word!r}", hint="it has characters that are not printable")
+            raise BadUsage(f"{word!r} cannot be part of a schedule", hint="it has characters that are not printable")
 
 
 @record
 class EntryText:
-    """A text that a scheduler reads."""
+    """A text for a scheduler: a whole file, or a line of one."""
 
     place: str
-    """The file that it is, or what it is a line of."""
+    """The file."""
     text: str
 
 
 class EntryAction(StrEnum):
-    """What becomes of a part."""
+    """Change of a text."""
 
     CREATE = "create"
     REPLACE = "replace"
     KEEP = "keep"
-    """It is there already."""
+    """It exists already."""
     REMOVE = "remove"
 
 
 @record
 class EntryChange:
-    """What becomes of one part."""
+    """Change of one text."""
 
     place: str
     step: EntryAction
@@ -138,29 +139,29 @@ class EntryChange:
 
 @record
 class ScheduleResult:
-    """What was done, or would be."""
+    """Changes done or planned."""
 
     changes: tuple[EntryChange, ...]
-    """Nothing where there is nothing of ours to be removed."""
+    """Empty if there is nothing of om's to remove."""
     said: str = ""
-    """What the scheduler's own program said, where it did not take notice."""
+    """Error of the scheduler's own program."""
     left: tuple[str, ...] = ()
-    """Commands that are left to be typed then."""
+    """Commands to run by hand in that case."""
 
 
 class Scheduler(Protocol):
-    """Something that runs programs by the clock. What is not ours stays as it is, to the byte."""
+    """Runs programs by the clock. Entries that are not om's stay unchanged, to the byte."""
 
     name: str
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """The job as the scheduler reads it; nothing is looked at, and nothing done."""
+        """Return the job's texts; nothing is read or written."""
         ...
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Puts it in its place, also in that of an earlier one. Raises CannotCreate, InputOutput."""
+        """Install the job, replacing an earlier entry. Raises CannotCreate, InputOutput."""
         ...
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Takes the entry of a job away, if there is one. Raises CannotCreate, InputOutput."""
+        """Remove the job's entry, if any. Raises CannotCreate, InputOutput."""
         ...

@@ -1,4 +1,4 @@
-"""launchd: an agent of the user's own."""
+"""launchd: an agent of the user."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from omcli.schedules import host
-from omcli.schedules.host import answer, first_complaint
+from omcli.schedules.host import first_error, run_program
 from omcli.schedules.job import Daily, EntryAction, EntryText, Job, ScheduleResult, When, mark
 
 
 class Launchd:
-    """Writes a property list, and has `launchctl` load it."""
+    """Writes a property list and loads it with `launchctl`."""
 
     name = "launchd"
 
     def __init__(self, agents: Path) -> None:
-        """`agents` is the folder of the user's launch agents."""
+        """Take the folder of the user's launch agents."""
         self._agents = agents
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """The property list."""
+        """Return the property list."""
         content = {
             "Label": _label(job.name),
             "ProgramArguments": list(job.started),
@@ -35,20 +35,20 @@ class Launchd:
         return (EntryText(place=str(self._path(job.name)), text=text),)
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Writes it, and has it loaded in place of an earlier one."""
-        done = ScheduleResult(changes=host.put(self.parts(job), job.mark, dry_run=dry_run))
+        """Write the property list, and load it in place of an earlier one."""
+        done = ScheduleResult(changes=host.write_files(self.parts(job), job.mark, dry_run=dry_run))
         load = ("launchctl", "bootstrap", _domain(), str(self._path(job.name)))
         if dry_run:
             return done
         if all(change.step is EntryAction.KEEP for change in done.changes) and _is_loaded(job.name):
             return done
         _unload(job.name)
-        said = first_complaint(load)
+        said = first_error(load)
         return done if said is None else ScheduleResult(changes=done.changes, said=said, left=(shlex.join(load),))
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Has it unloaded, and takes it away."""
-        done = ScheduleResult(changes=host.take([self._path(name)], mark(name), dry_run=dry_run))
+        """Unload the property list, and remove it."""
+        done = ScheduleResult(changes=host.remove_files([self._path(name)], mark(name), dry_run=dry_run))
         if done.changes and not dry_run:
             _unload(name)
         return done
@@ -66,13 +66,13 @@ def _domain() -> str:
 
 
 def _is_loaded(name: str) -> bool:
-    found = answer("launchctl", "print", f"{_domain()}/{_label(name)}")
+    found = run_program("launchctl", "print", f"{_domain()}/{_label(name)}")
     return found is not None and found.code == 0
 
 
 def _unload(name: str) -> None:
-    """What is not loaded need not be unloaded: that it says so is no failure."""
-    answer("launchctl", "bootout", f"{_domain()}/{_label(name)}")
+    """Unload the agent; an error means that it was not loaded."""
+    run_program("launchctl", "bootout", f"{_domain()}/{_label(name)}")
 
 
 def _time(when: When) -> dict[str, Any]:

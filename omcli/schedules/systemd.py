@@ -1,62 +1,62 @@
-"""systemd: a service and a timer of the user's own."""
+"""systemd: a service and a timer of the user."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from omcli.schedules import host
-from omcli.schedules.host import first_complaint
+from omcli.schedules.host import first_error
 from omcli.schedules.job import SUCCESS_CODES, Daily, EntryAction, EntryText, Job, ScheduleResult, When, mark
 
 _HOUR = 60
 _UNSAFE = frozenset("'\"\\")
-"""What systemd takes in no program's own path, however it is quoted."""
+"""Characters that systemd does not accept in a program's path, even if quoted."""
 
 
 class Systemd:
-    """Writes units, and tells `systemctl --user` of them."""
+    """Writes units and enables them with `systemctl --user`."""
 
     name = "systemd"
 
     def __init__(self, units: Path) -> None:
-        """`units` is the folder of the user's units."""
+        """Take the folder of the user's units."""
         self._units = units
 
     def parts(self, job: Job) -> tuple[EntryText, ...]:
-        """The service and the timer."""
+        """Return the service and the timer."""
         service, timer = self._paths(job.name)
         return EntryText(place=str(service), text=_service(job)), EntryText(place=str(timer), text=_timer(job))
 
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
-        """Writes both, and has the timer started."""
-        changes = host.put(self.parts(job), job.mark, dry_run=dry_run)
+        """Write both, and start the timer."""
+        changes = host.write_files(self.parts(job), job.mark, dry_run=dry_run)
         timer = self._paths(job.name)[1].name
         commands: list[tuple[str, ...]] = [("daemon-reload",), ("enable", "--now", timer)]
         if any(change.step is EntryAction.REPLACE for change in changes):
-            commands.append(("restart", timer))  # it waits for the old time
-        return ScheduleResult(changes=changes) if dry_run else _told(ScheduleResult(changes=changes), *commands)
+            commands.append(("restart", timer))  # otherwise it waits for the old time
+        return ScheduleResult(changes=changes) if dry_run else _run(ScheduleResult(changes=changes), *commands)
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
-        """Has the timer stopped, and takes both away."""
+        """Stop the timer, and remove both."""
         service, timer = self._paths(name)
-        ours = host.take((service, timer), mark(name), dry_run=True)
+        ours = host.remove_files((service, timer), mark(name), dry_run=True)
         if dry_run or not ours:
             return ScheduleResult(changes=ours)
         commands: list[tuple[str, ...]] = [("daemon-reload",)]
-        if first_complaint(("systemctl", "--user", "disable", "--now", timer.name)) is not None:
+        if first_error(("systemctl", "--user", "disable", "--now", timer.name)) is not None:
             commands.insert(0, ("stop", timer.name))
-        host.take((service, timer), mark(name), dry_run=False)
+        host.remove_files((service, timer), mark(name), dry_run=False)
         wanted = self._units / "timers.target.wants" / timer.name
-        if wanted.is_symlink() and not wanted.exists():  # nobody answered who would have taken it away
-            host.unlink(wanted)
-        return _told(ScheduleResult(changes=ours), *commands)
+        if wanted.is_symlink() and not wanted.exists():  # systemctl did not run, which would have removed it
+            host.remove_file(wanted)
+        return _run(ScheduleResult(changes=ours), *commands)
 
     def _paths(self, name: str) -> tuple[Path, Path]:
         return self._units / f"om-{name}.service", self._units / f"om-{name}.timer"
 
 
 def quoted(word: str, *, is_program: bool = False) -> str:
-    """A word of `ExecStart`. In a program's own path no variable is looked for, so that `$` is one."""
+    """Quote a word of `ExecStart`. In a program's path `$` needs no escape, since variables are not expanded there."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped if is_program else escaped.replace("$", "$$")}"'
 
@@ -107,8 +107,8 @@ def _time(when: When) -> str:
     return f"*-*-* 00/{when.minutes // _HOUR}:00:00"
 
 
-def _told(done: ScheduleResult, *commands: tuple[str, ...]) -> ScheduleResult:
-    """The same, with what is left to be typed where systemd does not answer."""
+def _run(done: ScheduleResult, *commands: tuple[str, ...]) -> ScheduleResult:
+    """Run commands; if one fails, add its error and the commands to run by hand to the result."""
     words = [("systemctl", "--user", *command) for command in commands]
-    said = first_complaint(*words)
+    said = first_error(*words)
     return done if said is None else ScheduleResult(changes=done.changes, said=said, left=tuple(map(" ".join, words)))

@@ -16,16 +16,16 @@ NAMES = ("cron", "systemd", "launchd")
 
 
 def scheduler(name: str, environment: Mapping[str, str]) -> Scheduler:
-    """The scheduler of this name, with the folders it reads."""
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    """Return the scheduler of this name."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
     if name == "systemd":
         said = environment.get("XDG_CONFIG_HOME", "").strip()
         return Systemd((Path(said) if said else home / ".config") / "systemd" / "user")
     return Launchd(home / "Library" / "LaunchAgents") if name == "launchd" else Cron()
 
 
-def usual() -> str:
-    """The one that machines like this have."""
+def default_name() -> str:
+    """Return the name of the default_name scheduler of this system."""
     if sys.platform == "darwin":
         return "launchd"
     return "systemd" if os.path.isdir("/run/systemd/system") else "cron"  # noqa: PTH112

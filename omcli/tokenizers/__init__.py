@@ -1,1 +1,1 @@
-"""Ways to count tokens."""
+"""Token counters."""

@@ -1,13 +1,12 @@
-"""The default counter: o200k's count within 20 %, by arithmetic on character classes, without loading a tokenizer.
+"""The default counter: within 20 % of o200k's count, by arithmetic on character classes, without a tokenizer.
 
-A text is looked at through a few views. A view maps every character to a class symbol and gives weights, in hundredths
-of a token, to short patterns of symbols: how often a pattern stands in the text times its weight, summed over all
-views and rounded up, is the count. Everything runs inside `bytes.translate`, `bytes.count` and arithmetic on one
-number as long as the text.
+A view maps every character to a class symbol, and gives weights, in hundredths of a token, to short patterns of
+symbols. The count is the sum of pattern occurrences times weights over all views, rounded up. Everything runs inside
+`bytes.translate`, `bytes.count` and arithmetic on one number as long as the text.
 
-A line break is only ever the first symbol of a pattern (a text is read as if one stood before it), or the last of
+A line break is only ever the first symbol of a pattern (a text is read as if preceded by one), or the last of
 `"x\\n"`, which weighs less than a token. So lines count independently of each other, and for all texts
-`text(a + "\\n" + b) <= text(a) + text(b) + 1`: what was counted line by line fits when it is put together.
+`text(a + "\\n" + b) <= text(a) + text(b) + 1`: lines that fit by their own counts also fit together.
 
 The weights are a non-negative least-squares fit of relative errors against o200k on prose, code, JSON, logs, Markdown
 and transcripts in several languages.
@@ -27,12 +26,12 @@ _VOWELS = b"aeiouyAEIOUY"
 _BREAKS = b"\n\r\v\f"
 _CONTROLS = bytes({*range(0x20), 0x7F} - {*_BREAKS, ord("\t")})
 _PUNCTUATION = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-# UTF-8: every character beyond ASCII has one lead byte, which tells its script well enough, and 1-3 of these.
+# UTF-8: every character beyond ASCII has one lead byte, which roughly determines its script, and 1-3 of these.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 _View = tuple[bytes, tuple[tuple[bytes, int], ...]]
-"""A mapping of bytes to class symbols (all others to `x`), and what patterns of symbols weigh."""
+"""A mapping of bytes to class symbols (all others to `x`), and the weights of patterns of symbols."""
 
 
 def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
@@ -44,19 +43,19 @@ def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
 
 
 _LINE_END = 89
-"""What a line break weighs after anything but a gap."""
+"""Weight of a line break after anything but a gap."""
 _GAPS = " \t\r\v\f"
 
 _VIEWS = (
-    # Words: one token to begin with, and more as they get longer, rarer or harder to pronounce.
+    # Words: one token, and more for longer words, rare letters and runs of consonants.
     _view({"w": _LETTERS}, {"xw": 47, "w": 11}),
     _view({"r": b"jkqvwxzJKQVWXZ"}, {"r": 45}),
     _view({"k": bytes(set(_LETTERS) - set(_VOWELS))}, {"kkkk": 47}),
-    # Words break where the case does: parseJSON, HTTPServer, BASE64.
+    # Words are split where the case changes: parseJSON, HTTPServer, BASE64.
     _view({"l": _LOWER, "U": _UPPER}, {"lU": 34, "UU": 30, "UUl": 130}),
-    # Digits go by threes, and a space before them is a token of its own.
+    # Digits form groups of three, and a space before them is a token of its own.
     _view({"d": _DIGITS}, {"xd": 130, "d": 17}),
-    # Punctuation: a token per run, unless a word takes a single mark along.
+    # Punctuation: a token per run, but a single mark may be part of a word's token.
     _view(
         {"w": _LETTERS, "d": _DIGITS, "s": b" \t", "n": _BREAKS, "p": _PUNCTUATION},
         {"sd": 68, "pd": 41, "ps": 75, "sp": 65, "np": 41, "ppw": 72, "pppp": 15},
@@ -65,7 +64,7 @@ _VIEWS = (
     # Gaps: a run of spaces, an indentation, the end of a line.
     _view({"s": b" \t", "n": _BREAKS}, {"xss": 86, "ns": 92, "xn": _LINE_END}),
 )
-# Beyond ASCII, on lead bytes alone: what a character costs, and what a word or run of them costs more.
+# Beyond ASCII, by lead bytes alone: the cost of a character, and the extra cost of a word or run.
 _SCRIPTS = _view(
     {
         "L": bytes(range(0xC3, 0xCC)),  # Latin with marks
@@ -108,16 +107,16 @@ _JOINER_WEIGHT = 318
 
 
 def _count(text: str) -> int:
-    return -(-_hundredths(text) // 100)
+    return -(-_text_weight(text) // 100)
 
 
 def _count_by_line() -> CountText:
-    """`_count`, of lines that come again and again: each is weighed once, and texts are the sums of their lines."""
+    """Return `_count` for repeated lines: each line is weighed once, and texts are sums of their lines."""
     weights: dict[str, int] = {}
 
     def weight(line: str) -> int:
         if line not in weights:
-            weights[line] = _hundredths(line)
+            weights[line] = _text_weight(line)
         return weights[line]
 
     def count(text: str) -> int:
@@ -128,38 +127,38 @@ def _count_by_line() -> CountText:
     return count
 
 
-def _hundredths(text: str) -> int:
+def _text_weight(text: str) -> int:
     encoded = ("\n" + text).encode("utf-8", "surrogatepass")
     if text.isascii():
-        return _weight(encoded, _common())
+        return _weight(encoded, _ascii_views())
     joiners = _JOINER_WEIGHT * encoded.count(_JOINER)
     encoded = encoded.translate(None, _CONTINUATION)
-    return joiners + _weight(encoded, _common()) + _weight(encoded, _beyond_ascii())
+    return joiners + _weight(encoded, _ascii_views()) + _weight(encoded, _script_views())
 
 
 @record
-class _Gauge:
-    """Views made ready to be looked through at once. Bytes that no view tells apart are of one class."""
+class _Views:
+    """Several views combined for one pass. Bytes that no view distinguishes share a class."""
 
     classes: bytes
     """Byte to class, 0 to 15; a line break's is 0."""
     pairs: bytes
-    """What two bytes one after the other weigh, by their classes: `16 * first + second`."""
+    """Weight of two adjacent bytes, by their classes: `16 * first + second`."""
     others: tuple[_View, ...]
-    """The patterns that pairs don't tell: longer ones, and doubled symbols, which must not overlap."""
+    """Patterns that pairs cannot express: longer ones, and doubled symbols, which must not overlap."""
 
 
 @cache
-def _common() -> _Gauge:
-    return _gauge(_VIEWS)
+def _ascii_views() -> _Views:
+    return _combined(_VIEWS)
 
 
 @cache
-def _beyond_ascii() -> _Gauge:
-    return _gauge((_SCRIPTS,))
+def _script_views() -> _Views:
+    return _combined((_SCRIPTS,))
 
 
-def _gauge(views: Sequence[_View]) -> _Gauge:
+def _combined(views: Sequence[_View]) -> _Views:
     numbers: dict[bytes, int] = {}
     classes = bytearray(256)
     for byte in (ord("\n"), *range(256)):
@@ -171,21 +170,21 @@ def _gauge(views: Sequence[_View]) -> _Gauge:
             for second, symbol in enumerate(symbols):
                 both = bytes((before, symbol)) if before != symbol else b""
                 pairs[16 * first + second] += weights.get(bytes((symbol,)), 0) + weights.get(both, 0)
-    others = ((table, tuple(each for each in weights if not _is_of_pair(each[0]))) for table, weights in views)
-    return _Gauge(classes=bytes(classes), pairs=bytes(pairs), others=tuple(view for view in others if view[1]))
+    others = ((table, tuple(each for each in weights if not _is_short(each[0]))) for table, weights in views)
+    return _Views(classes=bytes(classes), pairs=bytes(pairs), others=tuple(view for view in others if view[1]))
 
 
-def _is_of_pair(pattern: bytes) -> bool:
+def _is_short(pattern: bytes) -> bool:
     return len(pattern) == 1 or (len(pattern) == 2 and pattern[0] != pattern[1])
 
 
-def _weight(encoded: bytes, gauge: _Gauge) -> int:
-    """What a text weighs that begins with a line break."""
-    number = int.from_bytes(encoded.translate(gauge.classes))
+def _weight(encoded: bytes, views: _Views) -> int:
+    """Return the weight of a text that begins with a line break."""
+    number = int.from_bytes(encoded.translate(views.classes))
     # A byte holds a class in its lower half, and by the shift the class before it in its upper half.
-    weights = (number | number >> 4).to_bytes(len(encoded)).translate(gauge.pairs)
+    weights = (number | number >> 4).to_bytes(len(encoded)).translate(views.pairs)
     total = sum(weights)
-    for table, patterns in gauge.others:
+    for table, patterns in views.others:
         symbols = encoded.translate(table)
         for pattern, weight in patterns:
             total += weight * symbols.count(pattern)

@@ -1,7 +1,7 @@
-"""Exact counters, for those who have a tokenizer's rank file on disk. Nothing is ever downloaded.
+"""Exact counters, which need a tokenizer's rank file on disk. Nothing is ever downloaded.
 
-The file is looked for where tiktoken keeps its downloads, checked by its hash and read here: tiktoken's own loader
-fetches what is missing or damaged, without a timeout.
+The file is expected in tiktoken's cache, checked by its hash and read here, because tiktoken's own loader downloads a
+missing or damaged file without a timeout.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from omcli.tokenizers.counter import Counter, CountText
 
 @record
 class _Encoding:
-    """A tokenizer as published: its rank file and the pattern that cuts text before merging."""
+    """A published tokenizer: its rank file, and the pattern that splits text before merging."""
 
     name: str
     file_name: str
-    """What tiktoken calls the file in its cache: the SHA-1 of the address it came from."""
+    """Name in tiktoken's cache: the SHA-1 of the URL."""
     sha256: str
     pattern: str
 
@@ -48,28 +48,28 @@ NAMES = tuple(_ENCODINGS)
 
 
 def exact(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
-    """The counter of this name (`NAMES`), with its tokenizer loaded.
+    """Return the counter of this name, with its tokenizer loaded.
 
-    Raises BadConfiguration where no rank file is on disk, or it is not the published one.
+    Raises BadConfiguration if the rank file is missing or not the published one.
     """
     return Counter(name=name, count=_count_with(_ENCODINGS[name], environment), per_message=4)
 
 
 def available(name: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the rank file of this counter is on disk; its hash is not looked at."""
+    """Return True if the rank file of this counter is on disk; its hash is not checked."""
     return _file(_ENCODINGS[name], environment) is not None
 
 
 def _count_with(encoding: _Encoding, environment: Mapping[str, str]) -> CountText:
-    ranks = _ranks(encoding, environment)
-    import tiktoken  # noqa: PLC0415 - takes longer to import than all of om
+    ranks = _load(encoding, environment)
+    import tiktoken  # noqa: PLC0415 - takes longer to import than the rest of om
 
     tokenizer = tiktoken.Encoding(encoding.name, pat_str=encoding.pattern, mergeable_ranks=ranks, special_tokens={})
-    # Ordinary: a transcript may well contain the spelling of a special token.
+    # Ordinary, because a transcript may contain the text of a special token.
     return lambda text: len(tokenizer.encode_ordinary(text))
 
 
-def _ranks(encoding: _Encoding, environment: Mapping[str, str]) -> dict[bytes, int]:
+def _load(encoding: _Encoding, environment: Mapping[str, str]) -> dict[bytes, int]:
     import base64  # noqa: PLC0415 - every command imports this module
     import hashlib  # noqa: PLC0415
 
@@ -95,7 +95,7 @@ def _file(encoding: _Encoding, environment: Mapping[str, str]) -> Path | None:
 
 
 def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Where tiktoken keeps what it downloaded."""
+    """Yield the folders of tiktoken's cache."""
     import tempfile  # noqa: PLC0415 - imports much
 
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):

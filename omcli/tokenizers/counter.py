@@ -1,4 +1,4 @@
-"""A token counter: a way to count text, and what messages, conversations and images cost beyond their text."""
+"""A token counter: a function of text, and the overhead of messages, conversations and images."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ CountText = Callable[[str], int]
 
 @record
 class Counter:
-    """A `memory.ports.TokenCounter` made of its parts."""
+    """A `memory.tokens.TokenCounter` built from its parts."""
 
     name: str
     count: CountText
     count_tool: CountText | None = None
-    """For what tools are given and answer, where that is counted another way."""
+    """For arguments and results of tools, if counted differently."""
     count_by_line: Callable[[], CountText] | None = None
-    """Makes a `count` for texts that share lines, where there is a quicker way to count those."""
+    """Returns a faster `count` for texts that share lines."""
     per_message: int = 0
-    """Tokens added to every prompt and answer; calls and results travel inside them."""
+    """Tokens added to every prompt and answer; calls and results are part of them."""
     per_conversation: int = 0
     per_image: int = 1600
-    """An image's bytes are not kept, so it has no text to count."""
+    """Fixed, since an image has no text to count."""
 
     def text(self, text: str) -> int:
-        """Tokens of a text."""
+        """Return tokens of a text."""
         return self.count(text)
 
     def message(self, message: Message) -> int:
-        """Tokens of one message. The parts of a call (id, name, arguments) are counted, and rounded, one by one."""
+        """Return tokens of one message. The parts of a call (id, name, arguments) are counted separately."""
         images = self.per_image * len(message.images)
         count_tool = self.count_tool or self.count
         if message.role is Role.CALL:
@@ -43,9 +43,9 @@ class Counter:
         return overhead + self.count(message.text) + images
 
     def remembering(self) -> Counter:
-        """The same counter for texts that share lines."""
+        """Return the same counter, optimised for texts that share lines."""
         return replace(self, count=self.count_by_line()) if self.count_by_line else self
 
     def conversation(self, messages: Iterable[Message]) -> int:
-        """Tokens of a transcript; an empty one costs what a conversation does."""
+        """Return tokens of a transcript, including the overhead of a conversation."""
         return self.per_conversation + sum(map(self.message, messages))

@@ -9,25 +9,25 @@ from omcli.tokenizers import bpe
 from omcli.tokenizers.approximate import APPROXIMATE
 from omcli.tokenizers.counter import Counter, CountText
 
-# Chinese characters and Hangul syllables; kana count as other characters, as they did upstream.
+# Chinese characters and Hangul syllables. Kana are counted like Latin, as in the original program.
 _CJK = lazily("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 
-def _up(characters_in_ten_tokens: int) -> CountText:
+def _rounded_up(characters_in_ten_tokens: int) -> CountText:
     return lambda text: -(-10 * len(text) // characters_in_ten_tokens)
 
 
-def _four_or_two(text: str) -> int:
+def _by_script(text: str) -> int:
     cjk = 0 if text.isascii() else len(_CJK.findall(text))
     return (len(text) - cjk) // 4 + cjk // 2
 
 
 CHARACTER_COUNTERS = (
-    Counter(name="chars-2.5", count=_up(25), per_message=4, per_conversation=24),
-    Counter(name="chars-3.2", count=_up(32)),
-    Counter(name="chars-3.5-3", count=_up(35), count_tool=_up(30)),
-    Counter(name="chars-4", count=_up(40)),
-    Counter(name="chars-4-cjk-2", count=_four_or_two, per_message=4),
+    Counter(name="chars-2.5", count=_rounded_up(25), per_message=4, per_conversation=24),
+    Counter(name="chars-3.2", count=_rounded_up(32)),
+    Counter(name="chars-3.5-3", count=_rounded_up(35), count_tool=_rounded_up(30)),
+    Counter(name="chars-4", count=_rounded_up(40)),
+    Counter(name="chars-4-cjk-2", count=_by_script, per_message=4),
 )
 
 _BUILT_IN = {built_in.name: built_in for built_in in (APPROXIMATE, *CHARACTER_COUNTERS)}
@@ -36,14 +36,13 @@ NAMES = (*_BUILT_IN, *bpe.NAMES)
 
 
 def counter(name: str = DEFAULT) -> TokenCounter:
-    """The counter of this name.
+    """Return the counter of this name.
 
-    Raises BadUsage for a name that is not in `NAMES`, and BadConfiguration for an exact counter whose rank file is not
-    on disk.
+    Raises BadUsage for an unknown name, and BadConfiguration for an exact counter whose rank file is not on disk.
     """
     if name in bpe.NAMES:
         return bpe.exact(name)
     try:
         return _BUILT_IN[name]
     except KeyError:
-        raise BadUsage(f"there is no token counter {name!r}", hint=f"one of: {', '.join(NAMES)}") from None
+        raise BadUsage(f"unknown token counter {name!r}", hint=f"one of: {', '.join(NAMES)}") from None

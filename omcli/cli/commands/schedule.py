@@ -74,14 +74,14 @@ def schedule(
 
 def _chosen(**asked: bool) -> str:
     """The one scheduler that was asked for. Two are no better than one: a job would run twice."""
-    from omcli.schedules.table import usual
+    from omcli.schedules.table import default_name
 
     names = [name for name, is_asked in asked.items() if is_asked]
     if len(names) == 1:
         return names[0]
     raise BadUsage(
         "which scheduler?" if not names else f"`--{names[0]}` and `--{names[1]}` exclude each other",
-        hint=f"one of --cron, --systemd and --launchd; machines like this one have {usual()}",
+        hint=f"one of --cron, --systemd and --launchd; machines like this one have {default_name()}",
     )
 
 

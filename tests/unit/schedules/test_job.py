@@ -28,7 +28,7 @@ def test_a_time_of_day(said: str, meant: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("said", ["", "3", "24:00", "03:60", "3:5", "03:00:00", " 03:00", "٠٣:٠٠", "03:00\n", "-1:00"])
 def test_what_is_no_time_of_day(said: str) -> None:
-    with pytest.raises(BadUsage, match="no time of day"):
+    with pytest.raises(BadUsage, match="not a valid time"):
         daily(said)
 
 
@@ -40,7 +40,7 @@ def test_how_far_apart(said: str, minutes: int) -> None:
 @pytest.mark.parametrize("said", ["", "0m", "7m", "90m", "5h", "25h", "48h", "15", "15s", "1d", "99999m", "１５m"])
 def test_what_no_clock_can_be_divided_into(said: str) -> None:
     """cron begins anew with every hour and day: 7 minutes apart are 4 at its end."""
-    with pytest.raises(BadUsage, match="does not divide"):
+    with pytest.raises(BadUsage, match="not a valid interval"):
         every(said)
 
 
@@ -69,5 +69,5 @@ def test_what_systemd_would_make_something_of_is_doubled() -> None:
 @pytest.mark.parametrize("name", ["/a\nb", "/a\tb", "/a\x7f", "/a\udcff"])
 def test_what_no_schedule_can_hold_is_refused(name: str) -> None:
     """A line break would be a line of its own in a crontab."""
-    with pytest.raises(BadUsage, match="cannot hold"):
+    with pytest.raises(BadUsage, match="cannot be part"):
         check(job(Daily(hour=3, minute=0), "/bin/om", "consolidate", "--db", name))

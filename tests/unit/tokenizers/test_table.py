@@ -22,6 +22,6 @@ def test_the_default_needs_nothing_on_disk() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(BadUsage, match="no token counter 'gpt-9'") as caught:
+    with pytest.raises(BadUsage, match="unknown token counter 'gpt-9'") as caught:
         counter("gpt-9")
     assert all(name in caught.value.hint for name in NAMES)
