@@ -14,11 +14,13 @@ from omcli.memory.ports import Incoming, LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
+from omcli.reflectors.rules import RuleReflector
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
+from tests.fakes.deps import by_observer, by_reflector
 
 
 @dataclass
@@ -99,10 +101,11 @@ _NOW = "2026-03-02T20:00:00.000Z"
 def remembered(talk: Talk, *ends: int) -> MemoryStore:
     """A store that took the conversation in piece by piece: up to each of these messages, then the rest."""
     store, numbers = MemoryStore(), count()
-    workshop = Workshop(
+    workshop = Deps(
         open_store=lambda: store,
         counter=counter("chars-4"),
-        observer=RuleObserver(),
+        observer=by_observer(RuleObserver()),
+        reflector=by_reflector(RuleReflector(counter("chars-4"))),
         clock=Clock(_NOW),
         new_id=lambda: uuid7(1_772_000_000_000, next(numbers)),
         owner="me",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from omcli.cli.run import Run
     from omcli.operations.background import Able
-    from omcli.operations.deps import Studio, Workshop
+    from omcli.operations.deps import Deps
     from omcli.operations.tick import Due
     from omcli.wiring import Wiring
     from omcli.workers import Ran
@@ -47,7 +47,7 @@ class Left:
 
 def leave(
     run: Run,
-    workshop: Workshop,
+    deps: Deps,
     sessions: Sequence[str] | None,
     words: Sequence[str],
     *,
@@ -61,17 +61,18 @@ def leave(
     if sessions is not None and not sessions:
         return Left()  # nothing was taken in, and no store is made for that
     try:
-        when, rules = run.wiring.due(), run.wiring.studio_to_check(workshop)
+        when, rules = run.wiring.due(), run.wiring.checking(deps)
         if unable is not None:
-            can = able(run.wiring, workshop)
+            can = able(run.wiring, deps)
             can.note(sessions)
-            rules, when = replace(rules, policy=can.studio.policy), can.when
+            policy, when = can.deps.reflector.policy, can.when
+            rules = replace(rules, reflector=replace(rules.reflector, policy=policy))
         due = _due(rules, when, sessions)
-        overdue = [session for session in due if _is_overdue(run, session, workshop, when)]
-        failed = _at_once(run, overdue, workshop)
+        overdue = [session for session in due if _is_overdue(run, session, deps, when)]
+        failed = _at_once(run, overdue, deps)
         rest = [session for session in due if session not in overdue]
         rest += _due(rules, when, [session for session in overdue if session not in failed])
-        left = _started(run, workshop, rest, words) if rest else Left()
+        left = _started(run, deps, rest, words) if rest else Left()
         return replace(left, at_once=tuple(overdue))
     except (TryAgain, CannotCreate, InputOutput) as error:
         run.console.warn(f"{error.message}; `om tick` does what is due")
@@ -84,11 +85,11 @@ def model_argv(*, observer: str | None, model: str | None, base_url: str | None,
     return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
 
 
-def able(wiring: Wiring, workshop: Workshop) -> Able:
+def able(wiring: Wiring, deps: Deps) -> Able:
     """What the models of the settings can be asked to do, and what keeps them from the rest."""
     from omcli.operations import background
 
-    return background.able(wiring.studio_to_check(workshop), wiring.due(), wiring.observing, wiring.studio)
+    return background.able(wiring.checking(deps), wiring.due(), wiring.observing, wiring.reflecting)
 
 
 def delegated_as_dict(left: Left) -> dict[str, object]:
@@ -97,16 +98,16 @@ def delegated_as_dict(left: Left) -> dict[str, object]:
     return {"started": left.is_started, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
 
 
-def _due(studio: Studio, when: Due, sessions: Sequence[str] | None) -> list[str]:
+def _due(deps: Deps, when: Due, sessions: Sequence[str] | None) -> list[str]:
     from omcli.operations import tick
 
-    return [found.session for found in tick.due(studio, when, sessions=sessions)]
+    return [found.session for found in tick.due(deps, when, sessions=sessions)]
 
 
-def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
+def _is_overdue(run: Run, session: str, deps: Deps, when: Due) -> bool:
     from omcli.operations.tick import overdue
 
-    tokens = overdue(session, workshop, when)
+    tokens = overdue(session, deps, when)
     if tokens:
         run.console.note(
             f"{session}: {tokens} tokens wait, and from {when.block_after} on the background is not enough"
@@ -115,17 +116,17 @@ def _is_overdue(run: Run, session: str, workshop: Workshop, when: Due) -> bool:
     return tokens is not None
 
 
-def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop) -> set[str]:
+def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
     """Does what is due of sessions, and gives those of which a model failed: a worker's would as well."""
     from omcli.operations.tick import tick
 
     if not sessions:
         return set()
-    can = able(run.wiring, workshop)
+    can = able(run.wiring, deps)
     for error in can.errors:
         run.console.warn_of(error)
     failed = set(sessions) if can.missing else set[str]()
-    for ticked in tick(can.studio, can.when, sessions=sessions):
+    for ticked in tick(can.deps, can.when, sessions=sessions):
         report_tick(run, ticked)
         if ticked.error is not None:
             run.console.warn_of(ticked.error, about=ticked.session)
@@ -135,7 +136,7 @@ def _at_once(run: Run, sessions: Sequence[str], workshop: Workshop) -> set[str]:
     return failed
 
 
-def _started(run: Run, workshop: Workshop, sessions: Sequence[str], words: Sequence[str]) -> Left:
+def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]) -> Left:
     """Starts a worker for the sessions that no other is at: that one looks again when it is done with what it knows.
 
     The messages are kept by now; so none is left that neither of the two has seen.
@@ -144,7 +145,7 @@ def _started(run: Run, workshop: Workshop, sessions: Sequence[str], words: Seque
     from omcli.workers import log_file, start
 
     log = log_file(os.environ)
-    free = [session for session in sessions if is_free(session, Lane.WORK, workshop)]
+    free = [session for session in sessions if is_free(session, Lane.WORK, deps)]
     if free:
         start(["tick", "--worker", *run.shared_argv, *words, *_named(free)], log)
         run.console.note(f"{counted(len(free), 'session')} left to a worker in the background; it writes to {log}")

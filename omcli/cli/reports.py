@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from omcli.cli.run import Run
     from omcli.memory.changes import Operation
     from omcli.memory.observation import Observation
-    from omcli.operations.observe.files import FileReport
+    from omcli.operations.ingest.files import FileReport
     from omcli.operations.prune import Pruned
     from omcli.operations.reflect.rows import Reflection
     from omcli.operations.tick import Ticked

@@ -20,7 +20,7 @@ from omcli.text.dates.instants import pinned, seconds
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.tokens import TokenCounter
-    from omcli.operations.deps import Workshop
+    from omcli.operations.deps import Deps
     from omcli.operations.ingest.counts import TranscriptCounts
     from omcli.settings.settings import Files, Settings
     from omcli.wiring import Wiring
@@ -174,17 +174,17 @@ class Run:
         if self.json and jsonl:
             raise BadUsage("`--json` and `--jsonl` exclude each other")
 
-    def workshop(self, wiring: Wiring | None = None) -> Workshop:
+    def deps(self, wiring: Wiring | None = None) -> Deps:
         """What `ingest` needs, of the run's wiring or another one; rules observe, and a terminal shows progress."""
-        return (wiring or self.wiring).workshop(
+        return (wiring or self.wiring).deps(
             self.counter, self._show_progress, warn=self.console.warn, busy=self.console.progress
         )
 
-    def existing_workshop(self) -> Workshop:
+    def existing_deps(self) -> Deps:
         """The same for a store that exists; none is created."""
         from omcli.base.record import replace
 
-        return replace(self.workshop(), open_store=lambda: self.wiring.existing)
+        return replace(self.deps(), open_store=lambda: self.wiring.existing)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")

@@ -22,7 +22,7 @@ from omcli.text.dates.instants import pinned, seconds
 from omcli.wiring import Wiring
 
 if TYPE_CHECKING:
-    from omcli.operations.deps import Studio
+    from omcli.operations.deps import Deps
     from omcli.operations.reflect.rows import Reflection
 
 _OBJECTS = count(1)
@@ -114,8 +114,9 @@ class ContextCompressor:
                 return Ingested()
             from omcli.operations.ingest.window import ingest
 
-            workshop = replace(wiring.workshop(self._counter), observer=None, keeps_pictures=self._keeps(wiring))
-            return ingest(transcript, workshop, session=self.session, project=self._project, is_next=is_next)
+            deps = wiring.deps(self._counter)
+            deps = replace(deps, observer=replace(deps.observer, takes_images=self._keeps(wiring)))
+            return ingest(transcript, deps, session=self.session, project=self._project, is_next=is_next)
 
     def build_context(self, budget: int | None = None) -> Context:
         """What the agent should know now, in at most `budget` tokens; by the settings if left out.
@@ -158,8 +159,8 @@ class ContextCompressor:
                 return Worked()
             worked = Worked()
             try:
-                studio = self._studio(wiring, warnings)
-                for ticked in tick.tick(studio, wiring.due(), sessions=[self.session]):
+                deps = self._deps(wiring, warnings)
+                for ticked in tick.tick(deps, wiring.due(), sessions=[self.session]):
                     worked = replace(_reflected(ticked.reflection), observations=ticked.rows, error=ticked.error)
             except OmError as error:
                 worked = Worked(error=error)
@@ -177,9 +178,9 @@ class ContextCompressor:
         with self._at_work() as wiring:
             if wiring is None:
                 return Worked()
-            studio = self._studio(wiring, warnings)
-            worked = Worked(observations=tuple(_observed(self.session, studio)))
-            for ticked in tick.tick(studio, wiring.due(), sessions=[self.session]):
+            deps = self._deps(wiring, warnings)
+            worked = Worked(observations=tuple(_observed(self.session, deps)))
+            for ticked in tick.tick(deps, wiring.due(), sessions=[self.session]):
                 if ticked.error is not None:
                     raise ticked.error
                 worked = replace(_reflected(ticked.reflection), observations=(*worked.observations, *ticked.rows))
@@ -196,7 +197,7 @@ class ContextCompressor:
         with self._at_work() as wiring:
             if wiring is None:
                 return Worked()
-            worked = _reflected(reflect_session(self.session, self._studio(wiring, warnings)))
+            worked = _reflected(reflect_session(self.session, self._deps(wiring, warnings)))
             return self._told(worked, wiring, warnings)
 
     def close(self) -> None:
@@ -232,11 +233,11 @@ class ContextCompressor:
         if self._keeps_pictures is None:
             self._keeps_pictures = False
             with suppress(*OF_MODELS):  # who observes later tells what is wrong
-                self._keeps_pictures = wiring.observing(wiring.workshop(self._counter)).keeps_pictures
+                self._keeps_pictures = wiring.observing(wiring.deps(self._counter)).observer.takes_images
         return self._keeps_pictures
 
-    def _studio(self, wiring: Wiring, warnings: list[str]) -> Studio:
-        return wiring.studio(wiring.observing(wiring.workshop(self._counter, warn=warnings.append)))
+    def _deps(self, wiring: Wiring, warnings: list[str]) -> Deps:
+        return wiring.reflecting(wiring.observing(wiring.deps(self._counter, warn=warnings.append)))
 
     def _told(self, worked: Worked, wiring: Wiring, warnings: Iterable[str]) -> Worked:
         return replace(worked, pending=wiring.store.batches.pending(self.session).messages, warnings=tuple(warnings))
@@ -250,13 +251,13 @@ def _absolute(path: str | Path) -> Path:
         raise NoInput("the current directory does not exist any more") from None
 
 
-def _observed(session: str, studio: Studio) -> Iterator[Observation]:
+def _observed(session: str, deps: Deps) -> Iterator[Observation]:
     """Observes until nothing waits; where somebody else was quicker with a batch, what is left."""
     from omcli.operations.observe.session import observe_session
 
     while True:
         try:
-            for step in observe_session(session, studio.workshop):
+            for step in observe_session(session, deps):
                 yield from step.rows
         except StaleBatch:
             continue

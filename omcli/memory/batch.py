@@ -54,6 +54,16 @@ class BatchOutcome(StrEnum):
 
 
 @record
+class Stopped:
+    """The early end of an observer in a batch."""
+
+    through: int
+    """The `seq` of the last message it read; the `after` of the batch if it read none."""
+    error: BaseException
+    """Raised when the part that it read is written."""
+
+
+@record
 class Observed:
     """What an observer makes of a batch."""
 
@@ -68,11 +78,13 @@ class Observed:
     counts."""
     findings: Mapping[str, int] = field(default_factory=dict)
     """What had to be put right in a reply, by kind: rows rejected, trimmed, added back."""
+    stopped: Stopped | None = None
+    """None if the observer read all of the batch."""
 
     @property
-    def is_final(self) -> bool:
-        """Whether all of the batch counts."""
-        return self.waits_after is None
+    def is_whole(self) -> bool:
+        """True if all of the batch was read, and none of it waits for more."""
+        return self.stopped is None and self.waits_after is None
 
 
 class Observer(Protocol):

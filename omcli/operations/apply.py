@@ -23,9 +23,9 @@ from omcli.observers.agent_reply import (
     parse_token,
 )
 from omcli.observers.model.evidence import Evidence
-from omcli.operations.deps import Workshop
-from omcli.operations.observe.rows import replacements, rows_of, without_forgotten
-from omcli.operations.observe.session import CONTEXT_ROWS
+from omcli.operations.deps import Deps
+from omcli.operations.observe.rows import to_rows
+from omcli.operations.observe.sources import CONTEXT_ROWS
 from omcli.operations.pending import Showing, belongs, showing
 from omcli.operations.reflect.rows import as_folding
 from omcli.operations.reflect.rows import to_rows as reflected_rows
@@ -56,31 +56,31 @@ class Applied:
 
 def apply(
     document: object,
-    workshop: Workshop,
+    deps: Deps,
     *,
     counters: Callable[[str], TokenCounter],
     dry_run: bool = False,
 ) -> Applied:
     """Writes down what an agent made of what `om pending` showed it. A dry run writes nothing.
 
-    The workshop's observer, one that goes by rules, says what tools did.
+    The deps's observer, one that goes by rules, says what tools did.
 
     Raises BadInput for what is not as it should be, and StaleBatch where what was shown is no longer what waits and
     stands; nothing was written then.
     """
     given = parse_agent_reply(document)
-    store = workshop.store
+    store = deps.store
     shown = _shown_again(parse_token(given.token), store, counters)
     rows = _rows(given, shown, store)
     check_messages(given, shown.evidence)
-    seen = _seen(given, shown, rows, workshop)
-    folded = reflected(given, rows, counter=workshop.counter, now=workshop.clock.now())
-    folding = _folding(shown.session.id, given, folded, rows, workshop)
+    seen = _seen(given, shown, rows, deps)
+    folded = reflected(given, rows, counter=deps.counter, now=deps.clock.now())
+    folding = _folding(shown.session.id, given, folded, rows, deps)
     findings = dict(Counter(seen.findings) + Counter(folded.findings))
-    written = _Written.of(shown, seen, folding, findings, workshop)
+    written = _Written.of(shown, seen, folding, findings, deps)
     if not dry_run:
         try:
-            written.write(workshop)
+            written.write(deps)
         except StaleBatch as error:
             raise StaleBatch(error.message, hint=_AGAIN) from None
     return written.told()
@@ -126,13 +126,12 @@ def _rows(given: AgentReply, shown: Showing, store: Store) -> dict[str, Observat
     return rows
 
 
-def _seen(given: AgentReply, shown: Showing, rows: Mapping[str, Observation], workshop: Workshop) -> Observed:
+def _seen(given: AgentReply, shown: Showing, rows: Mapping[str, Observation], deps: Deps) -> Observed:
     """What the messages that were shown give. Raises BadInput where none were, and something is said of them."""
     if shown.batch is not None:
         if given.lacks_observations:
             raise BadInput("observations: is missing", hint="[] says that nothing is worth keeping")
-        assert workshop.observer is not None, "the rules say what tools did"
-        return observe_reply(given.answer, _evidence(shown, rows), shown.batch, rules=workshop.observer)
+        return observe_reply(given.answer, _evidence(shown, rows), shown.batch, rules=deps.observer.open())
     if given.is_about_messages:
         raise BadInput("observations: nothing was waiting; what is given now can only be about rows", hint=_AGAIN)
     return Observed(drafts=())
@@ -145,14 +144,14 @@ def _evidence(shown: Showing, rows: Mapping[str, Observation]) -> Evidence:
 
 
 def _folding(
-    session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], workshop: Workshop
+    session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], deps: Deps
 ) -> ReflectionWrite | None:
     """What becomes of rows, as the store writes it down; None where nothing does."""
     read = read_by(given, rows)
     if not read:
         return None
     scope = Scope(session=session)
-    reflection, replaced = reflected_rows(scope, read, folded, workshop)
+    reflection, replaced = reflected_rows(scope, read, folded, deps)
     return as_folding(reflection, read, folded.dropped, replaced, fingerprint(read, _BY_AGENT))
 
 
@@ -169,29 +168,16 @@ class _Written:
 
     @classmethod
     def of(
-        cls,
-        shown: Showing,
-        seen: Observed,
-        folding: ReflectionWrite | None,
-        findings: Mapping[str, int],
-        workshop: Workshop,
+        cls, shown: Showing, seen: Observed, folding: ReflectionWrite | None, findings: Mapping[str, int], deps: Deps
     ) -> Self:
         """Observations as rows, with what becomes of other rows."""
         batch, project = shown.batch, shown.session.project
-        made = rows_of(batch, seen.drafts, project=project, workshop=workshop) if batch else ()
-        drafts, observations = without_forgotten(seen.drafts, made, workshop.store.tombstones)
-        return cls(
-            shown=shown,
-            seen=seen,
-            rows=observations,
-            replaced=replacements(drafts, observations),
-            folding=folding,
-            findings=findings,
-        )
+        rows, replaced = to_rows(batch, seen.drafts, project=project, deps=deps) if batch else ((), ())
+        return cls(shown=shown, seen=seen, rows=rows, replaced=replaced, folding=folding, findings=findings)
 
-    def write(self, workshop: Workshop) -> None:
+    def write(self, deps: Deps) -> None:
         """Writes it down in one transaction. Raises StaleBatch."""
-        store, now = workshop.store, workshop.clock.now()
+        store, now = deps.store, deps.clock.now()
         if self.shown.batch is not None:
             store.batches.record(
                 self.shown.batch,

@@ -11,13 +11,13 @@ from omcli.base.record import record, replace
 from omcli.memory.batch import BatchOutcome
 from omcli.memory.ports import Lane, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope
-from omcli.operations.deps import Policy, Studio, Workshop
+from omcli.operations.deps import Deps, Policy
 from omcli.operations.leases import LEASE_SECONDS, hold, keeping_alive, throttled
 from omcli.operations.reflect import session as reflect
 from omcli.operations.tick import Due, Ticked, Trigger, due, tick
 
 
-def drain(studio: Studio, when: Due, sessions: Sequence[str]) -> Iterator[Ticked]:
+def drain(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[Ticked]:
     """Does what is due of each session, again and again, until nothing is.
 
     A session has a place for one worker, a lane of its own. Nothing is stranded: who finds it taken has kept its
@@ -26,18 +26,18 @@ def drain(studio: Studio, when: Due, sessions: Sequence[str]) -> Iterator[Ticked
     sign of life. Ends as `tick` does where each session would go wrong.
     """
     for session in sessions:
-        for ticked in _drained(session, studio, when):
+        for ticked in _drained(session, deps, when):
             yield ticked
             if ticked.error is not None and not isinstance(ticked.error, OF_ONE_SESSION):
                 return
 
 
-def _drained(session: str, studio: Studio, when: Due) -> Iterator[Ticked]:
-    store = studio.workshop.store
-    while found := next(due(studio, when, sessions=[session]), None):
+def _drained(session: str, deps: Deps, when: Due) -> Iterator[Ticked]:
+    store = deps.store
+    while found := next(due(deps, when, sessions=[session]), None):
         before = _place(session, store)
         try:
-            done = _done(session, studio, when)
+            done = _done(session, deps, when)
         except LaneTaken:
             yield replace(found, error=LaneTaken(f"another worker is at session {session}"))
             return
@@ -50,12 +50,10 @@ def _drained(session: str, studio: Studio, when: Due) -> Iterator[Ticked]:
             return
 
 
-def _done(session: str, studio: Studio, when: Due) -> Ticked | None:
+def _done(session: str, deps: Deps, when: Due) -> Ticked | None:
     """What came of a session, in the place of its one worker. Raises LaneTaken where another one has that."""
-    workshop = studio.workshop
-    with hold(session, Lane.WORK, replace(workshop, wait=0.0)) as claim:
-        patient = replace(workshop, wait=max(workshop.wait, LEASE_SECONDS))
-        at_work = replace(studio, workshop=keeping_alive(patient, throttled(claim, workshop)))
+    with hold(session, Lane.WORK, deps, wait=0.0) as claim:
+        at_work = keeping_alive(deps, throttled(claim, deps), wait=max(deps.wait, LEASE_SECONDS))
         return next(tick(at_work, when, sessions=[session]), None)
 
 
@@ -76,7 +74,7 @@ def _has_come_to_something(done: Ticked) -> bool:
 class Able:
     """What can be done, and what cannot."""
 
-    studio: Studio
+    deps: Deps
     when: Due
     missing: tuple[Missing, ...] = ()
 
@@ -88,67 +86,64 @@ class Able:
     def note(self, sessions: Sequence[str] | None) -> None:
         """Writes down what could not be done, where it is due."""
         for each in self.missing:
-            note_unable(each.studio, each.when, each.error, sessions)
+            note_unable(each.deps, each.when, each.error, sessions)
 
 
 class Missing(NamedTuple):
-    """Who cannot be asked, and why; by the studio and the rules nothing but their work is due."""
+    """Who cannot be asked, and why; by the deps and the rules nothing but their work is due."""
 
-    studio: Studio
+    deps: Deps
     when: Due
     error: OmError
 
 
-def able(
-    rules: Studio, when: Due, observing: Callable[[Workshop], Workshop], reflecting: Callable[[Workshop], Studio]
-) -> Able:
+def able(rules: Deps, when: Due, observing: Callable[[Deps], Deps], reflecting: Callable[[Deps], Deps]) -> Able:
     """Where the one who observes or the one who reflects can't be asked, the other's work is done all the same.
 
     `rules` tell what is due; the others give who works, and raise where that cannot be had.
     """
-    nothing_observed, nothing_folded = replace(when, trigger=Trigger.MANUAL), Policy(tokens=None)
-    workshop, missing, able_when = rules.workshop, list[Missing](), when
+    nothing_observed = replace(when, trigger=Trigger.MANUAL)
+    nothing_folded = replace(rules.reflector, policy=Policy(tokens=None))
+    deps, missing, able_when = rules, list[Missing](), when
     try:
-        workshop = observing(workshop)
+        deps = observing(deps)
     except OF_MODELS as error:
-        missing.append(Missing(replace(rules, policy=nothing_folded), when, error))
+        missing.append(Missing(replace(rules, reflector=nothing_folded), when, error))
         able_when = nothing_observed
     try:
-        studio = reflecting(workshop)
+        deps = reflecting(deps)
     except OF_MODELS as error:
         missing.append(Missing(rules, nothing_observed, error))
-        studio = replace(rules, workshop=workshop, policy=nothing_folded)
-    return Able(studio=studio, when=able_when, missing=tuple(missing))
+        deps = replace(deps, reflector=nothing_folded)
+    return Able(deps=deps, when=able_when, missing=tuple(missing))
 
 
-def note_unable(studio: Studio, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
+def note_unable(deps: Deps, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
     """Writes the failure down in the lanes that are due, of some sessions or of all, as one of a model's is.
 
-    So it is told with the others, until something succeeds there. `studio` needs nobody who works: it is not asked.
+    So it is told with the others, until something succeeds there. `deps` needs nobody who works: it is not asked.
     """
-    for found in due(studio, when, sessions=sessions):
+    for found in due(deps, when, sessions=sessions):
         with suppress(TryAgain, InputOutput):  # what it is about is told in any case
             if found.observe or found.ahead:
-                _note_observing(found.session, studio.workshop, error)
+                _note_observing(found.session, deps, error)
             if found.reflect:
-                _note_reflecting(found.session, studio, error)
+                _note_reflecting(found.session, deps, error)
 
 
-def _note_observing(session: str, workshop: Workshop, error: OmError) -> None:
-    batch = workshop.store.batches.unobserved(session, max_tokens=workshop.batch_tokens)
+def _note_observing(session: str, deps: Deps, error: OmError) -> None:
+    batch = deps.store.batches.unobserved(session, max_tokens=deps.observer.batch_tokens)
     if batch is not None:
-        workshop.store.batches.record(
-            batch, (), outcome=BatchOutcome.FAILED, now=workshop.clock.now(), error=error.message
-        )
+        deps.store.batches.record(batch, (), outcome=BatchOutcome.FAILED, now=deps.clock.now(), error=error.message)
 
 
-def _note_reflecting(session: str, studio: Studio, error: OmError) -> None:
-    rows = reflect.rows_to_fold(session, studio)
+def _note_reflecting(session: str, deps: Deps, error: OmError) -> None:
+    rows = reflect.rows_to_fold(session, deps)
     failed = ReflectionWrite(
         scope=Scope(session=session),
-        fingerprint=studio.mark(rows),
+        fingerprint=deps.reflector.mark(rows),
         ending=ReflectionOutcome.FAILED,
         error=error.message,
         figures={"in_vain": False},
     )
-    studio.workshop.store.reflections.fold(failed, now=studio.workshop.clock.now())
+    deps.store.reflections.fold(failed, now=deps.clock.now())

@@ -15,7 +15,7 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.notation import single_line
 from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Lane, LogQuery, Store
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
 from omcli.operations.leases import hold
 from omcli.text.clean import clean
 from omcli.text.dates.instants import instant, minute
@@ -56,7 +56,7 @@ class ImportReport:
 def import_files(
     inputs: Iterable[Input],
     exchange: Exchange,
-    workshop: Workshop,
+    deps: Deps,
     *,
     session: str | None,
     project: str,
@@ -68,7 +68,7 @@ def import_files(
     every row once it is in the store.
     """
     for entry in inputs:
-        intake = _Intake(exchange.name, workshop, session=session, project=project, each=each)
+        intake = _Intake(exchange.name, deps, session=session, project=project, each=each)
         error = None
         try:
             for found in exchange.parse(entry.read()):
@@ -86,14 +86,14 @@ class _Intake:
     def __init__(
         self,
         format_name: str,
-        workshop: Workshop,
+        deps: Deps,
         *,
         session: str | None,
         project: str,
         each: Callable[[Observation], None],
     ) -> None:
         self._format = format_name
-        self._workshop = workshop
+        self._deps = deps
         self._session = session
         self._project = project
         self._each = each
@@ -168,12 +168,12 @@ class _Intake:
         session = None if group.kind is Kind.ITEM else self._session or group.session or self._owner(group.reach)
         where = session, self._project if session is not None else group.cwd or self._project
         if where not in self._places:
-            self._places[where] = _Place(self._workshop, *where)
+            self._places[where] = _Place(self._deps, *where)
         return self._places[where]
 
     def _owner(self, reach: MessageRange) -> str | None:
         """The session of the messages that a group names."""
-        found = _message(self._workshop.store, reach.last)
+        found = _message(self._deps.store, reach.last)
         return found.session if found else None
 
     def _rows(self, group: Group, place: _Place, ends: list[KeptMessage]) -> list[Observation]:
@@ -199,16 +199,16 @@ class _Intake:
         """Why a row is not taken in; None where it is."""
         if not row.text.strip():
             return "empty"
-        [is_forgotten] = self._workshop.store.tombstones.match([row])
+        [is_forgotten] = self._deps.store.tombstones.match([row])
         return "forgotten" if is_forgotten else None
 
     def _row(self, group: Group, entry: GroupRow, place: _Place, ends: list[KeptMessage]) -> Observation:
-        line, work = entry.line, self._workshop
+        line, deps = entry.line, self._deps
         is_reflection = group.kind is Kind.REFLECTION
         priority = Priority.HIGH if is_reflection and not line.mark else line.priority
         mark = {MARK: line.mark} if line.mark else {}
         return Observation(
-            id=work.new_id(),
+            id=deps.new_id(),
             session=place.session,
             project=place.project or group.cwd or self._project,
             kind=group.kind,
@@ -222,8 +222,8 @@ class _Intake:
             refers_to=None,
             message_ids=tuple(dict.fromkeys(kept.key for kept in ends)),
             sources=tuple(dict.fromkeys(kept.seq for kept in ends)),
-            tokens=work.counter.text(line.text),
-            counter=work.counter.name,
+            tokens=deps.counter.text(line.text),
+            counter=deps.counter.name,
             source=Source.IMPORT,
             tags=group.tags,
             metadata={**provenance(group, format_name=self._format), **mark},
@@ -234,11 +234,11 @@ class _Intake:
 class _Place:
     """Where rows go: a session with the messages that nothing covers yet, or the project."""
 
-    def __init__(self, workshop: Workshop, session: str | None, project: str) -> None:
-        self._workshop = workshop
-        self._store = workshop.store
+    def __init__(self, deps: Deps, session: str | None, project: str) -> None:
+        self._deps = deps
+        self._store = deps.store
         self.session = session
-        self.now = workshop.clock.now()
+        self.now = deps.clock.now()
         found = self._store.sessions.find(session) if session is not None else None
         self.project = found.project if found else None
         self._batch = self._waits(session) if session is not None else None
@@ -303,7 +303,7 @@ class _Place:
         part = Batch(
             session=batch.session, after=batch.after, through=messages[-1].seq, messages=messages, cwd=batch.cwd
         )
-        with hold(part.session, Lane.OBSERVE, self._workshop):  # what somebody else is at would be in vain
+        with hold(part.session, Lane.OBSERVE, self._deps):  # what somebody else is at would be in vain
             self._store.batches.record(
                 part, rows, outcome=BatchOutcome.OBSERVED if rows else BatchOutcome.EMPTY, now=self.now
             )
@@ -339,28 +339,28 @@ class Earlier:
     """Of its text; 0 where nothing was made of it."""
 
 
-def take_in_summary(name: str, text: str, session_id: str, workshop: Workshop) -> Earlier:
+def take_in_summary(name: str, text: str, session_id: str, deps: Deps) -> Earlier:
     """Makes rows of a summary, unless the store has rows of the session: what it says stands in those.
 
     Raises BadInput where it says nothing.
     """
     if not text.strip():
         raise BadInput("there is no summary in it")
-    if next(workshop.store.rows.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
+    if next(deps.store.rows.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
         return Earlier(rows=0, tokens=0)
-    session = workshop.store.sessions.find(session_id)
+    session = deps.store.sessions.find(session_id)
     project = (session.project if session else None) or ""
     [report] = import_files(
         [Input(name=name, read=lambda: text)],
         _SUMMARY,
-        workshop,
+        deps,
         session=session_id,
         project=project,
         each=_kept,
     )
     if report.error is not None:
         raise report.error
-    return Earlier(rows=report.observations, tokens=workshop.counter.text(text))
+    return Earlier(rows=report.observations, tokens=deps.counter.text(text))
 
 
 def _kept(_row: Observation) -> None:

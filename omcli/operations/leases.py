@@ -1,4 +1,4 @@
-"""Holding a lane: one process at a time works through a session."""
+"""Leases: one process at a time works in a lane of a session."""
 
 from __future__ import annotations
 
@@ -8,78 +8,77 @@ from contextlib import contextmanager, suppress
 from omcli.base.errors import InputOutput, LaneTaken, TryAgain
 from omcli.base.record import replace
 from omcli.memory.ports import Lane
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import TranscriptCounts
 
 LEASE_SECONDS = 600
-"""How long a lane stays ours without a sign of life: for so long whoever hangs holds others up, and no longer."""
-_SIGN_OF_LIFE = 60
-"""Seconds after which a lease that is held for long is extended again."""
+"""Life of a lease that is not extended: a process that hangs blocks others for so long, and no longer."""
+_EXTEND_SECONDS = 60
+"""Age from which a lease is extended again."""
 _POLL_SECONDS = 0.1
 
 
 @contextmanager
-def hold(session: str, lane: Lane, workshop: Workshop) -> Iterator[Callable[[], None]]:
-    """Holds a lane of a session; the function it gives extends the lease, and raises LaneTaken where it was too late.
+def hold(session: str, lane: Lane, deps: Deps, *, wait: float | None = None) -> Iterator[Callable[[], None]]:
+    """Hold a lane of a session, and yield a function that extends the lease, or raises LaneTaken if it has expired.
 
-    Raises LaneTaken where somebody else still holds it after `workshop.wait` seconds.
+    Raises LaneTaken if another process still holds it after `wait` seconds (`deps.wait` if None).
     """
-    store, clock, owner = workshop.store, workshop.clock, workshop.owner
+    leases, clock, owner = deps.store.leases, deps.clock, deps.owner
 
     def claim() -> None:
-        expires_at = clock.later(LEASE_SECONDS)
-        store.leases.claim(session, lane, owner=owner, now=clock.now(), expires_at=expires_at)
+        leases.claim(session, lane, owner=owner, now=clock.now(), expires_at=clock.later(LEASE_SECONDS))
 
-    until = clock.monotonic() + workshop.wait
+    until = clock.monotonic() + (deps.wait if wait is None else wait)
     while True:
         try:
             claim()
         except LaneTaken as error:
             if clock.monotonic() >= until:
                 raise
-            workshop.busy(f"waiting: {error.message}")
+            deps.busy(f"waiting: {error.message}")
             clock.sleep(_POLL_SECONDS)
         else:
             break
     try:
         yield claim
     finally:
-        with suppress(TryAgain, InputOutput):  # what was done is done; and the lease ends with this process
-            store.leases.release(session, lane, owner=owner)
+        with suppress(TryAgain, InputOutput):  # the work is done; and the lease ends with this process
+            leases.release(session, lane, owner=owner)
 
 
-def is_free(session: str, lane: Lane, workshop: Workshop) -> bool:
-    """Whether nobody holds a lane; for a moment, whoever asks does."""
+def is_free(session: str, lane: Lane, deps: Deps) -> bool:
+    """True if no process holds a lane. The caller holds it for a moment."""
     try:
-        with hold(session, lane, replace(workshop, wait=0.0)):
+        with hold(session, lane, deps, wait=0.0):
             return True
     except LaneTaken:
         return False
 
 
-def throttled(claim: Callable[[], None], workshop: Workshop) -> Callable[[], None]:
-    """Extends a lease where the last time is a while ago."""
-    clock = workshop.clock
+def throttled(claim: Callable[[], None], deps: Deps) -> Callable[[], None]:
+    """Return a function that extends a lease unless that was done just now."""
+    clock = deps.clock
     last = clock.monotonic()
 
     def extend() -> None:
         nonlocal last
-        if clock.monotonic() - last >= _SIGN_OF_LIFE:
+        if clock.monotonic() - last >= _EXTEND_SECONDS:
             claim()
             last = clock.monotonic()
 
     return extend
 
 
-def keeping_alive(workshop: Workshop, extend: Callable[[], None]) -> Workshop:
-    """The same, which extends a lease whenever it tells how far it has come, or what it waits for."""
+def keeping_alive(deps: Deps, extend: Callable[[], None], *, wait: float | None = None) -> Deps:
+    """Return the dependencies so that each report of progress extends a lease; `wait` is for the lanes inside."""
 
-    def busy(said: str) -> None:
+    def busy(text: str) -> None:
         extend()
-        workshop.busy(said)
+        deps.busy(text)
 
-    def progress(name: str, tally: TranscriptCounts) -> None:
+    def progress(name: str, counts: TranscriptCounts) -> None:
         extend()
-        workshop.progress(name, tally)
+        deps.progress(name, counts)
 
-    return replace(workshop, busy=busy, progress=progress)
+    return replace(deps, busy=busy, progress=progress, wait=deps.wait if wait is None else wait)

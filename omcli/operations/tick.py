@@ -10,9 +10,10 @@ from omcli.base.record import record, replace
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
-from omcli.operations.deps import Studio, Workshop
-from omcli.operations.observe.buffered import Waits, waiting
-from omcli.operations.observe.session import Step, activate, observe_ahead, observe_session
+from omcli.operations.deps import Deps
+from omcli.operations.observe.buffered import Backlog, backlog
+from omcli.operations.observe.session import observe_ahead, observe_session, write_buffered
+from omcli.operations.observe.sinks import Step
 from omcli.operations.reflect import session as reflect
 from omcli.operations.reflect.rows import Reflection
 from omcli.pack.budget import UNLIMITED, reaches
@@ -73,24 +74,24 @@ class Ticked:
         return (*self.rows, *(self.reflection.made if self.reflection else ()))
 
 
-def due(studio: Studio, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
+def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
     """Those of some sessions, or of all, of which something is due; nothing is done."""
-    for session_id, has_pending, has_rows in _sessions(studio.workshop, sessions):
-        observe = has_pending and _is_due(session_id, studio.workshop, when)
-        ahead = has_pending and not observe and _step(session_id, studio.workshop, when) is not None
-        fold = has_rows and reflect.is_due(session_id, studio)
+    for session_id, has_pending, has_rows in _sessions(deps, sessions):
+        observe = has_pending and _is_due(session_id, deps, when)
+        ahead = has_pending and not observe and _step(session_id, deps, when) is not None
+        fold = has_rows and reflect.is_due(session_id, deps)
         if observe or ahead or fold:
             yield Ticked(session=session_id, observe=observe, ahead=ahead, reflect=fold)
 
 
-def tick(studio: Studio, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
+def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
     """Does what is due: first a session is observed, or observed ahead, then, as it is after that, reflected on.
 
     Of a session that somebody else has done meanwhile nothing is said. What goes wrong with one is said in its report.
     It is the last one if each would go wrong: where an endpoint is down, or a store locked.
     """
-    for found in due(studio, when, sessions=sessions):
-        ticked = _ticked(found, studio, when)
+    for found in due(deps, when, sessions=sessions):
+        ticked = _ticked(found, deps, when)
         if ticked is None:
             continue
         yield ticked
@@ -98,22 +99,22 @@ def tick(studio: Studio, when: Due, *, sessions: Sequence[str] | None = None) ->
             return
 
 
-def overdue(session_id: str, workshop: Workshop, when: Due) -> int | None:
+def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
     """Tokens of a session that wait, where they are too many for whoever brought them to go on; else None.
 
     What was observed ahead keeps nobody waiting.
     """
     if not when.block_after or when.trigger is Trigger.MANUAL:
         return None
-    tokens = waiting(session_id, workshop, ahead=True).tokens
+    tokens = backlog(session_id, deps, ahead=True).tokens
     return tokens if reaches(tokens, when.block_after, inclusive=when.inclusive) else None
 
 
-def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked | None:
+def _ticked(found: Ticked, deps: Deps, when: Due) -> Ticked | None:
     """What came of a session; None where it is not due any more, and that is not our doing."""
     is_done = False
     try:
-        for step in _observed(found, studio.workshop, when):
+        for step in _observed(found, deps, when):
             is_done = True
             found = replace(
                 found,
@@ -121,33 +122,33 @@ def _ticked(found: Ticked, studio: Studio, when: Due) -> Ticked | None:
                 activated=found.activated + step.is_activated,
                 blocks=(*found.blocks, step.ahead) if step.ahead else found.blocks,
             )
-        reflection = reflect.reflect_where_due(found.session, studio)
+        reflection = reflect.reflect_where_due(found.session, deps)
     except OmError as error:
         return replace(found, error=error)
-    if not is_done and reflection is None and not any(due(studio, when, sessions=[found.session])):
+    if not is_done and reflection is None and not any(due(deps, when, sessions=[found.session])):
         return None
     return replace(found, reflect=reflection is not None, reflection=reflection)
 
 
-def _observed(found: Ticked, workshop: Workshop, when: Due) -> Iterator[Step]:
+def _observed(found: Ticked, deps: Deps, when: Due) -> Iterator[Step]:
     """What was observed ahead is written down, which asks nobody; the rest is observed where it is due all the same."""
     name = found.session
 
     def is_due() -> bool:
-        return _is_due(name, workshop, when)
+        return _is_due(name, deps, when)
 
     if found.ahead:
-        yield from observe_ahead(name, workshop, step=lambda: _step(name, workshop, when))
+        yield from observe_ahead(name, deps, step=lambda: _step(name, deps, when))
     if not found.observe:
         return
-    if waiting(name, workshop).blocks:
-        yield from activate(name, workshop, floor=when.floor, is_due=is_due)
-    yield from observe_session(name, workshop, batches=when.batches, is_due=is_due)
+    if backlog(name, deps).blocks:
+        yield from write_buffered(name, deps, floor=when.floor, is_due=is_due)
+    yield from observe_session(name, deps, batches=when.batches, is_due=is_due)
 
 
-def _sessions(workshop: Workshop, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:
+def _sessions(deps: Deps, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:
     """Sessions that are there, whether anything of each waits, and whether any of its rows are in sight."""
-    store = workshop.store
+    store = deps.store
     if wanted is None:
         for summary in store.sessions.summaries():
             yield summary.session.id, summary.pending > 0, summary.observations > 0
@@ -157,12 +158,12 @@ def _sessions(workshop: Workshop, wanted: Sequence[str] | None) -> Iterator[tupl
             yield session, store.batches.pending(session).messages > 0, bool(store.rows.tokens(session))
 
 
-def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
+def _is_due(session_id: str, deps: Deps, when: Due) -> bool:
     if when.trigger is Trigger.MANUAL:
         return False
     if when.trigger is Trigger.TOKENS:
-        return _are_enough(waiting(session_id, workshop), when)
-    batch = workshop.store.batches.unobserved(session_id, max_tokens=UNLIMITED)
+        return _are_enough(backlog(session_id, deps), when)
+    batch = deps.store.batches.unobserved(session_id, max_tokens=UNLIMITED)
     if batch is None or batch.deferred_through >= batch.through:
         return False
     if batch.is_late:
@@ -173,17 +174,17 @@ def _is_due(session_id: str, workshop: Workshop, when: Due) -> bool:
     return bool(main) and main[-1].message.role is Role.ASSISTANT
 
 
-def _are_enough(waits: Waits, when: Due) -> bool:
+def _are_enough(waits: Backlog, when: Due) -> bool:
     # What was offered and gave nothing yet is offered again when as much has come to it. What was observed ahead gave
     # something, or was not the end.
     tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
     return reaches(tokens, when.tokens, inclusive=when.inclusive)
 
 
-def _step(session_id: str, workshop: Workshop, when: Due) -> int | None:
+def _step(session_id: str, deps: Deps, when: Due) -> int | None:
     """Of how many tokens the next block may be; None where none is due."""
     if when.ahead is None or when.trigger is not Trigger.TOKENS:
         return None
-    waits, left = waiting(session_id, workshop), waiting(session_id, workshop, ahead=True)
+    waits, left = backlog(session_id, deps), backlog(session_id, deps, ahead=True)
     is_due = when.ahead.is_due(waiting=waits.tokens, fresh=left.fresh, messages=left.messages, blocks=left.blocks)
     return (when.ahead.step(waits.tokens) or UNLIMITED) if is_due and not _are_enough(waits, when) else None

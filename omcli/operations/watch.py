@@ -20,8 +20,8 @@ from omcli.base.errors import (
 from omcli.base.record import mutable_record, record, replace
 from omcli.operations import tick
 from omcli.operations.clock import Clock
-from omcli.operations.deps import Studio, Workshop
-from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.deps import Deps
+from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.tick import Due, Ticked
 
 _PATIENCE = 60.0
@@ -57,11 +57,11 @@ class Places(Protocol):
 class Opened:
     """What a round works with, closed when the round is over."""
 
-    workshop: Workshop
-    """Its observer is not asked: what comes in waits until it is due."""
-    studio: Studio
+    ingesting: Deps
+    ticking: Deps
+    """The same with the models of the settings."""
     when: Due
-    transcript: Callable[[str], Input]
+    transcript: Callable[[str], FileInput]
 
 
 @record
@@ -142,9 +142,8 @@ class Watch:
 
     def _take_in(self, opened: Opened, looked: Looked, due: Iterable[str]) -> Iterator[Event]:
         """Takes the files in. Raises what keeps every file from being taken in."""
-        workshop = replace(opened.workshop, observer=None)
         for path in sorted(due):  # a session comes before its subagents, as their names do
-            (report,) = observe_files([opened.transcript(path)], workshop)
+            (report,) = ingest_files([opened.transcript(path)], opened.ingesting)
             error = report.error
             if error is not None and not isinstance(error, (BadInput, NoInput)):
                 self._pace.tried(path, self._clock.monotonic())
@@ -173,7 +172,7 @@ class Watch:
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
             return
-        for ticked in tick.tick(opened.studio, opened.when, sessions=[session]):
+        for ticked in tick.tick(opened.ticking, opened.when, sessions=[session]):
             error = ticked.error
             if error is None:
                 self._said.pop(session, None)

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from omcli.memory.batch import Batch, Observed
+    from omcli.memory.batch import Observer
     from omcli.memory.notation import Notation
+    from omcli.memory.reflection import Reflector
     from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
     from omcli.memory.tokens import TokenCounter
     from omcli.memory.transcript import Bookmark, Origin, Transcript
     from omcli.operations.clock import Clock
-    from omcli.operations.deps import Studio, Workshop
+    from omcli.operations.deps import Deps
     from omcli.operations.ingest.counts import TranscriptCounts
     from omcli.operations.model_calls import Limit
     from omcli.operations.tick import Due
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from omcli.pack.context_pack import Choice
     from omcli.settings.settings import Settings
     from omcli.sqlite.store import SqliteStore
-    from omcli.wiring.models import Surroundings
+    from omcli.wiring.models import Models
 
 
-def _silent(name: str, tally: TranscriptCounts) -> None:
-    """Nobody is shown any progress."""
+def _hide_progress(name: str, counts: TranscriptCounts) -> None:
+    """Show no progress."""
 
 
 def _no_bookmarks(_origin: Origin) -> tuple[Bookmark, ...]:
@@ -42,17 +43,22 @@ def _no_bookmarks(_origin: Origin) -> tuple[Bookmark, ...]:
     return ()
 
 
-def _unheard(said: str) -> None:
-    """Nobody is told."""
+def _ignore(text: str) -> None:
+    """Drop a message to the user."""
 
 
-class _Rules:
-    """The observer by rules, imported when there is something to observe: a file that has not changed gives nothing."""
+def _rule_observer() -> Observer:
+    """Return the observer by rules, imported when there is something to observe: unchanged files give nothing."""
+    from omcli.observers.rules import RuleObserver
 
-    def observe(self, batch: Batch) -> Observed:
-        from omcli.observers.rules import RuleObserver
+    return RuleObserver()
 
-        return RuleObserver().observe(batch)
+
+def _rule_reflector(counter: TokenCounter) -> Reflector:
+    """Return the reflector by rules, imported when there is something to reflect on."""
+    from omcli.reflectors.rules import RuleReflector
+
+    return RuleReflector(counter)
 
 
 class Wiring:
@@ -221,49 +227,63 @@ class Wiring:
     def _bookmarks(self, origin: Origin) -> tuple[Bookmark, ...]:
         return self.store.bookmarks.find(origin) if self.has_store else ()
 
-    def workshop(
+    def deps(
         self,
         counter: TokenCounter,
-        progress: Callable[[str, TranscriptCounts], None] = _silent,
+        progress: Callable[[str, TranscriptCounts], None] = _hide_progress,
         *,
-        warn: Callable[[str], None] = _unheard,
-        busy: Callable[[str], None] = _unheard,
-    ) -> Workshop:
-        """What taking transcripts in works with, rules as observer."""
-        from omcli.operations.deps import Workshop
+        warn: Callable[[str], None] = _ignore,
+        busy: Callable[[str], None] = _ignore,
+    ) -> Deps:
+        """Return the dependencies of operations, with rules that observe and reflect."""
+        from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
+        from omcli.wiring.policies import folding
 
-        return Workshop(
+        return Deps(
             open_store=lambda: self.store,
             counter=counter,
-            observer=_Rules(),
-            warn=warn,
-            busy=busy,
             clock=self.clock,
             new_id=self.new_id,
             owner=self.owner,
             wait=self.settings.wait,
+            observer=ObserverDeps(open=_rule_observer),
+            reflector=ReflectorDeps(open=lambda: _rule_reflector(counter), policy=folding(self.settings)),
+            warn=warn,
+            busy=busy,
             progress=progress,
         )
 
-    def observing(self, workshop: Workshop) -> Workshop:
-        """The same, observed by the model that the settings or the environment name; by rules where they name none.
+    def observing(self, deps: Deps) -> Deps:
+        """Return the same with the model that is to observe; unchanged if rules do.
 
-        Raises NotAllowed, BadConfiguration and NoInput, before anybody is asked anything.
+        Raises NotAllowed, BadConfiguration and NoInput, before any model is asked.
         """
-        from omcli.wiring import models, policies
-
-        chosen = models.observer(self._surroundings(workshop))
-        if chosen is None:
-            return workshop
         from omcli.base.record import replace
 
-        return replace(
-            policies.in_portions(workshop, self.settings.observe),
-            observer=chosen.observer,
-            model=chosen.observer,
-            rules_stand_in=chosen.rules_stand_in,
-            keeps_pictures=chosen.takes_images,
-        )
+        observer = self._models(deps).observer()
+        return deps if observer is None else replace(deps, observer=observer)
+
+    def reflecting(self, deps: Deps) -> Deps:
+        """Return the same with the model that is to reflect; unchanged if rules do. Raises as `observing` does."""
+        from omcli.base.record import replace
+
+        reflector = self._models(deps).reflector()
+        return deps if reflector is None else replace(deps, reflector=reflector)
+
+    def checking(self, deps: Deps) -> Deps:
+        """Return the same with the name of the reflector, to tell if rows are due that it has not tried yet.
+
+        No key is needed, and no model can be asked.
+        """
+        from omcli.base.record import replace
+
+        name = self._models(replace(deps, warn=_ignore)).reflector_name()  # a run that reflects will warn
+        return replace(deps, reflector=replace(deps.reflector, name=name))
+
+    def _models(self, deps: Deps) -> Models:
+        from omcli.wiring.models import Models
+
+        return Models(self.settings, deps, ledger=lambda: (self._usual or self).store)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -285,52 +305,6 @@ class Wiring:
         from omcli.wiring import policies
 
         return policies.retention(self.settings, self.clock)
-
-    def studio(self, workshop: Workshop) -> Studio:
-        """What reflecting works with, by the model that is named for it, or by rules. Raises as `observing` does."""
-        from omcli.base.record import replace
-        from omcli.wiring import models
-
-        by_rules = self.studio_of_rules(workshop)
-        chosen = models.reflector(self._surroundings(workshop))
-        if chosen is None:
-            return by_rules
-        reflector, name, stand_in = chosen
-        return replace(by_rules, reflector=reflector, name=name, stand_in=stand_in, is_model=True)
-
-    def studio_to_check(self, workshop: Workshop) -> Studio:
-        """What tells whether anything is to be reflected on: what was tried in vain was tried by whoever reflects.
-
-        No key is needed, and nobody can be asked with it.
-        """
-        from omcli.base.record import replace
-        from omcli.wiring import models
-
-        around = replace(self._surroundings(workshop), warn=_unheard)  # who reflects will be told
-        return replace(self.studio_of_rules(workshop), name=models.reflector_name(around))
-
-    def studio_of_rules(self, workshop: Workshop) -> Studio:
-        """What reflecting by rules works with."""
-        from omcli.operations.deps import Studio
-        from omcli.reflectors.rules import RuleReflector
-        from omcli.wiring.policies import folding
-
-        return Studio(workshop=workshop, reflector=RuleReflector(workshop.counter), policy=folding(self.settings))
-
-    def _surroundings(self, workshop: Workshop) -> Surroundings:
-        from omcli.wiring.models import Surroundings
-
-        return Surroundings(
-            settings=self.settings,
-            store=lambda: (self._usual or self).store,
-            clock=self.clock,
-            counter=workshop.counter,
-            warn=workshop.warn,
-            picture=self._picture,
-        )
-
-    def _picture(self, sha256: str) -> bytes | None:
-        return self.store.messages.image(sha256)
 
     def new_id(self) -> str:
         """A UUIDv7."""

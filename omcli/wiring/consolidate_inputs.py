@@ -17,7 +17,7 @@ from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import Archiving
 from omcli.operations.consolidate.run import Agenda, Source
-from omcli.operations.observe.files import Input
+from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
 from omcli.wiring.folders import Folders
 from omcli.wiring.inputs import asked, stamp, terms
@@ -42,7 +42,7 @@ def agenda(
         session=session,
         sources=[
             Source(
-                input=Input(
+                input=FileInput(
                     name=known.name,
                     open=partial(wiring.transcript, known.name, format_name=known.format_name, session=known.session),
                 ),

@@ -8,15 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration, NoInput, NotAllowed
-from omcli.base.record import record, replace
-from omcli.memory.batch import SlicedObserver
+from omcli.base.record import replace
 from omcli.memory.ports import Lane
-from omcli.memory.reflection import Reflector
-from omcli.memory.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from omcli.llm.model import ModelCall, OutputMode, Provider, Reply, Spent
-    from omcli.operations.clock import Clock
+    from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.providers.resolve import ModelSpec
     from omcli.reflectors.prompt import CompressionLevels
     from omcli.settings.settings import ModelSettings, Settings
@@ -26,20 +23,6 @@ RULES = "rules"
 """The provider that is no model."""
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
 _ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
-
-
-@record
-class Surroundings:
-    """What models work with beside their settings."""
-
-    settings: Settings
-    store: Callable[[], SqliteStore]
-    """Where the ledger of calls is kept."""
-    clock: Clock
-    counter: TokenCounter
-    warn: Callable[[str], None]
-    picture: Callable[[str], bytes | None]
-    """The bytes of an image that waits to be seen, by its digest."""
 
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
@@ -97,77 +80,142 @@ def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> Mo
     return replace(role, **by_preset) if "provider" in by_preset else role
 
 
-@record
-class ChosenObserver:
-    """A model that observes."""
+class Models:
+    """The models of the settings, metered; built when they are asked for."""
 
-    observer: SlicedObserver
-    rules_stand_in: bool
-    """Whether rules observe what it fails at."""
-    takes_images: bool
+    def __init__(self, settings: Settings, deps: Deps, *, ledger: Callable[[], SqliteStore]) -> None:
+        """`ledger` opens the store whose ledger has all calls."""
+        self._settings = settings
+        self._deps = deps
+        self._ledger = ledger
 
+    def observer(self) -> ObserverDeps | None:
+        """Return the model that observes; None for rules.
 
-def observer(around: Surroundings) -> ChosenObserver | None:
-    """The model that observes; None where rules do.
+        Raises NotAllowed, BadConfiguration, NoInput, before any model is asked.
+        """
+        settings = self._settings
+        role = role_of("observer", settings, os.environ)
+        provider = self._provider_or_rules(role, Lane.OBSERVE)
+        if provider is None:
+            return None
+        from omcli.observers.model import ModelObserver
+        from omcli.observers.model.transcript import ObserverLimits
+        from omcli.observers.rules import RuleObserver
+        from omcli.wiring.policies import observer_deps
 
-    Raises NotAllowed, BadConfiguration, NoInput, all of them before anybody is asked anything.
-    """
-    role = role_of("observer", around.settings, os.environ)
-    provider = _provider_or_rules(role, Lane.OBSERVE, around)
-    if provider is None:
-        return None
-    from omcli.observers.model import ModelObserver
-    from omcli.observers.model.transcript import ObserverLimits
-    from omcli.observers.rules import RuleObserver
+        observe, tools, usual = settings.observe, settings.tools, ObserverLimits()
+        model = ModelObserver(
+            provider=provider,
+            rules=RuleObserver(),
+            counter=self._deps.counter,
+            new_token=_token,
+            now=self._deps.clock.now,
+            limits=ObserverLimits(
+                transcript=observe.max_transcript or usual.transcript,
+                newest_only=observe.newest_only,
+                previous=observe.previous_tokens,
+                output=observe.max_output or usual.output,
+                reply=role.max_output,
+                args_chars=tools.args_chars,
+                result_chars=tools.result_chars,
+            ),
+            images=self._image,
+            guidance=_guidance(role, observe.sentences),
+            temperature=temperature(settings, "observer"),
+            verify=observe.verify,
+        )
+        return replace(
+            observer_deps(observe, self._deps.observer),
+            model=model,
+            rules_stand_in=role.fallback == RULES,
+            takes_images=provider.takes_images,
+        )
 
-    observe, tools = around.settings.observe, around.settings.tools
-    usual = ObserverLimits()
-    limits = ObserverLimits(
-        transcript=observe.max_transcript or usual.transcript,
-        newest_only=observe.newest_only,
-        previous=observe.previous_tokens,
-        output=observe.max_output or usual.output,
-        reply=role.max_output,
-        args_chars=tools.args_chars,
-        result_chars=tools.result_chars,
-    )
-    model = ModelObserver(
-        provider=provider,
-        rules=RuleObserver(),
-        counter=around.counter,
-        new_token=_token,
-        now=around.clock.now,
-        limits=limits,
-        images=around.picture,
-        guidance=_guidance(role, observe.sentences),
-        temperature=temperature(around.settings, "observer"),
-        verify=observe.verify,
-    )
-    return ChosenObserver(observer=model, rules_stand_in=role.fallback == RULES, takes_images=provider.takes_images)
+    def reflector(self) -> ReflectorDeps | None:
+        """Return the model that reflects; None for rules. Raises as `observer` does."""
+        role = role_of("reflector", self._settings, os.environ)
+        provider = self._provider_or_rules(role, Lane.REFLECT)
+        if provider is None:
+            return None
+        from omcli.reflectors.model import ModelReflector
+        from omcli.reflectors.rules import RuleReflector
 
+        model = ModelReflector(provider, self._deps.counter, compression=_compression(role, self._settings))
+        return replace(
+            self._deps.reflector,
+            open=lambda: model,
+            name=_name(provider),
+            is_model=True,
+            stand_in=RuleReflector(self._deps.counter) if role.fallback == RULES else None,
+        )
 
-def reflector(around: Surroundings) -> tuple[Reflector, str, Reflector | None] | None:
-    """The reflector, its name, and who stands in for it; None where rules reflect. Raises as `observer` does."""
-    role = role_of("reflector", around.settings, os.environ)
-    provider = _provider_or_rules(role, Lane.REFLECT, around)
-    if provider is None:
-        return None
-    from omcli.reflectors.model import ModelReflector
-    from omcli.reflectors.rules import RuleReflector
+    def reflector_name(self) -> str:
+        """Return the name of the reflector, even if the key for it is missing. No model is asked."""
+        role = role_of("reflector", self._settings, os.environ)
+        try:
+            provider = self._provider_or_rules(role, Lane.REFLECT)
+        except (NotAllowed, BadConfiguration, NoInput):
+            return _name_of(role, self._settings)
+        return _name(provider) if provider else RULES
 
-    model = ModelReflector(provider, around.counter, compression=_compression(role, around.settings))
-    rules = RuleReflector(around.counter) if role.fallback == RULES else None
-    return model, _name(provider), rules
+    def _provider_or_rules(self, role: ModelSettings, lane: Lane) -> Provider | None:
+        """Return the model of a role; None for rules, also if the model is unavailable and rules may stand in.
 
+        The `fallback` of a preset is for the model that the preset proposes: a model named by the user has to fail.
+        """
+        try:
+            return self._provider(role, lane)
+        except (NotAllowed, BadConfiguration) as error:
+            if role.fallback != RULES or self._origin("fallback", lane).startswith("preset "):
+                raise
+            self._deps.warn(f"{error.message}; {_DONE[lane]} by rules")
+            return None
 
-def reflector_name(around: Surroundings) -> str:
-    """The name of who would reflect, also where there is no key for it: nobody is asked anything."""
-    role = role_of("reflector", around.settings, os.environ)
-    try:
-        provider = _provider_or_rules(role, Lane.REFLECT, around)
-    except (NotAllowed, BadConfiguration, NoInput):
-        return _name_of(role, around.settings)
-    return _name(provider) if provider else RULES
+    def _provider(self, role: ModelSettings, lane: Lane) -> Provider | None:
+        """Return the metered model of a role, with the one that is asked if it fails; None for rules."""
+        spec = spec_of(role, self._settings, os.environ)
+        if spec is None:
+            return None
+        from omcli.operations.model_calls import WithFallback
+
+        spec = replace(spec, model_from=self._origin("model", lane))
+        if role.fallback_model is None:
+            return self._metered(spec, lane)
+        other = spec_of(replace(role, model=role.fallback_model), self._settings, os.environ)
+        assert other is not None, "a model is named"
+        second = self._metered(replace(other, model_from=self._origin("fallback_model", lane)), lane)
+        try:
+            first = self._metered(spec, lane)
+        except NotAllowed as error:  # the key is missing
+            self._deps.warn(f"{error.message}; asking {second.model}")
+            return second
+        return WithFallback(first, second, warn=self._deps.warn)
+
+    def _origin(self, key: str, lane: Lane) -> str:
+        """Return the variable, file or preset that sets a key of a role; empty for the command line and the default."""
+        origin = self._settings.origin(f"{_ROLE[lane]}.{key}")
+        return "" if origin in ("flag", "default") else origin
+
+    def _metered(self, spec: ModelSpec, lane: Lane) -> Provider:
+        from omcli.operations.model_calls import Metered
+        from omcli.providers.resolve import provider
+        from omcli.wiring.policies import limits
+
+        ledger = _LazyLedger(self._ledger)
+        asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=ledger)
+        return Metered(
+            asked,
+            lane=lane,
+            ledger=lambda: ledger,
+            limits=limits(self._settings),
+            cost=partial(cost, endpoint=spec.endpoint, settings=self._settings),
+            clock=self._deps.clock,
+            warn=self._deps.warn,
+        )
+
+    def _image(self, sha256: str) -> bytes | None:
+        return self._deps.store.messages.image(sha256)
 
 
 def _name(provider: Provider) -> str:
@@ -203,63 +251,6 @@ def _compression(role: ModelSettings, settings: Settings) -> CompressionLevels:
     )
 
 
-def _provider_or_rules(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider | None:
-    """The model of a role; rules where it can't be had and somebody lets them stand in. What a preset says of that is
-    meant for its own proposal: a model that is named and lacks its key has to be told."""
-    try:
-        return _provider(role, lane, around)
-    except (NotAllowed, BadConfiguration) as error:
-        if role.fallback != RULES or _who_says("fallback", lane, around).startswith("preset "):
-            raise
-        around.warn(f"{error.message}; {_DONE[lane]} by rules")
-        return None
-
-
-def _provider(role: ModelSettings, lane: Lane, around: Surroundings) -> Provider | None:
-    """The model of a role, watched over, with the one that is asked where it fails; None for rules."""
-    spec = spec_of(role, around.settings, os.environ)
-    if spec is None:
-        return None
-    from omcli.operations.model_calls import WithFallback
-
-    spec = replace(spec, model_from=_who_says("model", lane, around))
-    if role.fallback_model is None:
-        return _metered(spec, lane, around)
-    other = spec_of(replace(role, model=role.fallback_model), around.settings, os.environ)
-    assert other is not None, "a model is named"
-    second = _metered(replace(other, model_from=_who_says("fallback_model", lane, around)), lane, around)
-    try:
-        first = _metered(spec, lane, around)
-    except NotAllowed as error:  # there is no key for it
-        around.warn(f"{error.message}; asking {second.model}")
-        return second
-    return WithFallback(first, second, warn=around.warn)
-
-
-def _who_says(key: str, lane: Lane, around: Surroundings) -> str:
-    """The variable, file or preset that says what a role's key is; nothing where the command line does, or nobody."""
-    origin = around.settings.origin(f"{_ROLE[lane]}.{key}")
-    return "" if origin in ("flag", "default") else origin
-
-
-def _metered(spec: ModelSpec, lane: Lane, around: Surroundings) -> Provider:
-    from omcli.operations.model_calls import Metered
-    from omcli.providers.resolve import provider
-    from omcli.wiring.policies import limits
-
-    kept = _Kept(around.store)
-    asked = provider(replace(spec, role=_ROLE[lane]), environment=os.environ, output_modes=kept)
-    return Metered(
-        asked,
-        lane=lane,
-        ledger=lambda: kept,
-        limits=limits(around.settings),
-        cost=partial(cost, endpoint=spec.endpoint, settings=around.settings),
-        clock=around.clock,
-        warn=around.warn,
-    )
-
-
 def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
     """What a reply of an endpoint has cost, in US dollars, by your prices before those that are known; None where
     neither has the model."""
@@ -276,7 +267,7 @@ def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
     )
 
 
-class _Kept:
+class _LazyLedger:
     """The ledger, and what endpoints take, in the store; it is opened when there is something to read or to write."""
 
     def __init__(self, store: Callable[[], SqliteStore]) -> None:

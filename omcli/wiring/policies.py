@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omcli.base.record import fields_of
+from omcli.base.record import fields_of, replace
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
     from omcli.memory.session import EvictionPolicy
     from omcli.operations.clock import Clock
-    from omcli.operations.deps import Policy, Workshop
+    from omcli.operations.deps import ObserverDeps, Policy
     from omcli.operations.model_calls import Limit
     from omcli.operations.tick import Due
     from omcli.pack.budget import Budgets
@@ -41,15 +41,13 @@ def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     return budgets(**most, defaults=defaults)
 
 
-def in_portions(workshop: Workshop, said: ObserveSettings) -> Workshop:
-    """A workshop in which a model is shown as much at once as the settings say."""
-    from omcli.base.record import replace
-
-    longest = said.max_transcript or workshop.batch_tokens
+def observer_deps(said: ObserveSettings, usual: ObserverDeps) -> ObserverDeps:
+    """Return the limits of a model that observes."""
+    longest = said.max_transcript or usual.batch_tokens
     at_once = min(said.batch_tokens, longest)
     batch = _MUCH * longest if said.newest_only else at_once if said.chunk_messages else longest
     return replace(
-        workshop,
+        usual,
         batch_tokens=batch,
         batch_messages=said.chunk_messages or None,
         slice_tokens=None if said.newest_only else at_once,

@@ -86,19 +86,19 @@ def _observed(folder: Path, messages: list[Message]) -> tuple[int, _Asked]:
     wiring = Wiring(resolve(said, {}, config=folder / "config.toml"), now=_NOW)
     counts = wiring.counter(None)
     asked = _Asked(counts)
-    workshop = wiring.observing(wiring.workshop(counts))
-    assert isinstance(workshop.observer, ModelObserver)
-    observer = replace(workshop.observer, provider=asked)
-    workshop = replace(workshop, observer=observer, model=observer)
+    deps = wiring.observing(wiring.deps(counts))
+    assert isinstance(deps.observer.model, ModelObserver)
+    observer = replace(deps.observer.model, provider=asked)
+    deps = replace(deps, observer=replace(deps.observer, model=observer))
     tokens = [counts.message(message) for message in messages]
     incoming = [
         Incoming(message=message, identity=digest(str(number)), key=f"{number:012x}", tokens=tokens[number])
         for number, message in enumerate(messages)
     ]
-    workshop.store.messages.append(
+    deps.store.messages.append(
         Session(id=_SESSION, agent="made", cwd="/src/app"), incoming, counter=counts.name, now=_NOW
     )
-    for _ in observe_session(_SESSION, workshop):
+    for _ in observe_session(_SESSION, deps):
         pass
     wiring.close()
     return sum(tokens), asked

@@ -18,13 +18,16 @@ from omcli.formats.table import NAMES
 from omcli.memory.transcript import Transcript
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
-from omcli.operations.deps import Workshop
-from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.deps import Deps
+from omcli.operations.ingest.files import FileInput, FileReport
+from omcli.operations.observe.files import observe_files
+from omcli.reflectors.rules import RuleReflector
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from omcli.wiring.inputs import transcript_in
 from tests.conftest import Om
 from tests.fakes import MemoryStore
+from tests.fakes.deps import by_observer, by_reflector
 
 STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.json*"))
 LINES = {path.name: path.read_bytes().splitlines(keepends=True) for path in STORIES if path.suffix == ".jsonl"}
@@ -52,16 +55,17 @@ def observed(content: bytes, format_name: str | None = None) -> tuple[FileReport
         yield transcript_in(BytesIO(content), format_name=format_name)
 
     store, clock = MemoryStore(), Clock("2026-02-10T09:00:00.000Z")
-    workshop = Workshop(
+    workshop = Deps(
         open_store=lambda: store,
         counter=counter(),
-        observer=RuleObserver(),
+        observer=by_observer(RuleObserver()),
+        reflector=by_reflector(RuleReflector(counter())),
         clock=clock,
         new_id=lambda: uuid7(clock.milliseconds(), random.getrandbits(80)),
         owner="test",
         wait=0,
     )
-    (report,) = observe_files([Input(name="input", open=opened)], workshop)
+    (report,) = observe_files([FileInput(name="input", open=opened)], workshop)
     messages = store.messages.by_seq(range(1, 100_000))
     assert not any(store.batches.unobserved(session, max_tokens=10**9) for session in report.sessions)
     return report, Counter((kept.message.role, kept.message.text) for kept in messages)

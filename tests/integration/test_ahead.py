@@ -17,12 +17,13 @@ from omcli.memory.observation import Draft, Kind, Source, Type
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Reflected, Scope
 from omcli.operations.clock import Clock
-from omcli.operations.deps import Policy, Studio, Workshop
-from omcli.operations.observe.session import activate, observe_session
+from omcli.operations.deps import Deps, Policy
+from omcli.operations.observe.session import observe_session, write_buffered
 from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, Ticked, Trigger, overdue, tick
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
+from tests.fakes.deps import by_model, by_reflector
 from tests.material import COUNTER, NOW, said, session
 
 STEPS = Due(tokens=100, ahead=BufferPolicy(every=20), floor=30)
@@ -61,15 +62,12 @@ class Desk:
     said: int = 0
 
     @property
-    def workshop(self) -> Workshop:
-        return Workshop(
-            open_store=lambda: self.store, counter=WordCounter(), observer=self.observer, clock=Clock(NOW),
+    def deps(self) -> Deps:
+        return Deps(
+            open_store=lambda: self.store, counter=WordCounter(), observer=by_model(self.observer), clock=Clock(NOW),
+            reflector=by_reflector(Folding(), Policy(tokens=None, target=0.5)),
             new_id=lambda: uuid7(1_770_714_000_000, next(self.numbers)), owner="me", wait=0,
         )  # fmt: skip
-
-    @property
-    def studio(self) -> Studio:
-        return Studio(workshop=self.workshop, reflector=Folding(), policy=Policy(tokens=None, target=0.5))
 
     def say(self, messages: int, *, counter: str = COUNTER, tokens: int = 10) -> None:
         words = [f"number {self.said + number}" + " word" * 8 for number in range(messages)]
@@ -77,11 +75,11 @@ class Desk:
         self.store.messages.append(session(), [said(text, tokens=tokens) for text in words], counter=counter, now=NOW)
 
     def tick(self, when: Due = STEPS) -> Ticked | None:
-        done = list(tick(self.studio, when))
+        done = list(tick(self.deps, when))
         return done[0] if done else None
 
     def observe(self) -> None:
-        list(observe_session("s", self.workshop))
+        list(observe_session("s", self.deps))
 
     @property
     def rows(self) -> list[str]:
@@ -161,10 +159,10 @@ def test_a_share_of_the_threshold_makes_one_block_of_a_chunk(desk: Desk) -> None
     when = Due(
         tokens=100, inclusive=False, batches=1, ahead=BufferPolicy.of(0.7, tokens=100, late=0, late_from=0, messages=7)
     )
-    chunks = replace(desk.workshop, batch_messages=3)
+    chunks = replace(desk.deps, observer=replace(desk.deps.observer, batch_messages=3))
 
     def go() -> Ticked | None:
-        return next(iter(tick(replace(desk.studio, workshop=chunks), when)), None)
+        return next(iter(tick(chunks, when)), None)
 
     desk.say(6)
     assert go() is None
@@ -178,7 +176,12 @@ def test_a_share_of_the_threshold_makes_one_block_of_a_chunk(desk: Desk) -> None
     assert len(desk.observer.shown) == 1
     activated = go()
     assert activated is not None
-    assert (activated.activated, desk.rows, desk.covered, len(desk.observer.shown)) == (1, names(0, 1, 2), 3, 1)
+    assert (activated.activated, desk.rows, desk.covered, len(desk.observer.shown)) == (
+        1,
+        names(0, 1, 2),
+        3,
+        1,
+    )
 
 
 def test_rows_of_one_block_stand_when_the_next_is_observed_and_may_be_replaced(desk: Desk) -> None:
@@ -272,7 +275,7 @@ def test_reflecting_leaves_blocks_and_they_are_activated_later(desk: Desk) -> No
     desk.tick()
     before = desk.store.batches.buffered("s")
     assert len(before) == 2
-    reflect_session("s", desk.studio)
+    reflect_session("s", desk.deps)
     assert desk.store.batches.buffered("s") == before
     assert desk.rows == ["folded"]
     desk.observe()
@@ -294,7 +297,7 @@ def test_a_row_that_is_folded_meanwhile_is_not_replaced_again(desk: Desk) -> Non
     desk.say(2)
     desk.tick()
     desk.store.rows.add(row := replace(next(desk.store.rows.log(LogQuery())).observation, id=uuid7(5, 5), text="other"))
-    reflect_session("s", desk.studio)
+    reflect_session("s", desk.deps)
     desk.observe()
     assert desk.rows == ["folded", "done"]
     first = next(desk.store.rows.log(LogQuery(hidden=True))).observation
@@ -358,8 +361,8 @@ def test_blocks_that_are_not_due_any_more_are_left(desk: Desk) -> None:
     """T75: another tick activated some while this one waited for the lane."""
     desk.say(2)
     desk.tick()
-    assert list(activate("s", desk.workshop, floor=0, is_due=lambda: False)) == []
-    assert len(list(activate("s", desk.workshop, floor=0, is_due=lambda: True))) == 1
+    assert list(write_buffered("s", desk.deps, floor=0, is_due=lambda: False)) == []
+    assert len(list(write_buffered("s", desk.deps, floor=0, is_due=lambda: True))) == 1
 
 
 def test_somebody_who_was_quicker_makes_a_block_stale(desk: Desk) -> None:
@@ -407,4 +410,4 @@ def test_what_was_observed_ahead_keeps_nobody_waiting(
         if blocks and number == 6:
             desk.tick(when)
     assert desk.store.sessions.status().blocks == blocks
-    assert (overdue("s", desk.workshop, when) is not None) is is_overdue
+    assert (overdue("s", desk.deps, when) is not None) is is_overdue

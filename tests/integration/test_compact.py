@@ -18,11 +18,12 @@ from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
 from omcli.operations.compact.output import Wanted
 from omcli.operations.compact.session import Asked, Compacted, Refusal, compact
-from omcli.operations.deps import Policy, Studio, Workshop
+from omcli.operations.deps import Deps
 from omcli.pack.layouts.compacted import CompactFormat
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
+from tests.fakes.deps import by_observer, by_reflector
 from tests.strategies import messages
 
 NOW = "2026-03-02T12:00:00.000Z"
@@ -30,7 +31,7 @@ COUNTERS = ("o200k-approx", "chars-4", "chars-2.5")
 
 
 @contextmanager
-def studio(said: list[Message], name: str = "o200k-approx") -> Iterator[Studio]:
+def deps(said: list[Message], name: str = "o200k-approx") -> Iterator[Deps]:
     """What compacts a session `s` of these messages by rules, in a store of its own."""
     count = counter(name)
     ids = iter(range(1, 1 << 30))
@@ -40,21 +41,21 @@ def studio(said: list[Message], name: str = "o200k-approx") -> Iterator[Studio]:
             for place, message in enumerate(said)
         ]
         store.messages.append(Session(id="s", agent="test"), incoming, counter=count.name, now=NOW)
-        workshop = Workshop(
+        yield Deps(
             open_store=lambda: store,
             counter=count,
-            observer=RuleObserver(),
+            observer=by_observer(RuleObserver()),
+            reflector=by_reflector(RuleReflector(count)),
             clock=Clock(NOW),
             new_id=lambda: f"00000000-0000-7000-8000-{next(ids):012x}",
             owner="test",
             wait=0,
         )
-        yield Studio(workshop=workshop, reflector=RuleReflector(count), policy=Policy())
 
 
 def compacted(said: list[Message], shape: CompactFormat, target: int, keep: int | None, name: str) -> Compacted:
     """What becomes of messages."""
-    with studio(said, name) as made:
+    with deps(said, name) as made:
         return compact("s", made, Asked(wanted=Wanted(target=target, keep=keep, shape=shape)))
 
 
@@ -127,8 +128,8 @@ def test_calls_and_results_come_in_pairs(
 def test_messages_are_never_changed() -> None:
     """S4.14: to the byte."""
     said = [Message(role=Role.USER, text=f"Always use port {number}, please.") for number in range(200)]
-    with studio(said) as made:
-        store = made.workshop.store
+    with deps(said) as made:
+        store = made.store
         before = store.messages.tail("s", max_tokens=1 << 40)
         done = compact("s", made, Asked(wanted=Wanted(target=600)))
         assert done.pack.printed
@@ -142,8 +143,8 @@ def test_all_folds_are_one_operation_and_undone_as_one() -> None:
         for number in range(150)
         for role in (Role.USER, Role.ASSISTANT)
     ]
-    with studio(said) as made:
-        store = made.workshop.store
+    with deps(said) as made:
+        store = made.store
         compact("s", made, Asked(wanted=Wanted(target=1 << 20)))
         before = [logged.observation for logged in store.rows.log(LogQuery(session="s"))]
         done = compact("s", made, Asked(wanted=Wanted(target=800), rows_tokens=500))
@@ -158,9 +159,9 @@ def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
     """The contract: with the last messages, in one pack of the target."""
     said = [Message(role=Role.USER, text=f"Always use port {number} for service {number}.") for number in range(100)]
     for target in (300, 900, 2000, 8000):
-        with studio(said) as made:
+        with deps(said) as made:
             done = compact("s", made, Asked(wanted=Wanted(target=target)))
-            in_sight = [logged.observation for logged in made.workshop.store.rows.log(LogQuery(session="s"))]
+            in_sight = [logged.observation for logged in made.store.rows.log(LogQuery(session="s"))]
             again = compact("s", made, Asked(wanted=Wanted(target=target), is_dry=True))
             assert done.came_to.reached == again.came_to.reached
             if done.came_to.reached:

@@ -15,7 +15,7 @@ from omcli.memory.batch import Batch, BatchOutcome, Observed, Observer
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.ports import Lane, LogQuery
 from omcli.operations.background import drain, note_unable
-from omcli.operations.deps import Policy, Studio
+from omcli.operations.deps import Policy
 from omcli.operations.leases import LEASE_SECONDS
 from omcli.operations.observe.session import observe_session
 from omcli.operations.tick import Due, Ticked, Trigger, due, overdue, tick
@@ -23,7 +23,9 @@ from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database
 from omcli.sqlite.leases import SqliteLeases
 from tests.fakes import MemoryStore
-from tests.integration.test_operations import NOW, EchoObserver, SteppingClock, workshop
+from tests.fakes.deps import by_observer, by_reflector
+from tests.integration.test_operations import NOW, EchoObserver, SteppingClock
+from tests.integration.test_operations import deps as made_deps
 from tests.material import said, session
 
 WHEN = Due(tokens=1)
@@ -91,7 +93,7 @@ class Harbour:
         self.left: list[Ticked] = []
         self._arrivals = iter(arrivals)
         self.arrived = 0
-        self._ids = workshop(self.store).new_id
+        self._ids = made_deps(self.store).new_id
 
     def arrive(self) -> None:
         """A caller: keeps a message, and starts a worker."""
@@ -102,9 +104,8 @@ class Harbour:
 
     def work(self, owner: str) -> None:
         observer = EchoObserver(meanwhile=lambda _: self.something_may_arrive())
-        work = replace(workshop(self.store, observer), owner=owner, new_id=self._ids)
-        studio = Studio(workshop=work, reflector=RuleReflector(work.counter), policy=Policy())
-        self.left += drain(studio, self.when, ["s"])
+        work = replace(made_deps(self.store, observer), owner=owner, new_id=self._ids)
+        self.left += drain(work, self.when, ["s"])
         self.asked += [len(batch.messages) for batch in observer.batches]
 
     def something_may_arrive(self) -> None:
@@ -161,17 +162,15 @@ def test_who_waited_for_another_does_only_what_is_due_still(ahead: BufferPolicy 
     """T75: what that one has left is too little, and it is not shown to anybody."""
 
     def other(store: MemoryStore) -> None:
-        list(observe_session("s", replace(workshop(store, EchoObserver()), owner="other")))
+        list(observe_session("s", replace(made_deps(store, EchoObserver()), owner="other")))
         store.messages.append(session("s"), [said("ok", at=NOW, tokens=1)], counter="chars-4", now=NOW)
 
     store, observer = Berth(other), EchoObserver()
     store.messages.append(session("s"), [said("keep it in mind", at=NOW, tokens=60)], counter="chars-4", now=NOW)
-    studio = Studio(
-        workshop=workshop(store, observer), reflector=RuleReflector(workshop(store).counter), policy=Policy()
-    )
+    deps = made_deps(store, observer)
     when = Due(tokens=50 if ahead is None else 500, ahead=ahead)
-    assert list(due(studio, when))
-    assert list(tick(studio, when)) == []
+    assert list(due(deps, when))
+    assert list(tick(deps, when)) == []
     assert (observer.batches, store.batches.pending("s").messages) == ([], 1)
 
 
@@ -179,9 +178,9 @@ def drained(
     observer: Observer, *sessions: str, clock: SteppingClock | None = None, store: MemoryStore, tokens: int = 1
 ) -> list[Ticked]:
     """What a worker that nobody disturbs comes to."""
-    work = workshop(store, clock=clock)
-    studio = Studio(workshop=replace(work, observer=observer), reflector=RuleReflector(work.counter), policy=Policy())
-    return list(drain(studio, Due(tokens=tokens), sessions))
+    work = made_deps(store, clock=clock)
+    deps = replace(work, observer=by_observer(observer))
+    return list(drain(deps, Due(tokens=tokens), sessions))
 
 
 def holding(*sessions: str) -> MemoryStore:
@@ -244,13 +243,13 @@ def test_an_endpoint_that_is_down_is_asked_once() -> None:
 def test_that_nobody_could_be_asked_is_noted_where_something_is_due() -> None:
     """F97: in each lane, until something succeeds there; it is no reason to ask less."""
     store = holding("a", "b")
-    work = workshop(store)
-    studio = Studio(workshop=work, reflector=RuleReflector(work.counter), policy=Policy(tokens=1))
+    work = made_deps(store)
+    deps = replace(work, reflector=by_reflector(RuleReflector(work.counter), Policy(tokens=1)))
     (row,) = drained(EchoObserver(), "b", store=store)[0].rows
-    note_unable(studio, WHEN, NotAllowed("there is no key"))
+    note_unable(deps, WHEN, NotAllowed("there is no key"))
     told = {(error.session, error.lane, error.error) for error in store.sessions.status().errors}
     assert told == {("a", Lane.OBSERVE, "there is no key"), ("b", Lane.REFLECT, "there is no key")}
-    assert {found.session for found in due(studio, WHEN)} == {"a", "b"}
+    assert {found.session for found in due(deps, WHEN)} == {"a", "b"}
     assert row.is_visible
     drained(EchoObserver(), "a", store=store)
     assert {error.session for error in store.sessions.status().errors} == {"b"}
@@ -271,4 +270,4 @@ def test_a_session_is_overdue_from_so_many_tokens_on(when: Due, tokens: int | No
     """T77, S0.22."""
     store = MemoryStore()
     store.messages.append(session("s"), [said("x" * 24, tokens=6)], counter="chars-4", now=NOW)
-    assert overdue("s", workshop(store), when) == tokens
+    assert overdue("s", made_deps(store), when) == tokens

@@ -17,9 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omcli.memory.batch import Batch, Observed
-from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.ingest.files import FileInput, FileReport
+from omcli.operations.observe.files import observe_files
 from omcli.settings.settings import Settings
 from omcli.wiring import Wiring
+from tests.fakes.deps import by_observer
 
 STORIES = Path(__file__).parent.parent / "stories"
 NOW = "2026-02-10T09:00:00.000Z"
@@ -152,9 +154,9 @@ class Store:
         self.file.write_bytes(content)
         configured = Settings(db=self.db, counter="chars-4", wait=1)
         wiring = Wiring(configured, now=NOW)
-        workshop = replace(wiring.workshop(wiring.counter("chars-4"), lambda *_: None), observer=Silent())
+        deps = replace(wiring.deps(wiring.counter("chars-4"), lambda *_: None), observer=by_observer(Silent()))
         opened = partial(wiring.transcript, str(self.file), format_name=format_name, session=session)
-        (report,) = observe_files([Input(name="file", open=opened)], workshop, session=session)
+        (report,) = observe_files([FileInput(name="file", open=opened)], deps, session=session)
         if self.db.exists():
             wiring.store.close()
         return report

@@ -17,14 +17,17 @@ from omcli.memory.message import KeptMessage, Message, Role
 from omcli.memory.ports import Appended, Incoming
 from omcli.memory.session import Session
 from omcli.memory.transcript import Item, Reason, Skipped, Transcript
+from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
+from omcli.operations.ingest.files import FileInput, ingest_files
 from omcli.operations.ingest.window import Ingested, ingest
-from omcli.operations.observe.files import Input, observe_files
+from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database
 from omcli.sqlite.messages import SqliteMessageLog
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore, WordCounter
+from tests.fakes.deps import by_observer, by_reflector
 
 NOW = "2026-02-10T09:00:00.000Z"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -46,16 +49,17 @@ class Memory:
     ) -> Ingested:
         """Hands over messages of one session."""
         transcript = Transcript(format=name, items=items)
-        return ingest(transcript, self.workshop, session="s", project=project, is_next=is_next)
+        return ingest(transcript, self.deps, session="s", project=project, is_next=is_next)
 
     @property
-    def workshop(self) -> Workshop:
+    def deps(self) -> Deps:
         """What keeps and does not observe."""
         numbers = count()
-        return Workshop(
+        return Deps(
             open_store=lambda: self.store,
             counter=WordCounter(),
-            observer=None,
+            observer=by_observer(RuleObserver()),
+            reflector=by_reflector(RuleReflector(WordCounter())),
             clock=Clock(NOW),
             new_id=lambda: uuid7(0, next(numbers)),
             owner="test",
@@ -139,7 +143,7 @@ def test_in_whichever_ways_a_conversation_comes_each_message_is_kept_once(steps:
         new = conversation[length : length + grown]
         length += grown
         if way == "a file":
-            [_] = observe_files([_as_file(conversation[:length])], memory.workshop, session="s")
+            [_] = ingest_files([_as_file(conversation[:length])], memory.deps, session="s")
         elif way == "one by one":
             for message in new:
                 memory.take(message, is_next=True)
@@ -151,14 +155,14 @@ def test_in_whichever_ways_a_conversation_comes_each_message_is_kept_once(steps:
         assert memory.said == texts(conversation[:length]), way
 
 
-def _as_file(messages: Sequence[Message]) -> Input:
+def _as_file(messages: Sequence[Message]) -> FileInput:
     """A transcript as `om observe` opens one."""
 
     @contextmanager
     def opened() -> Iterator[Transcript]:
         yield Transcript(format="openai", items=iter(messages))
 
-    return Input(name="chat.json", open=opened)
+    return FileInput(name="chat.json", open=opened)
 
 
 def test_what_is_said_in_a_window_again_is_new() -> None:

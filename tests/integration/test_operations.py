@@ -22,21 +22,24 @@ from omcli.memory.session import Session
 from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skipped, Transcript
 from omcli.operations.clock import Clock
 from omcli.operations.context import Place, context
-from omcli.operations.deps import BATCH_TOKENS, Workshop
+from omcli.operations.deps import BATCH_TOKENS, Deps
+from omcli.operations.ingest.files import FileInput, FileReport
 from omcli.operations.ingest.messages import CHUNK
 from omcli.operations.ingest.sessions import Conversations
 from omcli.operations.lookup import follow, show
 from omcli.operations.note import note
-from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.observe.files import observe_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.period import period
 from omcli.operations.sizes import status
 from omcli.pack.budget import budgets
+from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database
 from omcli.sqlite.messages import SqliteMessageLog
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
+from tests.fakes.deps import by_observer, by_reflector
 
 NOW = "2026-02-10T09:00:00.000Z"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -50,14 +53,14 @@ def assistant(text: str, **fields: object) -> Message:
     return replace(Message(role=Role.ASSISTANT, text=text), **fields)  # type: ignore[arg-type]
 
 
-def made_of(items: Iterable[Item], *, copies: bool = False, name: str = "made") -> Input:
+def made_of(items: Iterable[Item], *, copies: bool = False, name: str = "made") -> FileInput:
     """An input that a reader would give these items for."""
 
     @contextmanager
     def opened() -> Iterator[Transcript]:
         yield Transcript(format=name, copies=copies, items=iter(items))
 
-    return Input(name="input", open=opened)
+    return FileInput(name="input", open=opened)
 
 
 @dataclass(slots=True)
@@ -99,11 +102,12 @@ NUMBERS = count()
 """No store takes an id twice."""
 
 
-def workshop(store: MemoryStore, observer: EchoObserver | None = None, clock: Clock | None = None) -> Workshop:
-    return Workshop(
+def deps(store: MemoryStore, observer: EchoObserver | None = None, clock: Clock | None = None) -> Deps:
+    return Deps(
         open_store=lambda: store,
         counter=counter("chars-4"),
-        observer=observer or EchoObserver(),
+        observer=by_observer(observer or EchoObserver()),
+        reflector=by_reflector(RuleReflector(counter("chars-4"))),
         clock=clock or SteppingClock(),
         new_id=lambda: uuid7(1_770_714_000_000, next(NUMBERS)),
         owner="me",
@@ -112,7 +116,7 @@ def workshop(store: MemoryStore, observer: EchoObserver | None = None, clock: Cl
 
 
 def observe(store: MemoryStore, *items: Item, session: str | None = None, copies: bool = False) -> FileReport:
-    (report,) = observe_files([made_of(items, copies=copies)], workshop(store), session=session)
+    (report,) = observe_files([made_of(items, copies=copies)], deps(store), session=session)
     return report
 
 
@@ -228,7 +232,7 @@ class TestSessions:
             yield from rest
             yield from (NewConversation(), user("hi"), user("o"))
 
-        (report,) = observe_files([made_of(meanwhile())], workshop(store))
+        (report,) = observe_files([made_of(meanwhile())], deps(store))
         first, _ = report.sessions
         assert [len(texts(store, name)) for name in report.sessions] == [2 + length, 2]
         assert [summary.messages for summary in store.sessions.summaries()].count(2) >= 3
@@ -387,8 +391,8 @@ class TestKeeping:
             raise NoInput("there is no such file")
 
         store = MemoryStore()
-        inputs = [made_of([user("1")]), Input(name="gone", open=missing), made_of([user("2")])]  # type: ignore[arg-type]
-        first, second, third = observe_files(inputs, workshop(store))
+        inputs = [made_of([user("1")]), FileInput(name="gone", open=missing), made_of([user("2")])]  # type: ignore[arg-type]
+        first, second, third = observe_files(inputs, deps(store))
         assert [isinstance(report.error, OmError) for report in (first, second, third)] == [False, True, False]
         assert third.new_messages == 1
 
@@ -400,7 +404,7 @@ class TestObserving:
         store = MemoryStore()
         said: list[Item] = [Facts(session="a", cwd="/p"), user("no"), user("keep this", at="2026-01-02T03:04:05.000Z")]
         rows: list[Observation] = []
-        (report,) = observe_files([made_of(said)], workshop(store), each=rows.append)
+        (report,) = observe_files([made_of(said)], deps(store), each=rows.append)
         (row,) = rows
         assert [logged.observation for logged in store.rows.log(LogQuery())] == [row]
         assert report.observations == 1
@@ -415,7 +419,7 @@ class TestObserving:
         """F65, F17: oldest first, never a larger request than the cap."""
         store, observer = MemoryStore(), EchoObserver()
         items: list[Item] = [Facts(session="a"), *(user(f"{number} " + "word " * 4000) for number in range(30))]
-        (report,) = observe_files([made_of(items)], workshop(store, observer))
+        (report,) = observe_files([made_of(items)], deps(store, observer))
         assert report.error is None
         assert len(observer.batches) > 3
         covered = [kept.seq for batch in observer.batches for kept in batch.messages]
@@ -425,7 +429,7 @@ class TestObserving:
     def test_a_batch_with_nothing_worth_noting_is_covered_all_the_same(self) -> None:
         store, observer = MemoryStore(), EchoObserver()
         for _ in range(2):
-            list(observe_files([made_of([Facts(session="a"), user("nothing")])], workshop(store, observer)))
+            list(observe_files([made_of([Facts(session="a"), user("nothing")])], deps(store, observer)))
         assert len(observer.batches) == 1
 
     def test_messages_said_while_the_observer_thinks_are_observed_next_time(self) -> None:
@@ -439,7 +443,7 @@ class TestObserving:
 
         observer = EchoObserver(meanwhile=say)
         observe_files_of = made_of([Facts(session="a"), user("keep, early")])
-        (report,) = observe_files([observe_files_of], workshop(store, observer))
+        (report,) = observe_files([observe_files_of], deps(store, observer))
         assert report.observations == 2
         assert [row.text for row in written(store)] == ["keep, early", "keep, late"]
         assert [len(batch.messages) for batch in observer.batches] == [1, 1]
@@ -449,7 +453,7 @@ class TestObserving:
         store = MemoryStore()
         store.leases.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
         clock = SteppingClock()
-        (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, clock=clock))
+        (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], deps(store, clock=clock))
         assert isinstance(report.error, LaneTaken)
         assert (report.new_messages, report.observations) == (1, 0)
         assert 1.0 <= clock.slept < 1.5
@@ -465,7 +469,7 @@ class TestObserving:
                 store.leases.release("a", Lane.OBSERVE, owner="somebody")
 
         clock = SteppingClock(give_back)
-        (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, clock=clock))
+        (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], deps(store, clock=clock))
         assert (report.error, report.observations) == (None, 1)
 
     def test_nobody_is_waited_for_where_nothing_is_left_to_observe(self) -> None:
@@ -481,7 +485,7 @@ class TestObserving:
             store.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now=NOW)
 
         observer = EchoObserver(meanwhile=overtake)
-        (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], workshop(store, observer))
+        (report,) = observe_files([made_of([Facts(session="a"), user("keep")])], deps(store, observer))
         assert isinstance(report.error, StaleBatch)
         assert list(store.rows.log(LogQuery())) == []
 
@@ -493,15 +497,15 @@ class TestObserving:
 
         items: list[Item] = [Facts(session="a"), user("keep")]
         with pytest.raises(KeyboardInterrupt):
-            list(observe_files([made_of(items)], workshop(store, EchoObserver(meanwhile=fail))))
+            list(observe_files([made_of(items)], deps(store, EchoObserver(meanwhile=fail))))
         store.leases.claim("a", Lane.OBSERVE, owner="somebody", now=NOW, expires_at="2099-01-01T00:00:00.000Z")
 
     def test_a_session_whose_messages_were_left_uncovered_is_observed_the_next_time_it_is_seen(self) -> None:
         store = MemoryStore()
         incoming = [Incoming(message=user("keep"), identity="ab" * 16, key="x", tokens=1)]
         store.messages.append(Session(id="a", agent="made"), incoming, counter="chars-4", now=NOW)
-        assert [row.text for step in observe_session("a", workshop(store)) for row in step.rows] == ["keep"]
-        assert list(observe_session("a", workshop(store))) == []
+        assert [row.text for step in observe_session("a", deps(store)) for row in step.rows] == ["keep"]
+        assert list(observe_session("a", deps(store))) == []
 
 
 class TestReading:

@@ -22,9 +22,9 @@ def names(folder: Path, monkeypatch: pytest.MonkeyPatch, flags: dict[str, object
     for name, key in keys.items():
         monkeypatch.setenv(name, key)
     wiring = Wiring(resolve({"db": folder / "m.db", **flags}, os.environ))
-    workshop = wiring.workshop(wiring.counter(None))
-    checked = wiring.studio_to_check(workshop).name
-    return [checked, wiring.studio(workshop).name] if keys else [checked]
+    deps = wiring.deps(wiring.counter(None))
+    checked = wiring.checking(deps).reflector.name
+    return [checked, wiring.reflecting(deps).reflector.name] if keys else [checked]
 
 
 @pytest.mark.parametrize(

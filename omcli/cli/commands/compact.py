@@ -30,8 +30,8 @@ from omcli.pack.layouts.compacted import CompactFormat
 if TYPE_CHECKING:
     from omcli.operations.compact.output import Wanted
     from omcli.operations.compact.session import Compacted
-    from omcli.operations.deps import Studio
-    from omcli.operations.observe.files import FileReport
+    from omcli.operations.deps import Deps
+    from omcli.operations.ingest.files import FileReport
     from omcli.wiring import Wiring
 
 _EXAMPLES = """\b
@@ -57,7 +57,7 @@ def compact(
     run: Run,
     file: Annotated[str | None, argument(metavar="[FILE]", help="Transcript; `-` is stdin.")] = None,
     *,
-    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
+    format_: Annotated[str | None, format_option("FileInput format. Detected from content if omitted.")] = None,
     session: Annotated[str | None, session_option("Compact this session of the store; FILE is added to it.")] = None,
     budget: Annotated[int, _BUDGET] = _DEFAULT_BUDGET,
     tail_budget: Annotated[int | None, _TAIL_BUDGET] = None,
@@ -185,7 +185,7 @@ def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None
 
     run = job.run
     with job.wiring as wiring:
-        studio = _studio(job, wiring, chunk)
+        deps = _deps(job, wiring, chunk)
         asked = Asked(
             wanted=wanted,
             most=most,
@@ -193,7 +193,7 @@ def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None
             is_dry=job.is_dry,
             is_strict=run.strict,
         )
-        taken = _taken_in(job, wiring, studio)
+        taken = _taken_in(job, wiring, deps)
         session_id = job.session if taken is None else taken.session_id
         if session_id is None or (taken is None and wiring.reading.sessions.find(session_id) is None):
             _nothing(job, taken)
@@ -201,11 +201,11 @@ def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None
         if taken is not None and job.shape.is_gone_on_from:
             asked = replace(asked, wanted=replace(wanted, abandoned=taken.abandoned))
         if job.summary is not None and not job.is_dry:
-            asked = replace(asked, earlier_tokens=_summarised(job, session_id, studio))
-        _show(job, compact(session_id, studio, asked), taken)
+            asked = replace(asked, earlier_tokens=_summarised(job, session_id, deps))
+        _show(job, compact(session_id, deps, asked), taken)
 
 
-def _studio(job: _Job, wiring: Wiring, chunk: int | None) -> Studio:
+def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
     """What it is done with: the models that are named; rules where nothing may be written down, as a call has to be.
 
     Rules fold what is compacted apart: of a fold nothing but how far it comes is told, and no row of it is kept.
@@ -213,29 +213,29 @@ def _studio(job: _Job, wiring: Wiring, chunk: int | None) -> Studio:
     from omcli.base.record import replace
 
     run = job.run
-    workshop = run.workshop(wiring)
+    deps = run.deps(wiring)
     if job.is_dry:
-        return wiring.studio_of_rules(replace(workshop, open_store=lambda: wiring.reading))
+        return replace(deps, open_store=lambda: wiring.reading)
     is_by_rules = run.is_disabled("no model is asked")
     if not is_by_rules:
-        workshop = wiring.observing(workshop)
+        deps = wiring.observing(deps)
     if chunk is not None:
-        most = min(chunk, workshop.batch_tokens) if workshop.is_model else chunk
-        workshop = replace(workshop, batch_tokens=most)
+        most = min(chunk, deps.observer.batch_tokens) if deps.observer.is_model else chunk
+        deps = replace(deps, observer=replace(deps.observer, batch_tokens=most))
     is_kept = job.session is not None
-    return wiring.studio(workshop) if is_kept and not is_by_rules else wiring.studio_of_rules(workshop)
+    return wiring.reflecting(deps) if is_kept and not is_by_rules else deps
 
 
-def _taken_in(job: _Job, wiring: Wiring, studio: Studio) -> FileReport | None:
+def _taken_in(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
     """Keeps the messages of the transcript; None where there is none."""
     if job.file is None:
         return None
     from omcli.operations.compact.session import take_in
-    from omcli.operations.observe.files import Input
+    from omcli.operations.ingest.files import FileInput
 
     is_whole = job.shape.is_gone_on_from  # which branch that is shows only from the beginning
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
-    taken = take_in(Input(name=job.file, open=opened), studio.workshop, session=job.session)
+    taken = take_in(FileInput(name=job.file, open=opened), deps, session=job.session)
     if taken.error is not None and not taken.sessions:
         job.run.console.error(taken.error, about=job.file)
         job.refuse(taken.error.slug)
@@ -254,7 +254,7 @@ def _nothing(job: _Job, taken: FileReport | None) -> None:
         raise Exit(_REFUSED)
 
 
-def _summarised(job: _Job, session_id: str, studio: Studio) -> int:
+def _summarised(job: _Job, session_id: str, deps: Deps) -> int:
     """Takes the earlier summary in; gives its tokens."""
     from omcli.operations.importing import take_in_summary
     from omcli.wiring.inputs import content
@@ -262,7 +262,7 @@ def _summarised(job: _Job, session_id: str, studio: Studio) -> int:
     assert job.summary is not None
     try:
         text = content(job.summary).decode("utf-8", "replace")
-        earlier = take_in_summary(job.summary, text, session_id, studio.workshop)
+        earlier = take_in_summary(job.summary, text, session_id, deps)
     except (NoInput, BadInput) as error:
         raise type(error)(f"{job.summary}: {error.message}", hint=error.hint) from None
     if earlier.rows:

@@ -137,11 +137,11 @@ def _done(run: Run, agenda: Agenda) -> Consolidated:
     from omcli.operations.consolidate.run import consolidate
 
     if run.wiring.has_store or agenda.brings_something:
-        workshop = run.workshop()
+        deps = run.deps()
     else:
-        workshop, agenda = run.existing_workshop(), replace(agenda, backups=0)
+        deps, agenda = run.existing_deps(), replace(agenda, backups=0)
     try:
-        return consolidate(agenda, workshop, observing=run.wiring.observing, reflecting=run.wiring.studio)
+        return consolidate(agenda, deps, observing=run.wiring.observing, reflecting=run.wiring.reflecting)
     except LaneTaken:
         run.console.note("another `om consolidate` is at it; nothing was done")
         raise Exit(TryAgain.exit_code) from None
@@ -285,13 +285,12 @@ def _foresee(run: Run, agenda: Agenda) -> None:
     from omcli.base.record import replace
     from omcli.operations.consolidate.plan import foreseen
 
-    workshop = replace(run.workshop(), open_store=lambda: run.wiring.reading)
+    deps = replace(run.deps(), open_store=lambda: run.wiring.reading)
     try:
-        studio = run.wiring.studio(run.wiring.observing(workshop))
+        deps = run.wiring.reflecting(run.wiring.observing(deps))
     except OF_MODELS as error:
         run.console.warn(error.message)
-        studio = run.wiring.studio_of_rules(workshop)
-    found = foreseen(agenda, studio)
+    found = foreseen(agenda, deps)
     if run.json:
         run.output.document({**_foreseen_as_dict(found), "dry_run": True})
         return

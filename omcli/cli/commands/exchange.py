@@ -154,7 +154,7 @@ def _take_in(run: Run, inputs: list[Input], exchange: Exchange, session: str | N
     for report in import_files(
         inputs,
         exchange,
-        run.workshop(),
+        run.deps(),
         session=session,
         project=run.project,
         each=rows.append if run.json else run.output.row,

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
-from omcli.base.record import replace
 from omcli.cli.arguments import argument, option
 from omcli.cli.background import delegated_as_dict, leave, model_argv
 from omcli.cli.command import with_shared
@@ -27,8 +26,8 @@ from omcli.cli.run import Run, check_transcript
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Observation
-    from omcli.operations.deps import Workshop
-    from omcli.operations.observe.files import FileReport, Input
+    from omcli.operations.deps import Deps
+    from omcli.operations.ingest.files import FileInput, FileReport
 
 _EXAMPLES = """\b
 om observe < transcript.jsonl
@@ -51,7 +50,7 @@ def observe(
     run: Run,
     files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Transcripts; `-` is stdin.")] = None,
     *,
-    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
+    format_: Annotated[str | None, format_option("FileInput format. Detected from content if omitted.")] = None,
     session: Annotated[str | None, session_option("Assign all messages to this session.")] = None,
     observer: ObserverOption = None,
     model: ModelOption = None,
@@ -76,7 +75,7 @@ def observe(
     much is pending already (`observe.block_after`). Errors are then warnings; `om status` shows the worker's log and
     its last result.
     """
-    from omcli.operations.observe.files import Input
+    from omcli.operations.ingest.files import FileInput
     from omcli.wiring.inputs import STDIN
 
     if later and background:
@@ -85,40 +84,40 @@ def observe(
     apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     files = [] if run.is_disabled("nothing was taken in") else files or [STDIN]
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
-    inputs = [Input(name=name, open=partial(opened, name)) for name in files]
+    inputs = [FileInput(name=name, open=partial(opened, name)) for name in files]
     tolerant = tolerant or background
     with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
-        workshop, failed = _workshop(run, later=later, is_tolerant=tolerant)
-        keeping = replace(workshop, observer=None) if background else workshop
-        reports, documents = _take_in(run, inputs, session, keeping, is_tolerant=tolerant)
+        deps, failed = _deps(run, later=later, is_tolerant=tolerant)
+        waits = later or background or failed is not None
+        reports, documents = _take_in(run, inputs, session, deps, waits=waits, is_tolerant=tolerant)
         document: dict[str, object] = {"files": documents}
         if background:
             words = model_argv(observer=observer, model=model, base_url=base_url, verify=verify)
             sessions = [session_id for report in reports for session_id in report.sessions]
-            document["background"] = delegated_as_dict(leave(run, workshop, sessions, words, unable=failed))
+            document["background"] = delegated_as_dict(leave(run, deps, sessions, words, unable=failed))
         _finish(run, reports, document, None if tolerant else failed, is_tolerant=tolerant)
 
 
-def _workshop(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Workshop, OmError | None]:
-    """What inputs are taken in with. Where the model that was asked for can't be had, that is said at once, before any
-    work, and given beside it: messages are kept then, and wait."""
-    workshop = run.workshop()
+def _deps(run: Run, *, later: bool, is_tolerant: bool) -> tuple[Deps, OmError | None]:
+    """Return the dependencies, and the error if the model is unavailable: it is shown before any work is done."""
+    deps = run.deps()
     if later or run.settings.disabled:
-        with suppress(*OF_MODELS):  # who observes it later tells what is wrong; images are kept where they will be seen
-            workshop = run.wiring.observing(workshop)
-        return replace(workshop, observer=None), None
+        with suppress(*OF_MODELS):  # shown when they are observed; images are kept for a model that takes some
+            deps = run.wiring.observing(deps)
+        return deps, None
     try:
-        return run.wiring.observing(workshop), None
+        return run.wiring.observing(deps), None
     except OF_MODELS as error:
         tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
-        return replace(workshop, observer=None), error
+        return deps, error
 
 
 def _take_in(
-    run: Run, inputs: list[Input], session: str | None, workshop: Workshop, *, is_tolerant: bool
+    run: Run, inputs: list[FileInput], session: str | None, deps: Deps, *, waits: bool, is_tolerant: bool
 ) -> tuple[list[FileReport], list[dict[str, object]]]:
-    """What became of each input; as JSON with its rows, where that is asked for."""
+    """Ingest the inputs, and observe them unless that `waits`; return the reports, as JSON with their rows as well."""
+    from omcli.operations.ingest.files import ingest_files
     from omcli.operations.observe.files import observe_files
 
     reports: list[FileReport] = []
@@ -127,7 +126,12 @@ def _take_in(
         return reports, documents
     rows: list[Observation] = []
     each = rows.append if run.json else run.output.row
-    for report in observe_files(inputs, workshop, session=session, each=each):
+    done = (
+        ingest_files(inputs, deps, session=session)
+        if waits
+        else observe_files(inputs, deps, session=session, each=each)
+    )
+    for report in done:
         _tell(run, report, is_tolerant=is_tolerant)
         reports.append(report)
         if run.json:

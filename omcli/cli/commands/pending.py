@@ -171,8 +171,8 @@ def apply(
     name = file or STDIN
     with named(name):
         document = _document(name)
-    workshop = run.workshop()
-    applied = apply.apply(document, workshop, counters=run.wiring.counter, dry_run=dry_run)
+    deps = run.deps()
+    applied = apply.apply(document, deps, counters=run.wiring.counter, dry_run=dry_run)
     with run.output.optional():  # it is written, whoever reads what is printed
         _print(run, applied, dry_run=dry_run)
 

@@ -24,7 +24,7 @@ from omcli.cli.run import Run, unknown_session
 from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
-    from omcli.operations.deps import Studio
+    from omcli.operations.deps import Deps
     from omcli.operations.reflect.rows import Reflection
     from omcli.reflectors.cross_session import GlobalPlan
 
@@ -72,8 +72,8 @@ def reflect(
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
         else:
-            studio = run.wiring.studio(run.existing_workshop())
-            reflection = _reflected(run, studio, session, meta=meta, dry_run=dry_run, again=again)
+            deps = run.wiring.reflecting(run.existing_deps())
+            reflection = _reflected(run, deps, session, meta=meta, dry_run=dry_run, again=again)
             _show(run, reflection, dry_run=dry_run)
 
 
@@ -89,7 +89,7 @@ def _failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
         run.console.warn_of(error)
 
 
-def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
+def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
     from omcli.memory.reflection import Scope
     from omcli.operations.context import Place, chosen
     from omcli.operations.reflect.rows import Reflection
@@ -102,7 +102,7 @@ def _reflected(run: Run, studio: Studio, session: str | None, *, meta: bool, dry
         return Reflection(scope=Scope(session=session), ending=None, note=nothing)
     if note:
         run.console.note(note)
-    return reflect_session(found.id, studio, meta=meta, dry_run=dry_run, again=again)
+    return reflect_session(found.id, deps, meta=meta, dry_run=dry_run, again=again)
 
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
@@ -110,9 +110,9 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
     from omcli.operations.reflect.cross_session import reflect_globally
 
     said = run.settings.reflect
-    workshop = run.existing_workshop()
+    deps = run.existing_deps()
     found = reflect_globally(
-        run.wiring.studio_of_rules(workshop) if dry_run else run.wiring.studio(workshop),
+        deps if dry_run else run.wiring.reflecting(deps),
         min_age=said.min_age if min_age is None else days(min_age),
         batch_tokens=said.batch_tokens,
         dry_run=dry_run,

@@ -24,7 +24,7 @@ from omcli.cli.run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from omcli.operations.deps import Studio
+    from omcli.operations.deps import Deps
     from omcli.operations.tick import Due, Ticked
 
 _EXAMPLES = """\b
@@ -85,9 +85,9 @@ def tick(
 def _check(run: Run, sessions: Sequence[str] | None) -> None:
     from omcli.operations import tick
 
-    studio = run.wiring.studio_to_check(run.existing_workshop())
+    deps = run.wiring.checking(run.existing_deps())
     when = run.wiring.due()
-    due = list(tick.due(studio, when, sessions=sessions))
+    due = list(tick.due(deps, when, sessions=sessions))
     if run.json:
         run.output.document({"due": [due_as_dict(found) for found in due]})
     for found in due if not run.json else ():
@@ -100,13 +100,13 @@ def _check(run: Run, sessions: Sequence[str] | None) -> None:
 
 
 def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> None:
-    workshop, unable = run.existing_workshop(), None
+    deps, unable = run.existing_deps(), None
     try:
-        run.wiring.observing(workshop)
+        run.wiring.observing(deps)
     except OF_MODELS as error:
         run.console.warn_of(error)
         unable = error
-    left = leave(run, workshop, sessions, words, unable=unable)
+    left = leave(run, deps, sessions, words, unable=unable)
     if run.json:
         run.output.document({"background": delegated_as_dict(left)})
     if left.error is not None:
@@ -126,12 +126,12 @@ def _work(
 ) -> None:
     """Does what is due; as a worker, nobody reads the rows of it. Raises Exit."""
     done: list[Ticked] = []
-    can = able(run.wiring, run.existing_workshop())
+    can = able(run.wiring, run.existing_deps())
     for error in can.errors:
         note(error)
         tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
-    for ticked in _ticks(can.studio, can.when, sessions, is_worker=is_worker):
+    for ticked in _ticks(can.deps, can.when, sessions, is_worker=is_worker):
         if ticked.error is not None:
             note(ticked.error)
             is_warning = isinstance(ticked.error, ELSEWHERE) or (is_tolerant and isinstance(ticked.error, OF_MODELS))
@@ -152,15 +152,15 @@ def _work(
         raise Exit(code)
 
 
-def _ticks(studio: Studio, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
+def _ticks(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
     """Does what is due, session by session; a worker until nothing is."""
     from omcli.operations import background, tick
 
     if is_worker:
-        named = sessions or [found.session for found in tick.due(studio, when)]
-        yield from background.drain(studio, when, named)
+        named = sessions or [found.session for found in tick.due(deps, when)]
+        yield from background.drain(deps, when, named)
     else:
-        yield from tick.tick(studio, when, sessions=sessions)
+        yield from tick.tick(deps, when, sessions=sessions)
 
 
 def _code(done: Sequence[Ticked], unable: Sequence[OmError], *, is_tolerant: bool) -> int:

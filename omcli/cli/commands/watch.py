@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from omcli.operations.observe.files import FileReport
+    from omcli.operations.ingest.files import FileReport
     from omcli.operations.tick import Ticked
     from omcli.operations.watch import Event, Opened, Watch
 
@@ -59,7 +59,7 @@ def watch(
     glob: Annotated[
         list[str] | None, option("--glob", metavar="PATTERN", help="Files to follow in folders. Repeat for several.")
     ] = None,
-    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
+    format_: Annotated[str | None, format_option("FileInput format. Detected from content if omitted.")] = None,
     jsonl: StreamOption = False,
     observer: ObserverOption = None,
     model: ModelOption = None,
@@ -126,7 +126,7 @@ def _watching(
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
-    can = able(run.wiring, run.existing_workshop())
+    can = able(run.wiring, run.existing_deps())
     for error in can.errors:
         if not is_tolerant:
             run.console.error(error)
@@ -145,20 +145,20 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
     from functools import partial
 
     from omcli.base.record import replace
-    from omcli.operations.observe.files import Input
+    from omcli.operations.ingest.files import FileInput
     from omcli.operations.watch import Opened
 
     @contextmanager
     def opened() -> Iterator[Opened]:
         with closing(run.another_wiring()) as wiring:
 
-            def transcript(path: str) -> Input:
-                return Input(name=path, open=partial(wiring.transcript, path, format_name=format_name))
+            def transcript(path: str) -> FileInput:
+                return FileInput(name=path, open=partial(wiring.transcript, path, format_name=format_name))
 
-            plain = run.workshop(wiring)
-            workshop = replace(plain, wait=0.0)  # a session that somebody else is at is looked at again
-            can = able(wiring, workshop)
-            yield Opened(workshop=workshop, studio=can.studio, when=can.when, transcript=transcript)
+            plain = run.deps(wiring)
+            deps = replace(plain, wait=0.0)  # a session that somebody else is at is looked at again
+            can = able(wiring, deps)
+            yield Opened(ingesting=deps, ticking=can.deps, when=can.when, transcript=transcript)
 
     return opened
 
@@ -177,7 +177,7 @@ class _Shown:
 
     def show(self, event: Event) -> None:
         """Prints rows, and says the rest."""
-        from omcli.operations.observe.files import FileReport
+        from omcli.operations.ingest.files import FileReport
         from omcli.operations.tick import Ticked
         from omcli.operations.watch import Trouble
 

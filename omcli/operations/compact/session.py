@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from omcli.base.errors import OverLimit, ProviderFailed
-from omcli.base.record import fields_of, mutable_record, record, replace
+from omcli.base.record import fields_of, mutable_record, record
 from omcli.memory.changes import OperationKind, OperationWrite
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store
@@ -20,8 +20,8 @@ from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
 from omcli.memory.tokens import TokenCounter, message_tokens, row_tokens
 from omcli.operations.compact.output import TailPlan, Wanted, ending, remains
-from omcli.operations.deps import Studio, Workshop
-from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.deps import Deps
+from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.rows import Reflection
 from omcli.operations.reflect.session import reflect_rows, rows_to_fold, tried
@@ -122,28 +122,28 @@ class _Steps:
         return self.most - self.done if self.most else None
 
 
-def take_in(transcript: Input, workshop: Workshop, *, session: str | None = None) -> FileReport:
+def take_in(transcript: FileInput, deps: Deps, *, session: str | None = None) -> FileReport:
     """Keeps the messages of a transcript; they wait to be observed."""
-    [report] = observe_files([transcript], replace(workshop, observer=None), session=session)
+    [report] = ingest_files([transcript], deps, session=session)
     return report
 
 
-def compact(session_id: str, studio: Studio, asked: Asked) -> Compacted:
+def compact(session_id: str, deps: Deps, asked: Asked) -> Compacted:
     """Brings a session down to a target, and prints what remains.
 
     A model that fails twice leaves messages waiting: the rest is done without them. Messages are never changed. Raises
     LaneTaken and StaleBatch where somebody else is at it, and what a model raises that cannot be had at all:
     what was done before stays done then.
     """
-    work, steps = studio.workshop, _Steps(most=asked.most)
-    unobserved = None if asked.is_dry else _drain(session_id, work, steps)
+    steps = _Steps(most=asked.most)
+    unobserved = None if asked.is_dry else _drain(session_id, deps, steps)
     room = _Room(
         session_id=session_id,
-        studio=studio,
+        deps=deps,
         asked=asked,
-        ending=ending(work.store, session_id, asked.wanted, work.counter),
-        lost=_lost(session_id, work.store),
-        tokens_before=_tokens_before(session_id, work.store, work.counter) + asked.earlier_tokens,
+        ending=ending(deps.store, session_id, asked.wanted, deps.counter),
+        lost=_lost(session_id, deps.store),
+        tokens_before=_tokens_before(session_id, deps.store, deps.counter) + asked.earlier_tokens,
     )
     before = room.rows()
     unfolded = None if asked.is_dry else _fold(room, steps)
@@ -164,14 +164,14 @@ def compact(session_id: str, studio: Studio, asked: Asked) -> Compacted:
     )
 
 
-def _drain(session_id: str, workshop: Workshop, steps: _Steps) -> ProviderFailed | None:
+def _drain(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
     """Observes what waits; gives what a model failed at, where it did so twice."""
     failed: ProviderFailed | None = None
     for _ in range(_TRIES):
         if steps.left == 0 or isinstance(failed, OverLimit):
             break
         try:
-            for _step in observe_session(session_id, workshop, batches=steps.left):
+            for _step in observe_session(session_id, deps, batches=steps.left):
                 steps.done += 1
         except ProviderFailed as error:
             failed = error
@@ -202,7 +202,7 @@ class _Room:
     """A session and the room there is for what is remembered of it."""
 
     session_id: str
-    studio: Studio
+    deps: Deps
     asked: Asked
     ending: TailPlan
     lost: _Lost
@@ -212,7 +212,7 @@ class _Room:
     @property
     def store(self) -> Store:
         """Where the session is."""
-        return self.studio.workshop.store
+        return self.deps.store
 
     def rows(self) -> tuple[Observation, ...]:
         """The rows in sight."""
@@ -220,22 +220,21 @@ class _Room:
 
     def holds(self, rows: Sequence[Observation]) -> bool:
         """Whether all of these rows can be printed, together with the last messages."""
-        counter, target = self.studio.workshop.counter, self.asked.wanted.target
+        counter, target = self.deps.counter, self.asked.wanted.target
         if sum(row.tokens for row in rows if row.counter == counter.name) > target:
             return False
         return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
 
     def pack(self, rows: Sequence[Observation], figures: CompactHead, *, is_quoted: bool = True) -> ContextPack:
         """What remains of the session, by these rows."""
-        work = self.studio.workshop
         return remains(
             self.store.sessions.find(self.session_id),
             rows,
             self.ending,
             self.asked.wanted,
             figures,
-            counter=work.counter,
-            now=work.clock.now(),
+            counter=self.deps.counter,
+            now=self.deps.clock.now(),
             pending=self.store.batches.pending(self.session_id).messages,
             is_quoted=is_quoted,
         )
@@ -249,14 +248,14 @@ def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
-        for chunk, studio in _chunks(rows_to_fold(room.session_id, room.studio), room):
+        for chunk, target in _chunks(rows_to_fold(room.session_id, room.deps), room):
             if steps.left == 0:
                 break
-            if tried(Scope(session=room.session_id), studio.mark(chunk), studio.workshop):
+            if tried(Scope(session=room.session_id), room.deps.reflector.mark(chunk, target=target), room.deps):
                 continue  # what comes to nothing is no operation
             operation = operation or _operation(room)
             try:
-                folded = reflect_rows(chunk, room.session_id, studio, part_of=operation)
+                folded = reflect_rows(chunk, room.session_id, room.deps, target=target, part_of=operation)
             except ProviderFailed as error:
                 return error
             steps.done += folded.ending is not None
@@ -274,19 +273,19 @@ def _operation(room: _Room) -> int:
     """Begins the one operation that all folds are a part of."""
     figures = {"target_tokens": room.asked.wanted.target}
     change = OperationWrite(verb=OperationKind.COMPACT, scope=Scope(session=room.session_id), figures=figures)
-    return room.store.operations.change(change, now=room.studio.workshop.clock.now()).number
+    return room.store.operations.change(change, now=room.deps.clock.now()).number
 
 
-def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], Studio]]:
+def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], float]]:
     """Rows in stretches that are folded at once, each with the part of the target that falls to it."""
-    work, policy = room.studio.workshop, room.studio.policy
-    costs = [row_tokens(row, work.counter) for row in rows]
+    counter = room.deps.counter
+    costs = [row_tokens(row, counter) for row in rows]
     share = room.ending.budgets.session / max(1, sum(costs))
     chunk: list[Observation] = []
     held = 0
     for row, cost in zip([*rows, None], [*costs, 0], strict=True):
         if chunk and (row is None or held + cost > room.asked.rows_tokens):
-            yield chunk, replace(room.studio, policy=replace(policy, target=max(2.0, share * held)))
+            yield chunk, max(2.0, share * held)
             chunk, held = [], 0
         if row is not None:
             chunk.append(row)
@@ -305,17 +304,17 @@ class _Figures:
     @property
     def contract(self) -> Contract:
         """What was kept to."""
-        work = self.room.studio.workshop
+        deps = self.room.deps
         return Contract(
             target_tokens=self.room.asked.wanted.target,
-            chunk_tokens=work.batch_tokens,
-            chunk_messages=work.batch_messages or 0,
+            chunk_tokens=deps.observer.batch_tokens,
+            chunk_messages=deps.observer.batch_messages or 0,
             max_iterations=self.room.asked.most,
         )
 
     def came_to(self, shown: PackContent, printed: str | None = None) -> CameTo:
         """What it came to, by what is shown, and how that is printed; None in JSON, which tells this itself."""
-        counter = self.room.studio.workshop.counter
+        counter = self.room.deps.counter
         stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.ending.staying]
         texts = [row.text for row in shown.session] + [turn.text for turn in shown.tail]
         uncovered = self.room.lost.without(stays)
@@ -341,7 +340,7 @@ class _Figures:
 
 
 def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
-    counter = room.studio.workshop.counter
+    counter = room.deps.counter
     replaced = came_to.tokens_before - sum(message_tokens(kept, counter) for kept in room.ending.staying)
     if room.asked.is_strict and came_to.uncovered:
         return Refusal.UNCOVERED

@@ -13,8 +13,8 @@ from omcli.memory.observation import Kind
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome, Scope
 from omcli.memory.transcript import IngestedFile
-from omcli.operations.deps import Studio
-from omcli.operations.observe.files import FileReport, Input, observe_files
+from omcli.operations.deps import Deps
+from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.rows import Reflection
 from omcli.operations.reflect.session import reflect_session
@@ -56,7 +56,7 @@ class NoteReport:
 
 
 def keep_notes(
-    notebook: Notebook, studio: Studio, archiving: Archiving, *, extend: Callable[[], None]
+    notebook: Notebook, deps: Deps, archiving: Archiving, *, extend: Callable[[], None]
 ) -> Iterator[NoteReport]:
     """Takes in what is new in the notes, observes it and reflects on it, day by day; then moves what is to be moved.
 
@@ -66,13 +66,13 @@ def keep_notes(
     to tell. Raises NoInput where there is no such folder.
     """
     with suppress(InputOutput, CannotCreate):  # whoever has something to write there says so
-        notebook.unremember(lambda facts: _are_forgotten(facts, studio.workshop.store))
-    known = {taken.origin.path: taken for taken in studio.workshop.store.bookmarks.files()}
-    waiting = {each.session.id for each in studio.workshop.store.sessions.summaries() if each.pending}
+        notebook.unremember(lambda facts: _are_forgotten(facts, deps.store))
+    known = {taken.origin.path: taken for taken in deps.store.bookmarks.files()}
+    waiting = {each.session.id for each in deps.store.sessions.summaries() if each.pending}
     asks = True
     for note in notebook.notes():
         extend()
-        report = _kept(note, notebook, studio, known, archiving, waiting=waiting, asks=asks)
+        report = _kept(note, notebook, deps, known, archiving, waiting=waiting, asks=asks)
         if report is None:
             continue
         yield report
@@ -92,7 +92,7 @@ def foreseen(notebook: Notebook, store: Store, archiving: Archiving) -> Iterator
 def _kept(
     note: Note,
     notebook: Notebook,
-    studio: Studio,
+    deps: Deps,
     known: Mapping[str, IngestedFile],
     archiving: Archiving,
     *,
@@ -102,45 +102,45 @@ def _kept(
     """What became of a note; None for one that is as it was and where it was."""
     session = session_of(notebook.path, note.day)
     report = NoteReport(note=note, session=session)
-    moves, work = archiving.takes(note), studio.workshop
+    moves = archiving.takes(note)
     try:
         now = notebook.as_it_is(note)
         is_known = now == known.get(note.path)
-        if is_known and not moves and session not in waiting and _is_reflected(session, studio):
+        if is_known and not moves and session not in waiting and _is_reflected(session, deps):
             return None
         if not is_known:
-            taken = _taken_in(note, notebook, studio)
+            taken = _taken_in(note, notebook, deps)
             report = replace(report, new_messages=taken.new_messages)
         if not asks:
             return replace(report, left="the model failed") if moves else report
-        for step in observe_session(session, work):
+        for step in observe_session(session, deps):
             report = replace(report, observations=report.observations + len(step.rows))
-        report = replace(report, reflection=reflect_session(session, studio))
-        return _moved(report, notebook, studio, now) if moves else report
+        report = replace(report, reflection=reflect_session(session, deps))
+        return _moved(report, notebook, deps, now) if moves else report
     except OmError as error:
         return replace(report, error=error)
 
 
-def _taken_in(note: Note, notebook: Notebook, studio: Studio) -> FileReport:
+def _taken_in(note: Note, notebook: Notebook, deps: Deps) -> FileReport:
     """Takes a note in, for somebody to observe it."""
-    entry = Input(name=note.path, open=lambda: notebook.opened(note))
-    (report,) = observe_files([entry], replace(studio.workshop, observer=None))
+    entry = FileInput(name=note.path, open=lambda: notebook.opened(note))
+    (report,) = ingest_files([entry], deps)
     if report.error is not None:
         raise report.error
     return report
 
 
-def _is_reflected(session: str, studio: Studio) -> bool:
+def _is_reflected(session: str, deps: Deps) -> bool:
     """Whether the last reflection on a day came to an end; a day without rows needs none."""
-    last = studio.workshop.store.reflections.last_attempt(Scope(session=session))
+    last = deps.store.reflections.last_attempt(Scope(session=session))
     if last is not None:
         return last.ending is not ReflectionOutcome.FAILED
-    return not studio.workshop.store.rows.tokens(session)
+    return not deps.store.rows.tokens(session)
 
 
-def _moved(report: NoteReport, notebook: Notebook, studio: Studio, known: IngestedFile) -> NoteReport:
+def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFile) -> NoteReport:
     """Moves a note, with what lasts of it said before; or leaves it where it is."""
-    store = studio.workshop.store
+    store = deps.store
     if any(store.batches.pending(report.session).fresh_tokens.values()):
         return replace(report, left="some of it waits to be observed")
     last = store.reflections.last_attempt(Scope(session=report.session))

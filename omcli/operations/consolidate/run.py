@@ -13,9 +13,9 @@ from omcli.memory.ports import Lane, SessionSummary
 from omcli.memory.retention import BackupResult, RetentionRules
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate.daily_notes import Archiving, NoteReport, keep_notes
-from omcli.operations.deps import Studio, Workshop
+from omcli.operations.deps import Deps
+from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.leases import hold, keeping_alive, throttled
-from omcli.operations.observe.files import FileReport, Input, observe_files
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import Pruned, prune
 from omcli.operations.reflect import session as reflect
@@ -37,7 +37,7 @@ _DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
 class Source:
     """A file to take in, and the session it belongs to where that was said."""
 
-    input: Input
+    input: FileInput
     session: str | None = None
 
 
@@ -131,10 +131,10 @@ def _rank(code: int) -> int:
 
 def consolidate(
     agenda: Agenda,
-    workshop: Workshop,
+    deps: Deps,
     *,
-    observing: Callable[[Workshop], Workshop],
-    reflecting: Callable[[Workshop], Studio],
+    observing: Callable[[Deps], Deps],
+    reflecting: Callable[[Deps], Deps],
 ) -> Consolidated:
     """Does all of it, in order, under one lease.
 
@@ -142,37 +142,37 @@ def consolidate(
     needs nobody, is done then all the same. Raises LaneTaken, at once, where somebody else is at it.
     """
     done = Consolidated()
-    with hold(agenda.session or "", Lane.CONSOLIDATE, replace(workshop, wait=0.0)) as claim:
-        extend = throttled(claim, workshop)
-        workshop = keeping_alive(workshop, extend)
-        desk, studio = cache(partial(observing, workshop)), cache(partial(reflecting, workshop))
+    with hold(agenda.session or "", Lane.CONSOLIDATE, deps, wait=0.0) as claim:
+        extend = throttled(claim, deps)
+        deps = keeping_alive(deps, extend)
+        observed_by, reflected_by = cache(partial(observing, deps)), cache(partial(reflecting, deps))
         with done.part(PLACES):
-            _take_in(agenda, workshop, done, extend)
-        _look_after(agenda, workshop, _Hands(done, desk, studio), done, extend)
+            _take_in(agenda, deps, done, extend)
+        _look_after(agenda, deps, _Hands(done, observed_by, reflected_by), done, extend)
         if agenda.notebook is not None:
             with done.part("notes", agenda.notebook.path):
-                _keep_notes(agenda, agenda.notebook, replace(studio(), workshop=desk()), done, extend)
+                both = replace(reflected_by(), observer=observed_by().observer)
+                _keep_notes(agenda, agenda.notebook, both, done, extend)
         if agenda.session is None:
             with done.part("global"):
                 extend()
-                done.across = reflect_globally(studio(), min_age=agenda.min_age, batch_tokens=agenda.batch_tokens)
+                done.across = reflect_globally(reflected_by(), min_age=agenda.min_age, batch_tokens=agenda.batch_tokens)
         if not agenda.rules.is_empty:
             with done.part("retention"):
                 extend()
-                done.pruned = prune(workshop.store, agenda.rules, counter=workshop.counter, clock=workshop.clock)
+                done.pruned = prune(deps.store, agenda.rules, counter=deps.counter, clock=deps.clock)
         if agenda.backups:
             with done.part("backup"):
                 extend()
-                done.backup = workshop.store.backups.back_up(keep=agenda.backups, now=workshop.clock.now())
+                done.backup = deps.store.backups.back_up(keep=agenda.backups, now=deps.clock.now())
     return done
 
 
-def _take_in(agenda: Agenda, workshop: Workshop, done: Consolidated, extend: Callable[[], None]) -> None:
+def _take_in(agenda: Agenda, deps: Deps, done: Consolidated, extend: Callable[[], None]) -> None:
     """Keeps what is new; it is observed with all else that waits."""
-    keeping = replace(workshop, observer=None)
     for source in agenda.sources:
         extend()
-        for report in observe_files([source.input], keeping, session=source.session):
+        for report in ingest_files([source.input], deps, session=source.session):
             done.files.append(report)
             if report.error is not None:
                 done.failures.append(Failure(part=PLACES, about=report.path, error=report.error))
@@ -183,25 +183,23 @@ def _take_in(agenda: Agenda, workshop: Workshop, done: Consolidated, extend: Cal
 class _Hands:
     """Who looks after sessions: one observes, one reflects, and either may not be had, which is noted."""
 
-    def __init__(self, done: Consolidated, desk: Callable[[], Workshop], studio: Callable[[], Studio]) -> None:
-        self.desk: Workshop | None = None
-        self.studio: Studio | None = None
+    def __init__(self, done: Consolidated, observed_by: Callable[[], Deps], reflected_by: Callable[[], Deps]) -> None:
+        self.observing: Deps | None = None
+        self.reflecting: Deps | None = None
         with done.part(_SESSIONS):
-            self.desk = desk()
+            self.observing = observed_by()
         with done.part(_SESSIONS):
-            self.studio = studio()
+            self.reflecting = reflected_by()
 
 
-def _look_after(
-    agenda: Agenda, workshop: Workshop, hands: _Hands, done: Consolidated, extend: Callable[[], None]
-) -> None:
+def _look_after(agenda: Agenda, deps: Deps, hands: _Hands, done: Consolidated, extend: Callable[[], None]) -> None:
     """Observes what waits of sessions that are over, and reflects where that is due."""
     with done.part(_SESSIONS):
-        for summary in workshop.store.sessions.summaries():
+        for summary in deps.store.sessions.summaries():
             session = summary.session.id
             if agenda.session not in (None, session):
                 continue
-            if agenda.session is None and is_going_on(summary, workshop.clock):
+            if agenda.session is None and is_going_on(summary, deps.clock):
                 done.going_on += [session] if summary.pending else []
                 continue
             extend()
@@ -226,11 +224,11 @@ def _looked_after(
     """What was done with a session; None where there was nothing to do."""
     session, observations, reflection = summary.session.id, 0, None
     try:
-        for step in observe_session(session, hands.desk) if hands.desk and summary.pending else ():
+        for step in observe_session(session, hands.observing) if hands.observing and summary.pending else ():
             observations += len(step.rows)
             extend()
-        if hands.studio is not None:
-            reflection = reflect.reflect_where_due(session, hands.studio, in_any_case=in_any_case)
+        if hands.reflecting is not None:
+            reflection = reflect.reflect_where_due(session, hands.reflecting, in_any_case=in_any_case)
     except OmError as error:
         return LookedAfter(session=session, observations=observations, error=error)
     if reflection is not None and reflection.ending is None:
@@ -240,10 +238,8 @@ def _looked_after(
     return LookedAfter(session=session, observations=observations, reflection=reflection)
 
 
-def _keep_notes(
-    agenda: Agenda, notebook: Notebook, studio: Studio, done: Consolidated, extend: Callable[[], None]
-) -> None:
-    for report in keep_notes(notebook, studio, agenda.archiving, extend=extend):
+def _keep_notes(agenda: Agenda, notebook: Notebook, deps: Deps, done: Consolidated, extend: Callable[[], None]) -> None:
+    for report in keep_notes(notebook, deps, agenda.archiving, extend=extend):
         done.notes.append(report)
         if report.error is not None:
             done.failures.append(Failure(part="notes", about=report.note.path, error=report.error))

@@ -11,7 +11,7 @@ from omcli.memory.identity import Identities, printed_key
 from omcli.memory.message import Message
 from omcli.memory.ports import Incoming
 from omcli.memory.transcript import Bookmark, Checkpoint, Notes, ResumePoint, as_json
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import TranscriptCounts
 from omcli.operations.ingest.sessions import Conversations
 from omcli.text.clean import clean
@@ -28,7 +28,7 @@ class Intake:
     """Messages of one reading on their way into the store; what it counts is what has been kept so far."""
 
     def __init__(
-        self, conversations: Conversations, workshop: Workshop, *, before: Mapping[str, Counter[int]] | None = None
+        self, conversations: Conversations, deps: Deps, *, before: Mapping[str, Counter[int]] | None = None
     ) -> None:
         """`before`: of a session that these messages go on in, how often each came before (`Identities.counted`)."""
         self.new, self.known = TranscriptCounts(), TranscriptCounts()
@@ -40,7 +40,7 @@ class Intake:
         self.bookmarks: list[Bookmark] = []
         """Places before which everything is kept by now; where nothing was read, none."""
         self.conversations = conversations
-        self._workshop = workshop
+        self._deps = deps
         self._identities: dict[str, Identities] = {
             session_id: conversations.identities(session_id, counts) for session_id, counts in (before or {}).items()
         }
@@ -63,7 +63,7 @@ class Intake:
             goes_on = not isinstance(step, Checkpoint) and step[0] == session
             if chunk and (not goes_on or len(chunk) == CHUNK or pictures > _PICTURES):
                 session = self._keep(session, chunk)
-                self._workshop.progress(name, self.conversations.tally)
+                self._deps.progress(name, self.conversations.tally)
                 chunk, pictures = [], 0
             if isinstance(step, Checkpoint):
                 self._mark(step)
@@ -113,21 +113,21 @@ class Intake:
         return session_id
 
     def _store(self, session_id: str, incoming: Iterable[Incoming], *, opening: int = 0) -> tuple[bool, ...]:
-        work = self._workshop
+        deps = self._deps
         session = self.conversations.sessions[session_id]
         if self.conversations.tally.is_side_chain:
             # A subagent may work elsewhere, in a worktree of its own; where the session lives is not for it to say.
             session = replace(session, cwd=None, branch=None)
         if session.title is not None:
             session = replace(session, title=redact(clean(session.title)).text)
-        now = work.clock.now()
-        return work.store.messages.append(
-            session, tuple(incoming), counter=work.counter.name, now=now, opening=opening
+        now = deps.clock.now()
+        return deps.store.messages.append(
+            session, tuple(incoming), counter=deps.counter.name, now=now, opening=opening
         ).new
 
     def _incoming(self, session_id: str, message: Message) -> Incoming:
         kept = self._redacted(message)
-        incoming = Incoming(message=kept, identity="", key="", tokens=self._workshop.counter.message(kept))
+        incoming = Incoming(message=kept, identity="", key="", tokens=self._deps.counter.message(kept))
         return self._identified(session_id, incoming, message)
 
     def _identified(self, session_id: str, incoming: Incoming, message: Message) -> Incoming:
@@ -143,7 +143,7 @@ class Intake:
         redacted = redact(clean(message.text))
         self.redactions.update(redacted.counts)
         kept = message if redacted.text == message.text else replace(message, text=redacted.text)
-        if kept.images and not self._workshop.keeps_pictures:
+        if kept.images and not self._deps.observer.takes_images:
             kept = replace(kept, images=tuple(replace(image, content=None) for image in kept.images))
         return kept
 

@@ -11,7 +11,7 @@ from omcli.base.record import field, record
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message
 from omcli.memory.transcript import Facts, Transcript
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import MessageCounts, TranscriptCounts
 from omcli.operations.ingest.messages import Intake
 from omcli.operations.ingest.sessions import Conversations
@@ -43,7 +43,7 @@ class Ingested:
 
 
 def ingest(
-    transcript: Transcript, workshop: Workshop, *, session: str, project: str | None = None, is_next: bool = False
+    transcript: Transcript, deps: Deps, *, session: str, project: str | None = None, is_next: bool = False
 ) -> Ingested:
     """Keeps messages of a session, each once; nobody observes them yet.
 
@@ -60,7 +60,7 @@ def ingest(
             said.append(item)
     if tally.found_nothing:
         raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
-    taking = _Taking(transcript, session, project, workshop)
+    taking = _Taking(transcript, session, project, deps)
     if is_next:
         for message in said:
             taking.keep_next(message)
@@ -72,19 +72,19 @@ def ingest(
         skipped=dict(tally.skipped),
         faults=dict(tally.faults),
         redactions=dict(taking.redactions),
-        pending=workshop.store.batches.pending(session).messages,
+        pending=deps.store.batches.pending(session).messages,
     )
 
 
 class _Taking:
     """Messages on their way into a session."""
 
-    def __init__(self, transcript: Transcript, session: str, project: str | None, workshop: Workshop) -> None:
+    def __init__(self, transcript: Transcript, session: str, project: str | None, deps: Deps) -> None:
         self.new = self.known = 0
         self.redactions: Counter[str] = Counter()
         self._format, self._copies = transcript.format or "", transcript.copies
         self._session, self._project = session, project
-        self._workshop = workshop
+        self._deps = deps
 
     def keep_next(self, message: Message) -> None:
         """Keeps what was said next. Where somebody else keeps the same at this moment, that was another one."""
@@ -105,7 +105,7 @@ class _Taking:
 
         Told of one moment: what somebody else keeps while we look would be counted, and not be seen to be the same.
         """
-        store = self._workshop.store
+        store = self._deps.store
         while True:
             last = store.messages.newest(self._session, 1)
             placed = self._from_beginning(messages) or self._from_end(messages)
@@ -118,8 +118,8 @@ class _Taking:
             return 0
         facts = [Facts(cwd=self._project)] if self._project else []
         transcript = Transcript(format=self._format, copies=self._copies, items=[*facts, *messages])
-        conversations = Conversations(transcript, open_store=self._workshop.open_store, session=self._session)
-        intake = Intake(conversations, self._workshop, before={self._session: before})
+        conversations = Conversations(transcript, open_store=self._deps.open_store, session=self._session)
+        intake = Intake(conversations, self._deps, before={self._session: before})
         intake.append(self._session)
         self.redactions += intake.redactions
         new = sum(map(_number, (intake.new.of_main_thread, intake.new.of_side_chains)))
@@ -128,7 +128,7 @@ class _Taking:
 
     def _from_beginning(self, messages: Sequence[Message]) -> tuple[int, Counter[int]] | None:
         """As `_placed`, for a conversation from its beginning; None where the session has not begun like that."""
-        store, identities = self._workshop.store, self._identities()
+        store, identities = self._deps.store, self._identities()
         asked = [identities.ever(message) for message in messages]
         present = store.messages.known([identity for identity, _ in asked])
         going_by = [now if known else formerly or now for (now, formerly), known in zip(asked, present, strict=True)]
@@ -139,9 +139,7 @@ class _Taking:
 
     def _from_end(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
         """As `_placed`, for a piece of the conversation, or all of it with something in it changed."""
-        newest = [
-            kept.message for kept in self._workshop.store.messages.newest(self._session, min(len(messages), _ENOUGH))
-        ]
+        newest = [kept.message for kept in self._deps.store.messages.newest(self._session, min(len(messages), _ENOUGH))]
         known = _overlap(messages, newest)
         if not known and self._is_first(messages[0]):
             return 0, Counter()  # each is known by how often the same came before
@@ -149,7 +147,7 @@ class _Taking:
 
     def _is_first(self, message: Message) -> bool:
         """Whether the session begins with it."""
-        store, identities = self._workshop.store, filter(None, self._identities().ever(message))
+        store, identities = self._deps.store, filter(None, self._identities().ever(message))
         return any(store.messages.begins_with(self._session, [identity]) for identity in identities)
 
     def _counted(self, messages: Sequence[Message]) -> Counter[int]:
@@ -168,8 +166,8 @@ class _Taking:
         return counts
 
     def _are_known(self, asked: Sequence[tuple[str, str | None]]) -> list[bool]:
-        present = self._workshop.store.messages.known([identity for identity, _ in asked])
-        formerly = self._workshop.store.messages.known([former or identity for identity, former in asked])
+        present = self._deps.store.messages.known([identity for identity, _ in asked])
+        formerly = self._deps.store.messages.known([former or identity for identity, former in asked])
         return [one or other for one, other in zip(present, formerly, strict=True)]
 
     def _identities(self) -> Identities:

@@ -1,4 +1,4 @@
-"""What was observed ahead, as rows: which blocks are written down, and what of each."""
+"""Buffered batches: observed before they were due, and kept until they are written."""
 
 from __future__ import annotations
 
@@ -8,86 +8,84 @@ from typing import NamedTuple
 from omcli.base.record import replace
 from omcli.memory.batch import Batch
 from omcli.memory.buffer import BufferedBatch, activated
-from omcli.memory.observation import Draft, Observation
+from omcli.memory.observation import Observation, Replacement
 from omcli.memory.tokens import message_tokens
-from omcli.operations.deps import Workshop
-from omcli.operations.observe.rows import rows_of, without_forgotten
+from omcli.operations.deps import Deps
+from omcli.operations.observe.rows import to_rows
 from omcli.pack.budget import UNLIMITED
 
 
-class Waits(NamedTuple):
-    """How much of a session waits to be observed."""
+class Backlog(NamedTuple):
+    """Messages of a session that wait to be observed."""
 
     messages: int
     tokens: int
-    """By the workshop's counter, whatever they were counted with."""
+    """By the counter of the operation, whatever they were counted with."""
     fresh: int
-    """Of those, what was not offered to an observer yet."""
+    """Tokens of those that were not offered to an observer yet."""
     blocks: int
-    """How many blocks of the session are pending."""
+    """Buffered batches of the session."""
 
 
-def waiting(session_id: str, workshop: Workshop, *, ahead: bool = False) -> Waits:
-    """What no observation covers; `ahead`: and no pending block has."""
-    counter, pending = workshop.counter, workshop.store.batches.pending(session_id, ahead=ahead)
+def backlog(session_id: str, deps: Deps, *, ahead: bool = False) -> Backlog:
+    """Return the messages that no observation covers; with `ahead`, and no buffered batch either."""
+    counter, pending = deps.counter, deps.store.batches.pending(session_id, ahead=ahead)
     if set(pending.tokens) <= {counter.name}:
         tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
     else:
         tokens = fresh = 0
-        for batch in _batches(session_id, workshop, ahead=ahead):
+        for batch in _waiting(session_id, deps, ahead=ahead):
             tokens += sum(message_tokens(kept, counter) for kept in batch.messages)
             fresh += sum(message_tokens(kept, counter) for kept in batch.messages if kept.seq > batch.deferred_through)
-    return Waits(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
+    return Backlog(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
 
 
-def _batches(session_id: str, workshop: Workshop, *, ahead: bool) -> Iterator[Batch]:
-    """What no observation covers: what follows the cursor, and of what came back behind it the first."""
-    store = workshop.store
+def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
+    """Yield the messages behind the cursor as one batch, after the first that came back before it."""
+    store = deps.store
     batch = store.batches.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
     if batch is None:
         return
     yield batch
     last = store.messages.newest(session_id, 1)
-    if batch.is_late and (follows := store.batches.unobserved_up_to(session_id, last[0].seq)) and not follows.is_late:
-        yield follows
+    if batch.is_late and (rest := store.batches.unobserved_up_to(session_id, last[0].seq)) and not rest.is_late:
+        yield rest
 
 
-def due_blocks(session_id: str, workshop: Workshop, *, floor: int | None) -> tuple[BufferedBatch, ...]:
-    """The pending blocks of a session that are to be written down, oldest first; all of them without a floor."""
-    blocks = workshop.store.batches.buffered(session_id)
-    if floor is None or not blocks:
-        return blocks
-    sizes = [sum(message_tokens(kept, workshop.counter) for kept in block.batch.messages) for block in blocks]
-    return blocks[: activated(sizes, waiting=waiting(session_id, workshop).tokens, floor=floor)]
+def due_buffered(session_id: str, deps: Deps, *, floor: int | None) -> tuple[BufferedBatch, ...]:
+    """Return the buffered batches to be written, oldest first, so that `floor` tokens stay unobserved; None: all."""
+    buffered = deps.store.batches.buffered(session_id)
+    if floor is None or not buffered:
+        return buffered
+    sizes = [sum(message_tokens(kept, deps.counter) for kept in each.batch.messages) for each in buffered]
+    return buffered[: activated(sizes, waiting=backlog(session_id, deps).tokens, floor=floor)]
 
 
-def rows_of_block(
-    block: BufferedBatch, *, project: str | None, workshop: Workshop
-) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
-    """What a block comes to now, as drafts and as rows.
+def buffered_rows(
+    buffered: BufferedBatch, *, project: str | None, deps: Deps
+) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
+    """Return the rows of a buffered batch as they would be written now, and the rows they replace.
 
-    A row is left out of whose messages one was forgotten while it waited, and, where the cursor has come into the
-    block, one whose messages it has all passed: what covers them has told it.
+    A row is left out if one of its messages was forgotten meanwhile, or if the cursor has come into the batch and
+    passed all of its messages: other rows cover those.
     """
-    cited = {seq for draft in block.observed.drafts for seq in draft.sources}
-    keys = {kept.seq: kept.key for kept in workshop.store.messages.by_seq(cited)}
-    drafts: list[Draft] = []
-    ids: list[str] = []
-    for draft, row_id in zip(block.observed.drafts, block.ids, strict=True):
+    begins, batch, observed = buffered.begins, buffered.batch, buffered.observed
+    cited = {seq for draft in observed.drafts for seq in draft.sources}
+    keys = {kept.seq: kept.key for kept in deps.store.messages.by_seq(cited)}
+    drafts, ids = [], []
+    for draft, row_id in zip(observed.drafts, buffered.ids, strict=True):
         sources = tuple(seq for seq in draft.sources if seq in keys)
-        is_told = block.begins < block.batch.after and max(draft.sources) <= block.batch.after
-        is_forgotten = any(seq > block.batch.after and seq not in keys for seq in draft.sources)
-        if sources and not is_told and not is_forgotten:
+        is_covered = begins < batch.after and max(draft.sources) <= batch.after
+        is_forgotten = any(seq > batch.after and seq not in keys for seq in draft.sources)
+        if sources and not is_covered and not is_forgotten:
             drafts.append(replace(draft, sources=sources))
             ids.append(row_id)
-    return tuple(drafts), rows_of(block.batch, drafts, project=project, workshop=workshop, ids=ids, keys=keys)
+    return to_rows(batch, drafts, project=project, deps=deps, ids=ids, keys=keys)
 
 
-def with_pending_rows(batch: Batch, workshop: Workshop) -> Batch:
-    """A batch behind pending blocks, with their rows among those that stand: as if they were written down."""
-    blocks = workshop.store.batches.buffered(batch.session)
-    tombstones = workshop.store.tombstones
-    made = [without_forgotten(*rows_of_block(block, project=None, workshop=workshop), tombstones) for block in blocks]
-    replaced = {row for drafts, _ in made for draft in drafts for row in draft.replaces}
-    standing = (*batch.context_rows, *(row for _, rows in made for row in rows))
-    return replace(batch, context_rows=tuple(row for row in standing if row.id not in replaced))
+def with_buffered_rows(batch: Batch, deps: Deps) -> Batch:
+    """Return a batch behind buffered ones with their rows among its context rows, as if they were written."""
+    made = [buffered_rows(each, project=None, deps=deps) for each in deps.store.batches.buffered(batch.session)]
+    replaced = {replacement.row for _, replacements in made for replacement in replacements}
+    rows = (*batch.context_rows, *(row for new, _ in made for row in new))
+    return replace(batch, context_rows=tuple(row for row in rows if row.id not in replaced))

@@ -1,33 +1,32 @@
-"""Drafts as rows: what the store and the clock add to what an observer or a reflector states."""
+"""Rows from drafts: an observer or a reflector states a draft, the store and the clock add the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from omcli.base.record import replace
 from omcli.memory.batch import Batch
 from omcli.memory.observation import UNDER, Draft, Kind, Observation, Priority, Replacement
 from omcli.memory.ports import Tombstones
-from omcli.operations.deps import Workshop
+from omcli.memory.tokens import TokenCounter
+from omcli.operations.deps import Deps
 
 
 def as_row(
     draft: Draft,
     *,
+    row_id: str,
     kind: Kind,
     session: str | None,
     project: str | None,
     keys: Mapping[int, str],
-    workshop: Workshop,
+    at: str,
+    counter: TokenCounter,
     generation: int = 0,
-    row_id: str | None = None,
 ) -> Observation:
-    """A draft as a row of the store. `keys` are the printed ids of the messages it came from, by their `seq`.
-
-    Without an id it gets one of its own.
-    """
+    """Return a draft as a row, observed `at` an instant. `keys` are the printed ids of its messages by `seq`."""
     return Observation(
-        id=row_id or workshop.new_id(),
+        id=row_id,
         session=session,
         project=project,
         kind=kind,
@@ -36,13 +35,13 @@ def as_row(
         importance=draft.importance,
         status=draft.status,
         text=draft.text,
-        observed_at=workshop.clock.now(),
+        observed_at=at,
         event_at=draft.event_at,
         refers_to=draft.refers_to,
         message_ids=tuple(keys[seq] for seq in draft.sources),
         sources=draft.sources,
-        tokens=workshop.counter.text(draft.text),
-        counter=workshop.counter.name,
+        tokens=counter.text(draft.text),
+        counter=counter.name,
         source=draft.source,
         tags=draft.tags,
         metadata=draft.metadata,
@@ -51,70 +50,74 @@ def as_row(
     )
 
 
+def to_rows(
+    batch: Batch,
+    drafts: Sequence[Draft],
+    *,
+    project: str | None,
+    deps: Deps,
+    ids: Sequence[str] | None = None,
+    keys: Mapping[int, str] | None = None,
+) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
+    """Return the drafts of a batch as rows, without those that say something forgotten, and the rows they replace.
+
+    Rows get new ids unless `ids` are given. `keys` are the printed ids of messages by `seq`, if they are not those of
+    the batch.
+    """
+    known, now = _keys(batch) if keys is None else keys, deps.clock.now()
+    rows = [
+        as_row(
+            draft,
+            row_id=ids[number] if ids is not None else deps.new_id(),
+            kind=Kind.OBSERVATION,
+            session=batch.session,
+            project=project,
+            keys=known,
+            at=now,
+            counter=deps.counter,
+        )
+        for number, draft in enumerate(drafts)
+    ]
+    placed = [_as_detail(number, draft, rows) for number, draft in enumerate(drafts)]
+    kept, remaining = without_forgotten(drafts, placed, deps.store.tombstones)
+    return remaining, replacements(kept, remaining)
+
+
 def without_forgotten(
     drafts: Sequence[Draft], rows: Sequence[Observation], tombstones: Tombstones
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
-    """Drafts and the rows that they become, without those that say what was forgotten."""
+    """Return drafts and their rows without those that say something forgotten."""
     gone = {row.id for row, is_gone in zip(rows, tombstones.match(rows), strict=True) if is_gone}
-    kept = [(draft, _placed_besides(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
+    kept = [(draft, _detached(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
     return tuple(draft for draft, _ in kept), tuple(row for _, row in kept)
 
 
-def _placed_besides(row: Observation, gone: set[str]) -> Observation:
-    """A row that is no detail of one that is not there."""
+def _detached(row: Observation, gone: set[str]) -> Observation:
+    """Return a row that is no detail of a missing one."""
     if row.metadata.get(UNDER) not in gone:
         return row
     return replace(row, metadata={name: value for name, value in row.metadata.items() if name != UNDER})
 
 
-def rows_of(
-    batch: Batch,
-    drafts: Sequence[Draft],
-    *,
-    project: str | None,
-    workshop: Workshop,
-    ids: Sequence[str] | None = None,
-    keys: Mapping[int, str] | None = None,
-) -> tuple[Observation, ...]:
-    """What an observer makes of a batch as rows; a detail names the row that it is one of.
-
-    `ids` are those of the rows, where they have some, and `keys` the printed ids of the messages by their `seq`, where
-    they are not those that the batch has.
-    """
-    known = _keys(batch) if keys is None else keys
-    rows = [
-        as_row(
-            draft,
-            kind=Kind.OBSERVATION,
-            session=batch.session,
-            project=project,
-            keys=known,
-            workshop=workshop,
-            row_id=row_id,
-        )
-        for draft, row_id in zip(drafts, [None] * len(drafts) if ids is None else ids, strict=True)
-    ]
-    return tuple(_placed(place, draft, rows) for place, draft in enumerate(drafts))
-
-
-def _placed(place: int, draft: Draft, rows: Sequence[Observation]) -> Observation:
-    row = rows[place]
+def _as_detail(number: int, draft: Draft, rows: Sequence[Observation]) -> Observation:
+    """Return the row of a draft; a detail names the row that it belongs to."""
+    row = rows[number]
     if draft.under is None:
         return row
-    others = (*reversed(rows[:place]), *rows[place + 1 :])
+    others = (*reversed(rows[:number]), *rows[number + 1 :])
     above = next((other.id for other in others if other.text.startswith(draft.under)), None)
     return replace(row, metadata={**row.metadata, UNDER: above}) if above else row
 
 
 def _keys(batch: Batch) -> dict[int, str]:
-    """The keys of all messages that rows of a batch may come from, by their `seq`."""
+    """Return the printed ids of all messages that rows of a batch may come from, by `seq`."""
     last_said = (batch.last_said,) if batch.last_said else ()
     of_rows = {seq: key for row in batch.context_rows for seq, key in zip(row.sources, row.message_ids, strict=True)}
     return of_rows | {kept.seq: kept.key for kept in (*batch.earlier_calls, *last_said, *batch.messages)}
 
 
-def replacements(drafts: Iterable[Draft], rows: Sequence[Observation]) -> tuple[Replacement, ...]:
-    """What the rows of these drafts take the place of."""
+def replacements(drafts: Sequence[Draft], rows: Sequence[Observation]) -> tuple[Replacement, ...]:
+    """Return the replacements that the rows of these drafts make."""
     return tuple(
         Replacement(row=replaced, by=row.id, reason=draft.reason or "replaced")
         for draft, row in zip(drafts, rows, strict=True)

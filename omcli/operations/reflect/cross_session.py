@@ -6,7 +6,7 @@ from omcli.base.record import record, replace
 from omcli.memory.observation import Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Reflected, ReflectionOutcome, Scope
-from omcli.operations.deps import Studio
+from omcli.operations.deps import Deps
 from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
 from omcli.operations.reflect.session import material, reflected_or_noted, tried
 from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, fit_to_target, plan_global
@@ -27,7 +27,7 @@ class GlobalReflection:
 
 
 def reflect_globally(
-    studio: Studio, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
+    deps: Deps, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
 ) -> GlobalReflection:
     """Folds rows of all sessions that are older than `min_age` days, in batches of at most `batch_tokens`.
 
@@ -35,42 +35,38 @@ def reflect_globally(
     that nothing comes of, because the model failed, aborts it all: its error names the batch. `dry_run` only makes the
     plan, and asks nobody. Raises StaleBatch where rows went out of sight meanwhile, and what the reflector raises.
     """
-    work = studio.workshop
-    rows = [logged.observation for logged in work.store.rows.log(LogQuery(kinds=_KINDS))]
-    plan = plan_global(rows, now=work.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=work.counter)
+    rows = [logged.observation for logged in deps.store.rows.log(LogQuery(kinds=_KINDS))]
+    plan = plan_global(rows, now=deps.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=deps.counter)
     read = [row for batch in plan.batches for row in batch.rows]
     if dry_run or not read:
         note = None if read else "nothing to reflect on"
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
-    mark = studio.mark(read)
-    if not again and (note := tried(_SCOPE, mark, work)):
+    mark = deps.reflector.mark(read)
+    if not again and (note := tried(_SCOPE, mark, deps)):
         return GlobalReflection(plan=plan, reflection=Reflection(scope=_SCOPE, ending=None, note=note))
     parts = [
-        (batch, _reflected(batch, studio, mark, number=number, of=len(plan.batches)))
+        (batch, _reflected(batch, deps, mark, number=number, of=len(plan.batches)))
         for number, batch in enumerate(plan.batches, start=1)
     ]
-    return _swapped(plan, parts, studio, mark)
+    return _swapped(plan, parts, deps, mark)
 
 
-def _reflected(batch: GlobalBatch, studio: Studio, mark: str, *, number: int, of: int) -> Reflected:
-    given = replace(material(batch.rows, studio), most_rows=0)  # rows of several sessions are no one story
-    reflected = reflected_or_noted(studio, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
-    return fit_to_target(reflected, target=given.target, counter=studio.workshop.counter)
+def _reflected(batch: GlobalBatch, deps: Deps, mark: str, *, number: int, of: int) -> Reflected:
+    given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are no one story
+    reflected = reflected_or_noted(deps, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
+    return fit_to_target(reflected, target=given.target, counter=deps.counter)
 
 
-def _swapped(
-    plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], studio: Studio, mark: str
-) -> GlobalReflection:
+def _swapped(plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], deps: Deps, mark: str) -> GlobalReflection:
     """Everything is written, or nothing."""
-    work = studio.workshop
-    each = [to_rows(_SCOPE, batch.rows, reflected, work) for batch, reflected in parts]
+    each = [to_rows(_SCOPE, batch.rows, reflected, deps) for batch, reflected in parts]
     replaced: list[Replacement] = [replacement for _, some in each for replacement in some]
     dropped: list[Dropped] = [gone for _, reflected in parts for gone in reflected.dropped]
     read: list[Observation] = [row for batch, _ in parts for row in batch.rows]
     whole = _sum([reflection for reflection, _ in each])
-    snapshot = work.store.backups.snapshot(now=work.clock.now()) if whole.ending is ReflectionOutcome.DONE else None
-    left = studio.mark(whole.left)  # what was made is not folded again
-    work.store.reflections.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=work.clock.now())
+    snapshot = deps.store.backups.snapshot(now=deps.clock.now()) if whole.ending is ReflectionOutcome.DONE else None
+    left = deps.reflector.mark(whole.left)  # what was made is not folded again
+    deps.store.reflections.fold(as_folding(whole, read, dropped, replaced, mark, left=left), now=deps.clock.now())
     return GlobalReflection(plan=plan, reflection=whole, snapshot=snapshot)
 
 

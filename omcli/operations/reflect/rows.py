@@ -10,7 +10,7 @@ from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacem
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.memory.tokens import rows_tokens
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
 from omcli.operations.observe.rows import as_row, replacements
 from omcli.text.similarity import wording
 
@@ -48,18 +48,18 @@ class Reflection:
 
 
 def to_rows(
-    scope: Scope, rows: Sequence[Observation], reflected: Reflected, workshop: Workshop
+    scope: Scope, rows: Sequence[Observation], reflected: Reflected, deps: Deps
 ) -> tuple[Reflection, tuple[Replacement, ...]]:
     """What a reflector came to, as rows, and what those take the place of. `rows` are those that it read."""
     drafts = reflected.reflections
-    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, workshop) for draft in drafts)
-    forgotten = workshop.store.tombstones.match(reflections)
+    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, deps) for draft in drafts)
+    forgotten = deps.store.tombstones.match(reflections)
     drafts, reflections = _without(drafts, forgotten), _without(reflections, forgotten)
-    items = _new_items(reflected.items, scope, rows, workshop)
+    items = _new_items(reflected.items, scope, rows, deps)
     replaced = replacements(drafts, reflections)
     gone = {replacement.row for replacement in replaced} | {dropped.row for dropped in reflected.dropped}
     stay = [row for row in rows if row.id not in gone]
-    before, after = (rows_tokens(some, workshop.counter) for some in (rows, (*stay, *reflections)))
+    before, after = (rows_tokens(some, deps.counter) for some in (rows, (*stay, *reflections)))
     came_to_something = bool(reflections or items or reflected.dropped)
     reflection = Reflection(
         scope=scope,
@@ -117,24 +117,26 @@ def as_folding(
     )
 
 
-def _row(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation], workshop: Workshop) -> Observation:
+def _row(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation], deps: Deps) -> Observation:
     """A reflection or an item as a row: it is made of some of those that were read, and belongs where they do."""
     made_of = [row for row in rows if row.id in draft.supports]
     is_item = kind is Kind.ITEM
     keys = {seq: key for row in made_of for seq, key in zip(row.sources, row.message_ids, strict=True)}
     return as_row(
         draft,
+        row_id=deps.new_id(),
         kind=kind,
         session=None if is_item else scope.session,
         project=next((row.project for row in made_of if row.project), None),
         keys=keys,
-        workshop=workshop,
+        at=deps.clock.now(),
+        counter=deps.counter,
         generation=0 if is_item else max((row.generation for row in made_of), default=0) + 1,
     )
 
 
 def _new_items(
-    drafts: Sequence[Draft], scope: Scope, rows: Sequence[Observation], workshop: Workshop
+    drafts: Sequence[Draft], scope: Scope, rows: Sequence[Observation], deps: Deps
 ) -> tuple[Observation, ...]:
     """Lasting facts as rows, without those that are known already where they belong.
 
@@ -142,10 +144,10 @@ def _new_items(
     """
     if not drafts:
         return ()
-    known = {_belonging(logged.observation) for logged in workshop.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
+    known = {_belonging(logged.observation) for logged in deps.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
     fresh = {wording(draft.text): draft for draft in reversed(drafts)}
-    items = [_row(draft, Kind.ITEM, scope, rows, workshop) for draft in reversed(fresh.values())]
-    remembered = _without(items, workshop.store.tombstones.match(items))
+    items = [_row(draft, Kind.ITEM, scope, rows, deps) for draft in reversed(fresh.values())]
+    remembered = _without(items, deps.store.tombstones.match(items))
     return tuple(item for item in remembered if _belonging(item) not in known)
 
 

@@ -10,13 +10,13 @@ from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import Lane, LogQuery
 from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.memory.tokens import rows_tokens
-from omcli.operations.deps import Meta, Studio, Workshop
+from omcli.operations.deps import Deps, Meta
 from omcli.operations.leases import hold
 from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
 
 
 def reflect_session(
-    session_id: str, studio: Studio, *, meta: bool = False, dry_run: bool = False, again: bool = False
+    session_id: str, deps: Deps, *, meta: bool = False, dry_run: bool = False, again: bool = False
 ) -> Reflection:
     """Folds a session's rows. `meta` folds its reflections, and nothing else.
 
@@ -24,98 +24,98 @@ def reflect_session(
     writes nothing. Raises LaneTaken, StaleBatch where rows went out of sight meanwhile, and what the reflector raises:
     nothing has changed then.
     """
-    rows = rows_to_fold(session_id, studio, meta=meta)
-    return reflect_rows(rows, session_id, studio, dry_run=dry_run, again=again)
+    rows = rows_to_fold(session_id, deps, meta=meta)
+    return reflect_rows(rows, session_id, deps, dry_run=dry_run, again=again)
 
 
 def reflect_rows(
     rows: Sequence[Observation],
     session_id: str,
-    studio: Studio,
+    deps: Deps,
     *,
+    target: float | None = None,
     dry_run: bool = False,
     again: bool = False,
     part_of: int | None = None,
 ) -> Reflection:
     """Folds these rows of a session, as `reflect_session` does; `part_of` is the operation that this is a part of."""
-    work = studio.workshop
     scope = Scope(session=session_id)
     if not rows:
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
-    mark = studio.mark(rows)
-    if not again and (note := tried(scope, mark, work)):
+    mark = deps.reflector.mark(rows, target=target)
+    if not again and (note := tried(scope, mark, deps)):
         return Reflection(scope=scope, ending=None, read=len(rows), note=note)
-    given = material(rows, studio)
+    given = material(rows, deps, target=target)
     if dry_run:
-        return to_rows(scope, rows, studio.reflector.reflect(given), work)[0]
-    with hold(session_id, Lane.REFLECT, work):
-        reflected = reflected_or_noted(studio, given, scope, mark)
-        reflection, replaced = to_rows(scope, rows, reflected, work)
-        again_with = reflection.rows if studio.policy.meta is Meta.WHOLE else ()
-        left = studio.mark((*reflection.left, *again_with))
+        return to_rows(scope, rows, deps.reflector.open().reflect(given), deps)[0]
+    with hold(session_id, Lane.REFLECT, deps):
+        reflected = reflected_or_noted(deps, given, scope, mark)
+        reflection, replaced = to_rows(scope, rows, reflected, deps)
+        again_with = reflection.rows if deps.reflector.policy.meta is Meta.WHOLE else ()
+        left = deps.reflector.mark((*reflection.left, *again_with), target=target)
         folding = as_folding(reflection, rows, reflected.dropped, replaced, mark, left=left)
-        work.store.reflections.fold(replace(folding, part_of=part_of), now=work.clock.now())
+        deps.store.reflections.fold(replace(folding, part_of=part_of), now=deps.clock.now())
     return reflection
 
 
-def tried(scope: Scope, mark: str, workshop: Workshop) -> str | None:
+def tried(scope: Scope, mark: str, deps: Deps) -> str | None:
     """Why rows of this fingerprint need not be tried again; None where they may be."""
-    last = workshop.store.reflections.last_attempt(scope, mark)
+    last = deps.store.reflections.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
 
 
-def is_due(session_id: str, studio: Studio) -> bool:
+def is_due(session_id: str, deps: Deps) -> bool:
     """Whether anything of the session is to be folded."""
-    return rows_are_due(session_id, studio) or meta_is_due(session_id, studio)
+    return rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
 
 
-def rows_are_due(session_id: str, studio: Studio) -> bool:
+def rows_are_due(session_id: str, deps: Deps) -> bool:
     """Whether the session has grown so much that its rows are to be folded."""
-    policy, counter = studio.policy, studio.workshop.counter.name
-    stored = studio.workshop.store.rows.tokens(session_id)
+    policy, counter = deps.reflector.policy, deps.counter.name
+    stored = deps.store.rows.tokens(session_id)
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
         return False  # known from an index, without reading a row
-    rows = rows_to_fold(session_id, studio)
-    return policy.is_due(rows_tokens(rows, studio.workshop.counter)) and not _tried(session_id, rows, studio)
+    rows = rows_to_fold(session_id, deps)
+    return policy.is_due(rows_tokens(rows, deps.counter)) and not _tried(session_id, rows, deps)
 
 
-def meta_is_due(session_id: str, studio: Studio) -> bool:
+def meta_is_due(session_id: str, deps: Deps) -> bool:
     """Whether there are so many reflections of a generation that they are folded by themselves."""
-    if studio.policy.meta is not Meta.GENERATIONS:
+    if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
-    rows = rows_to_fold(session_id, studio, meta=True)
-    return len(rows) >= studio.policy.meta_at and not _tried(session_id, rows, studio)
+    rows = rows_to_fold(session_id, deps, meta=True)
+    return len(rows) >= deps.reflector.policy.meta_at and not _tried(session_id, rows, deps)
 
 
-def reflect_where_due(session_id: str, studio: Studio, *, in_any_case: bool = False) -> Reflection | None:
+def reflect_where_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
     """Folds a session's rows where that is due, or `in_any_case`; then its reflections, where that is due.
 
     The last reflection; None where nothing was due. Raises as `reflect_session` does.
     """
     reflection = None
-    if in_any_case or rows_are_due(session_id, studio):
-        reflection = reflect_session(session_id, studio)
-    if meta_is_due(session_id, studio):
-        reflection = reflect_session(session_id, studio, meta=True)
+    if in_any_case or rows_are_due(session_id, deps):
+        reflection = reflect_session(session_id, deps)
+    if meta_is_due(session_id, deps):
+        reflection = reflect_session(session_id, deps, meta=True)
     return reflection
 
 
-def _tried(session_id: str, rows: Sequence[Observation], studio: Studio) -> bool:
-    return tried(Scope(session=session_id), studio.mark(rows), studio.workshop) is not None
+def _tried(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
+    return tried(Scope(session=session_id), deps.reflector.mark(rows), deps) is not None
 
 
-def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tuple[Observation, ...]:
+def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
     """What a reflection is made from, oldest first: observations, and reflections where the policy folds them again.
 
     With `meta` the reflections of the youngest generation that has two.
     """
     kinds: tuple[Kind, ...] = (Kind.OBSERVATION,)
-    if studio.policy.meta is Meta.WHOLE:
+    if deps.reflector.policy.meta is Meta.WHOLE:
         kinds = (Kind.OBSERVATION, Kind.REFLECTION)
     if meta:
         kinds = (Kind.REFLECTION,)
     query = LogQuery(session=session_id, kinds=kinds)
-    rows = [logged.observation for logged in studio.workshop.store.rows.log(query)]
+    rows = [logged.observation for logged in deps.store.rows.log(query)]
     if meta:
         generations = [row.generation for row in rows]
         several = [generation for generation in generations if generations.count(generation) > 1]
@@ -123,37 +123,36 @@ def rows_to_fold(session_id: str, studio: Studio, *, meta: bool = False) -> tupl
     return tuple(sorted(rows, key=lambda row: row.dated))
 
 
-def material(rows: Sequence[Observation], studio: Studio) -> Material:
+def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = None) -> Material:
     """Rows with what the policy wants of them."""
-    work, policy = studio.workshop, studio.policy
+    policy = deps.reflector.policy if target is None else replace(deps.reflector.policy, target=target)
     return Material(
         rows=tuple(rows),
-        target=policy.target_of(rows_tokens(rows, work.counter)),
-        now=work.clock.now(),
+        target=policy.target_of(rows_tokens(rows, deps.counter)),
+        now=deps.clock.now(),
         protected=frozenset(row.id for row in rows if policy.protects(row)),
         most_rows=policy.rows,
         project=rows[0].project,
     )
 
 
-def reflected_or_noted(studio: Studio, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:
+def reflected_or_noted(deps: Deps, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:
     """What the reflector makes of rows, or who stands in for it; a failure is noted, and raised.
 
     `part` says, in front of what failed, which of several parts these rows are.
     """
-    work = studio.workshop
-    if studio.is_model:
-        work.busy(f"{scope.session or material.project or 'all projects'}: reflecting on {len(material.rows)} rows")
+    if deps.reflector.is_model:
+        deps.busy(f"{scope.session or material.project or 'all projects'}: reflecting on {len(material.rows)} rows")
     try:
-        return studio.reflector.reflect(material)
+        return deps.reflector.open().reflect(material)
     except OF_MODELS as error:
-        if studio.stand_in is not None:
-            work.warn(f"{error.message}; reflected by rules")
-            return studio.stand_in.reflect(material)
+        if deps.reflector.stand_in is not None:
+            deps.warn(f"{error.message}; reflected by rules")
+            return deps.reflector.stand_in.reflect(material)
         error.message = f"{part}{error.message}"
         figures = {"in_vain": isinstance(error, OF_REPLIES)}
         failed = ReflectionWrite(
             scope=scope, fingerprint=mark, ending=ReflectionOutcome.FAILED, error=error.message, figures=figures
         )
-        work.store.reflections.fold(failed, now=work.clock.now())
+        deps.store.reflections.fold(failed, now=deps.clock.now())
         raise

@@ -19,11 +19,13 @@ from omcli.base.errors import LaneTaken, StaleBatch
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.ports import Incoming, Lane
 from omcli.operations.clock import Clock
-from omcli.operations.deps import Workshop
+from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
+from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
+from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.running import start
 from tests.integration.sqlite.watching import SetClock, Watcher, word_for_word
 from tests.material import COUNTER, NOW, said, session
@@ -87,7 +89,7 @@ class Play:
         except (LaneTaken, StaleBatch) as error:
             self.happened[type(error).__name__] += 1
 
-    def workshop(self, store: SqliteStore, owner: str) -> Workshop:
+    def workshop(self, store: SqliteStore, owner: str) -> Deps:
         return workshop(
             store,
             clock=self.clock,
@@ -128,7 +130,7 @@ class Play:
         assert self.stores[0].sessions.status().pending == 0
 
 
-def observe_or_not(name: str, workshop: Workshop) -> Iterator[object]:
+def observe_or_not(name: str, workshop: Deps) -> Iterator[object]:
     """To the end, unless somebody is at it."""
     with suppress(LaneTaken):
         yield from observe_session(name, workshop)
@@ -147,11 +149,12 @@ def play(path: Path, seed: int) -> Iterator[Play]:
 
 def workshop(
     store: SqliteStore, *, clock: Clock, owner: str, meanwhile: Callable[[], None], new_id: Callable[[], str]
-) -> Workshop:
-    return Workshop(
+) -> Deps:
+    return Deps(
         open_store=lambda: store,
         counter=counter("chars-4"),
-        observer=ThinkingObserver(meanwhile),
+        observer=by_observer(ThinkingObserver(meanwhile)),
+        reflector=by_reflector(RuleReflector(counter("chars-4"))),
         clock=clock,
         new_id=new_id,
         owner=owner,

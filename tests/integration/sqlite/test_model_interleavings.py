@@ -22,7 +22,7 @@ from omcli.memory.message import Role
 from omcli.memory.ports import Lane, Store
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
-from omcli.operations.deps import Meta, Policy, Studio, Workshop
+from omcli.operations.deps import Deps, Meta, ObserverDeps, Policy
 from omcli.operations.model_calls import Metered
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import reflect_session
@@ -34,6 +34,7 @@ from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
+from tests.fakes.deps import by_reflector
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
 from tests.material import COUNTER, said, session
 
@@ -128,22 +129,22 @@ class Actor:
     """Two slices of a model, unless another number is given."""
 
     @property
-    def workshop(self) -> Workshop:
+    def deps(self) -> Deps:
         observer = ModelObserver(
             self._metered(Lane.OBSERVE), rules=RuleObserver(), counter=COUNTS, new_token=lambda: "5f0e8d31",
             now=self.clock.now,
         )  # fmt: skip
-        return Workshop(
-            open_store=lambda: self.store, counter=COUNTS, observer=observer, model=observer, clock=self.clock,
-            new_id=self.new_id, owner=self.owner, wait=0, batch_tokens=self.batch_tokens, slice_tokens=40,
-        )  # fmt: skip
-
-    @property
-    def studio(self) -> Studio:
         by_model = ModelReflector(self._metered(Lane.REFLECT), COUNTS, compression=CompressionLevels())
         policy = Policy(tokens=20, meta=self.meta, meta_at=2)
         reflector = RuleReflector(COUNTS) if self.by_rules else by_model
-        return Studio(workshop=self.workshop, reflector=reflector, policy=policy, is_model=not self.by_rules)
+        return Deps(
+            open_store=lambda: self.store, counter=COUNTS, clock=self.clock,
+            observer=ObserverDeps(
+                open=RuleObserver, model=observer, batch_tokens=self.batch_tokens, slice_tokens=40
+            ),
+            reflector=by_reflector(reflector, policy, is_model=not self.by_rules),
+            new_id=self.new_id, owner=self.owner, wait=0,
+        )  # fmt: skip
 
     def append(self, name: str, texts: list[str]) -> None:
         """Rules keep what `a`, a person, asks for, also where a model leaves it out; they keep nothing of `b`."""
@@ -154,18 +155,18 @@ class Actor:
         )
 
     def observe(self, name: str, batches: int | None = None) -> None:
-        for _ in observe_session(name, self.workshop, batches=batches):
+        for _ in observe_session(name, self.deps, batches=batches):
             pass
 
     def reflect(self, name: str) -> None:
-        reflect_session(name, self.studio)
+        reflect_session(name, self.deps)
 
     def tick(self) -> None:
-        for _ in tick(self.studio, Due(tokens=30, floor=15)):
+        for _ in tick(self.deps, Due(tokens=30, floor=15)):
             pass
 
     def ahead(self) -> list[Ticked]:
-        return list(tick(self.studio, Due(tokens=100, ahead=BufferPolicy(every=20), floor=15)))
+        return list(tick(self.deps, Due(tokens=100, ahead=BufferPolicy(every=20), floor=15)))
 
     def _metered(self, lane: Lane) -> Metered:
         ledger = cast("SqliteStore", self.store).ledger
@@ -429,7 +430,7 @@ def test_what_is_said_while_a_model_thinks_is_observed_next_time(two: Callable[.
 
     me = two(meanwhile)
     me.append("a", ["a said number 0", "a said number 1"])
-    steps = [[row.sources for row in step.rows] for step in observe_session("a", me.workshop)]
+    steps = [[row.sources for row in step.rows] for step in observe_session("a", me.deps)]
     assert steps == [[(1,), (2,)], [(3,), (4,)]]
 
 

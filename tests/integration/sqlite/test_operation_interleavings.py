@@ -19,14 +19,16 @@ from omcli.memory.observation import Draft, Type
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.retention import RetentionRules
-from omcli.operations.deps import Policy, Studio, Workshop
+from omcli.operations.deps import Deps, Policy
 from omcli.operations.forget import Wanted, forget
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import prune
 from omcli.operations.reflect.session import reflect_session
+from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter
 from omcli.wiring import uuid7
+from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.watching import SetClock, happened_often, word_for_word
 from tests.material import COUNTER, row, said, session
 
@@ -91,13 +93,12 @@ class Play:
         self.said += texts
 
     def observe(self, store: SqliteStore, name: str) -> None:
-        for number, _ in enumerate(observe_session(name, self.workshop(store))):
+        for number, _ in enumerate(observe_session(name, self.deps(store))):
             if number == self.chance.choice([1, 2, 9]):
                 break
 
     def reflect(self, store: SqliteStore, name: str) -> None:
-        studio = Studio(workshop=self.workshop(store), reflector=Thinking(self.think), policy=Policy(tokens=1))
-        reflect_session(name, studio, again=True)
+        reflect_session(name, self.deps(store), again=True)
 
     def prune(self, store: SqliteStore, _name: str) -> None:
         rules = self.chance.choice(
@@ -119,9 +120,10 @@ class Play:
         numbers = [done.number for done in store.operations.history()]
         store.operations.undo(self.chance.choice([None, *numbers]), now=self.clock.now())
 
-    def workshop(self, store: SqliteStore) -> Workshop:
-        return Workshop(
-            open_store=lambda: store, counter=COUNTS, observer=Thinking(self.think), clock=self.clock,
+    def deps(self, store: SqliteStore) -> Deps:
+        return Deps(
+            open_store=lambda: store, counter=COUNTS, observer=by_observer(Thinking(self.think)), clock=self.clock,
+            reflector=by_reflector(Thinking(self.think), Policy(tokens=1)),
             new_id=lambda: uuid7(0, self.chance.getrandbits(80)), owner=f"owner {next(self.owners)}", wait=0,
         )  # fmt: skip
 
@@ -159,7 +161,7 @@ class Play:
             while True:
                 store.operations.undo(now=self.clock.now())
         for name in "ab":
-            for _ in observe_session(name, self.workshop(store)):
+            for _ in observe_session(name, self.deps(store)):
                 pass
         self.look()
         rows = Counter(logged.observation.text for logged in store.rows.log(LogQuery()))
@@ -214,11 +216,12 @@ def _waiting(folder: Path, words: str) -> SqliteStore:
 def test_what_is_written_down_of_it_while_it_is_looked_for_is_forgotten_as_well(folder: Path) -> None:
     """F25: the messages were found, then a batch of them was recorded, then they were put aside."""
     with closing(_waiting(folder, "the harbour code is 4711")) as store:
-        workshop = Workshop(
-            open_store=lambda: store, counter=COUNTS, observer=Thinking(lambda: None), clock=SetClock(),
+        deps = Deps(
+            open_store=lambda: store, counter=COUNTS, observer=by_observer(Thinking(lambda: None)), clock=SetClock(),
+            reflector=by_reflector(RuleReflector(COUNTS)),
             new_id=lambda: uuid7(0, 1), owner="another", wait=0,
         )  # fmt: skip
-        clock = Interrupted(lambda: list(observe_session("s", workshop)), times=1)
+        clock = Interrupted(lambda: list(observe_session("s", deps)), times=1)
         found = forget(store, Wanted(match="harbour code"), clock=clock)
         assert ([row.text for row in found.rows], len(found.messages)) == (["the harbour code is 4711"], 1)
         assert list(store.rows.log(LogQuery(hidden=True))) == []

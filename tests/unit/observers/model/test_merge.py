@@ -285,7 +285,7 @@ def test_what_tools_did_is_always_the_rules() -> None:
     result = _with_rules(talk)
     assert [draft.type for draft in result.drafts] == [Type.FILE_MODIFIED, Type.COMMAND_ERROR]
     assert {draft.source for draft in result.drafts} == {Source.RULES}
-    assert result.is_final
+    assert result.is_whole
 
 
 def test_a_row_that_only_repeats_what_a_tool_did_is_left_out() -> None:

@@ -133,7 +133,7 @@ def test_summaries_and_empty_messages_are_left_out() -> None:
 
 def test_without_anything_to_read_no_model_is_asked() -> None:
     model = ScriptedModel(answer())
-    assert observer(model).observe(Talk().event("So far.", MessageKind.SUMMARY).batch()).is_final
+    assert observer(model).observe(Talk().event("So far.", MessageKind.SUMMARY).batch()).is_whole
     assert not model.asked
 
 

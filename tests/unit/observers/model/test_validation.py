@@ -203,7 +203,7 @@ def test_a_row_with_names_missing_in_its_sources_is_unverified() -> None:
 def test_a_row_with_invented_names_can_be_rejected() -> None:
     """F37, V9: `verify`."""
     result = observed(_TALK, answer(said("Deploys to /srv/www/current.tar", "m2")), verify=True)
-    assert (result.drafts, result.findings, result.is_final) == ((), {"unverified": 1}, True)
+    assert (result.drafts, result.findings, result.is_whole) == ((), {"unverified": 1}, True)
 
 
 def test_names_of_a_row_may_occur_in_a_message_nearby() -> None:
@@ -358,7 +358,7 @@ def test_what_is_recorded_already_is_not_recorded_again() -> None:
     """T22, V14, O19: it counts as used."""
     batch = batch_of(_TALK, row(1, text="Deploys on Friday"))
     result = observed(batch, answer(said("Deploys on Friday", "m1")))
-    assert (result.drafts, result.used, result.is_final) == ((), (row_id(1),), True)
+    assert (result.drafts, result.used, result.is_whole) == ((), (row_id(1),), True)
 
 
 def test_an_honest_log_becomes_one_row_with_a_count() -> None:
@@ -433,7 +433,7 @@ def test_an_empty_list_is_no_failure_and_says_wait() -> None:
     """T13, S2.17: no row, not even of a task; what was used counts."""
     batch = batch_of(_TALK, row(1, text="Uses pnpm"))
     result = observed(batch, answer(used=["o1"], current_task="Waiting", title="A title"))
-    assert (result.drafts, result.is_final, result.used, result.title) == ((), False, (row_id(1),), None)
+    assert (result.drafts, result.is_whole, result.used, result.title) == ((), False, (row_id(1),), None)
 
 
 def test_the_longest_reply_is_validated_in_no_time() -> None:

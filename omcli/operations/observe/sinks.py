@@ -1,0 +1,127 @@
+"""Sinks of observations: the record of a session, and the buffer of batches observed before they are due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from omcli.base.errors import OmError
+from omcli.base.record import field, record, replace
+from omcli.memory.batch import Batch, BatchOutcome, Observed, between
+from omcli.memory.buffer import BufferedBatch
+from omcli.memory.observation import Observation, Replacement, Source
+from omcli.operations.deps import Deps
+from omcli.operations.observe.rows import to_rows
+
+
+@record
+class Step:
+    """The outcome of one batch."""
+
+    rows: tuple[Observation, ...] = ()
+    message_tokens: int = 0
+    """Tokens of the messages that are covered now."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    """`Observed.findings`."""
+    ahead: int = 0
+    """Messages that were buffered: they wait still, and no row of them is visible."""
+    is_activated: bool = False
+    """True if the batch was buffered before, and written only now."""
+
+
+class RecordSink:
+    """The record: the rows of a batch, their replacements and the cursor in one transaction."""
+
+    def __init__(self, session_id: str, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
+        """`is_last` tells if no message waits behind a batch."""
+        session = deps.store.sessions.find(session_id)
+        self.project = session.project if session else None
+        self.deps = deps
+        self.is_last = is_last
+
+    def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
+        """Write the observations of a batch. Raises StaleBatch, and the error that stopped the observer."""
+        if observed.is_whole:
+            yield self.keep(batch, observed)
+        else:
+            yield from _write_part(self, batch, observed)
+
+    def keep(self, batch: Batch, observed: Observed) -> Step:
+        """Write a whole batch."""
+        rows, replaced = to_rows(batch, observed.drafts, project=self.project, deps=self.deps)
+        return self.record(batch, observed, rows, replaced)
+
+    def record(
+        self, batch: Batch, observed: Observed, rows: tuple[Observation, ...], replaced: tuple[Replacement, ...]
+    ) -> Step:
+        """Write a batch with these rows."""
+        self.deps.store.batches.record(
+            batch,
+            rows,
+            outcome=BatchOutcome.OBSERVED if rows else BatchOutcome.EMPTY,
+            now=self.deps.clock.now(),
+            replaced=replaced,
+            used=observed.used,
+            title=observed.title,
+        )
+        return Step(rows=rows, message_tokens=sum(kept.tokens for kept in batch.messages), findings=observed.findings)
+
+
+class BufferSink:
+    """The buffer: batches with their observations, kept until they are due. Their rows have ids already."""
+
+    def __init__(self, deps: Deps, is_last: Callable[[Batch], bool]) -> None:
+        """`is_last` tells if no message waits behind a batch."""
+        self.deps = deps
+        self.is_last = is_last
+
+    def write(self, batch: Batch, observed: Observed) -> Iterator[Step]:
+        """Buffer a batch. Raises StaleBatch, and the error that stopped the observer."""
+        if observed.is_whole:
+            yield self.keep(batch, observed)
+        else:
+            yield from _write_part(self, batch, observed)
+
+    def keep(self, batch: Batch, observed: Observed) -> Step:
+        """Buffer a whole batch."""
+        by_model = any(draft.source is Source.MODEL for draft in observed.drafts)
+        buffered = BufferedBatch(
+            batch=batch,
+            begins=batch.after,
+            observed=observed,
+            ids=tuple(self.deps.new_id() for _ in observed.drafts),
+            source=Source.MODEL if by_model else Source.RULES,
+            at=self.deps.clock.now(),
+        )
+        self.deps.store.batches.buffer(buffered)
+        return Step(findings=observed.findings, ahead=len(batch.messages))
+
+
+class _Sink(Protocol):
+    deps: Deps
+    is_last: Callable[[Batch], bool]
+
+    def write(self, batch: Batch, observed: Observed) -> Iterator[Step]: ...
+    def keep(self, batch: Batch, observed: Observed) -> Step: ...
+
+
+def _write_part(sink: _Sink, batch: Batch, observed: Observed) -> Iterator[Step]:
+    """Write the part of a batch that was read and does not wait for more; defer the rest, or record its failure."""
+    if observed.stopped is not None:
+        through, error = observed.stopped.through, observed.stopped.error
+        if through > batch.after:
+            yield from sink.write(between(batch, batch.after, through), replace(observed, stopped=None))
+        if isinstance(error, OmError):
+            rest, now = between(batch, through, batch.through), sink.deps.clock.now()
+            sink.deps.store.batches.record(rest, (), outcome=BatchOutcome.FAILED, now=now, error=error.message)
+        raise error
+    waits = observed.waits_after
+    if waits is None or not sink.is_last(batch):  # later messages are there already, and gave it no meaning
+        yield sink.keep(batch, observed)
+        return
+    if waits > batch.after:
+        yield sink.keep(between(batch, batch.after, waits), observed)
+        observed = Observed(drafts=())
+    rest, now = between(batch, waits, batch.through), sink.deps.clock.now()
+    sink.deps.store.batches.record(rest, (), outcome=BatchOutcome.DEFERRED, now=now, used=observed.used)
+    yield Step(findings=observed.findings)
