@@ -1,61 +1,189 @@
-"""Backups of the store: copies beside it that were looked through, and the newest few of them."""
+"""Copies of the store beside it: checked, under names of their own, and only the newest few backups."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 from omcli.base.errors import InputOutput
 from omcli.memory.ports import Backups
 from omcli.memory.retention import Backup, BackupResult, backups_among, is_due, label, surplus
-from omcli.sqlite.connection import PARTIAL, is_sound, remove, snapshot_beside
+from omcli.sqlite.connection import connect, create, log_files
 from omcli.sqlite.database import Table
 
+_UNFINISHED = ".partial"
+"""End of a copy's name until it is whole."""
 _DEAD_AFTER = 86_400
-"""Seconds after which nobody works on an unfinished copy any more."""
+"""Seconds after which no process works on an unfinished copy any more."""
+_FALSE_ALARM = "NULL value in aside_titles."
+"""SQLite 3.40's fault in a sound table whose columns are in another order than its key; schemas 8 and 9 have that."""
+_MAX_FAULTS = 10_000
 
 
 class SqliteBackups(Table, Backups):
     """Copies of the store's file beside it."""
 
     def snapshot(self, *, now: str) -> str:
-        with self._database.explained():
-            return str(snapshot_beside(self._database.path, label(now), wait=self._database.wait))
+        with self._database.om_errors():
+            return str(_snapshot(self._database.path, label(now), wait=self._database.wait))
 
     def back_up(self, *, keep: int, now: str) -> BackupResult:
-        # None is removed before a newer one has passed: where the copy cannot be made, or is damaged, all stay.
+        # None is removed before a newer one has passed: if the copy cannot be made, or is damaged, all stay.
         path = self._database.path
         made = None
-        with self._database.explained():
-            if is_due(_beside(path), now):
-                made = snapshot_beside(path, label(now), wait=self._database.wait, thorough=True)
-                _sweep(path)
-            return BackupResult(path=str(made) if made else None, removed=_thinned(path, made, keep=keep, now=now))
+        with self._database.om_errors():
+            if is_due(_backups(path), now):
+                made = _snapshot(path, label(now), wait=self._database.wait, thorough=True)
+                _remove_unfinished(path)
+            removed = _remove_surplus(path, made, keep=keep, now=now)
+        return BackupResult(path=str(made) if made else None, removed=removed)
 
     def is_due(self, *, now: str) -> bool:
         path = self._database.path
-        return path.exists() and is_due(_beside(path), now)
+        return path.exists() and is_due(_backups(path), now)
 
 
-def _thinned(path: Path, made: Path | None, *, keep: int, now: str) -> tuple[str, ...]:
-    """Removes the oldest; where none was made just now, only if the newest of those that stay is sound."""
-    found = _beside(path)
+def copy_store(path: Path, name: str, *, wait: float) -> Path:
+    """Copy the store to `<store>.<name>.bak` beside it: whole and checked, or not at all. Raises InputOutput.
+
+    The copy takes the place of an older one. Only one process may make it: the one that holds the lock of the store.
+    """
+    target = path.with_name(f"{path.name}.{name}.bak")
+    with _copy_errors(path, target):
+        _remove(_unfinished(target))  # of a run that was killed
+        return _copy_to(path, target, wait=wait)
+
+
+def _snapshot(path: Path, name: str, *, wait: float, thorough: bool = False) -> Path:
+    """Copy the store under a free name: `<store>.<name>.bak`, `<store>.<name>-2.bak`, …
+
+    `thorough`: with foreign keys checked.
+    """
+    for number in count(1):
+        target = path.with_name(f"{path.name}.{name}{f'-{number}' if number > 1 else ''}.bak")
+        with _copy_errors(path, target):
+            if _claim(target):
+                return _copy_to(path, target, wait=wait, thorough=thorough)
+    raise AssertionError
+
+
+def _copy_to(path: Path, target: Path, *, wait: float, thorough: bool = False) -> Path:
+    unfinished = _unfinished(target)
+    try:
+        create(unfinished)
+        with closing(connect(path, "ro", wait=wait)) as source, closing(connect(unfinished, "rw", wait=wait)) as copy:
+            source.backup(copy)
+            _check(copy, path, thorough=thorough)
+        unfinished.replace(target)
+    finally:
+        _remove(unfinished)
+    return target
+
+
+def _check(copy: sqlite3.Connection, path: Path, *, thorough: bool) -> None:
+    """Raise InputOutput if a copy is damaged.
+
+    Foreign keys only if it is to be `thorough`: a row that leads nowhere must not keep om from migrating the store.
+    """
+    fault = _fault(copy)
+    lost = copy.execute("PRAGMA foreign_key_check").fetchone() if thorough and fault is None else None
+    if lost is not None:
+        fault = f"a row of `{lost[0]}` belongs to a missing one of `{lost[2]}`"
+    if fault is not None:
+        raise InputOutput(
+            f"a copy of {path}, made before changing it, is damaged: {fault}",
+            hint="the store is as it was, and may be damaged itself: keep a copy of it, then restore a backup",
+        )
+
+
+def _fault(connection: sqlite3.Connection) -> str | None:
+    """The first fault of a file; None if it is sound."""
+    (first,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if not first.startswith(_FALSE_ALARM):
+        return None if first == "ok" else str(first)
+    found = (fault for (fault,) in connection.execute(f"PRAGMA quick_check({_MAX_FAULTS})"))
+    return next((fault for fault in found if not fault.startswith(_FALSE_ALARM)), None)
+
+
+def _has_fault(copy: Path) -> bool:
+    try:
+        with closing(connect(copy, "ro", wait=0, immutable=True)) as connection:
+            return _fault(connection) is not None
+    except sqlite3.Error:
+        return True
+
+
+def _claim(target: Path) -> bool:
+    """True if the name was free, and its unfinished copy is now ours: only one of several processes gets it."""
+    unfinished = _unfinished(target)
+    try:
+        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    # Checked last: the process that had the name before gave the unfinished copy up only by finishing it.
+    if target.exists():
+        unfinished.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _unfinished(target: Path) -> Path:
+    return target.with_name(f"{target.name}{_UNFINISHED}")
+
+
+@contextmanager
+def _copy_errors(path: Path, target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputOutput(
+            f"cannot copy {path} to {target} before changing it: {error.strerror}",
+            hint="check that file and its folder",
+        ) from error
+
+
+def _remove(copy: Path) -> None:
+    """Remove a copy, and the files SQLite keeps beside it."""
+    journal = copy.with_name(f"{copy.name}-journal")  # of a copy that is being made
+    for file in (copy, journal, *log_files(copy)):
+        file.unlink(missing_ok=True)
+
+
+def _remove_surplus(path: Path, made: Path | None, *, keep: int, now: str) -> tuple[str, ...]:
+    """Remove the oldest backups; if none was made just now, only if the newest of those that stay is sound."""
+    found = _backups(path)
     gone = [path.with_name(backup.name) for backup in surplus(found, keep=keep, now=now)]
     if made is None and gone:
         staying = [path.with_name(backup.name) for backup in found]
         newest = next(backup for backup in reversed(staying) if backup not in gone)
-        if not is_sound(newest):
+        if _has_fault(newest):
             return ()
     gone = [backup for backup in gone if backup != made]
     for backup in gone:
         try:
-            remove(backup)
+            _remove(backup)
         except OSError as error:
             raise InputOutput(f"cannot remove the old backup {backup}: {error.strerror}") from error
     return tuple(map(str, gone))
 
 
-def _beside(path: Path) -> tuple[Backup, ...]:
+def _remove_unfinished(path: Path) -> None:
+    """Remove copies that a killed run left unfinished."""
+    for name in _names(path):
+        whole = name.removesuffix(_UNFINISHED)
+        if whole == name or not backups_among([whole], path.name):
+            continue
+        unfinished = path.with_name(name)
+        if time.time() - unfinished.stat().st_mtime > _DEAD_AFTER:
+            _remove(unfinished)
+
+
+def _backups(path: Path) -> tuple[Backup, ...]:
     return backups_among(_names(path), path.name)
 
 
@@ -64,14 +192,3 @@ def _names(path: Path) -> list[str]:
         return [file.name for file in path.parent.iterdir()]
     except OSError as error:
         raise InputOutput(f"cannot look for backups beside {path}: {error.strerror}") from error
-
-
-def _sweep(path: Path) -> None:
-    """Removes copies that a killed run left half done."""
-    for name in _names(path):
-        whole = name.removesuffix(PARTIAL)
-        if whole == name or not backups_among([whole], path.name):
-            continue
-        partial = path.with_name(name)
-        if time.time() - partial.stat().st_mtime > _DEAD_AFTER:
-            remove(partial)

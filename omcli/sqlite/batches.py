@@ -121,7 +121,7 @@ class SqliteBatches(Table, Batches):
             )
             rows.add(connection, observations, batch=number)
             for replacement in replaced:
-                rows.replace_or_defer(connection, replacement)
+                rows.replace_now_or_later(connection, replacement)
             rows.mark_used(connection, used, now=now)
             if outcome in (BatchOutcome.OBSERVED, BatchOutcome.EMPTY):
                 digests = {image.sha256 for kept in batch.messages for image in kept.message.images}
@@ -221,7 +221,7 @@ def _earlier_calls(
     # By the index of calls: by that of sessions, all messages before these would be looked at.
     found = connection.execute(
         f"SELECT max(seq) FROM messages WHERE role = 'call' AND {dialect.among('call_id')}"
-        f" AND {dialect.unindexed('session')} = ? AND {dialect.unindexed('seq')} <= ? GROUP BY call_id",
+        f" AND {dialect.without_index('session')} = ? AND {dialect.without_index('seq')} <= ? GROUP BY call_id",
         (dialect.as_list(missing), session, after),
     )
     return messages.by_seq(connection, (seq for (seq,) in found))
@@ -254,7 +254,7 @@ def _covered(connection: sqlite3.Connection, *, session: int) -> tuple[Covered, 
         " ORDER BY after, number",
         (session, Lane.OBSERVE, BatchOutcome.OBSERVED, BatchOutcome.EMPTY),
     ).fetchall()
-    seqs = messages.seqs_of(connection, session)
+    seqs = messages.seq_of(connection, session)
     ends = {row["number"]: (bisect_right(seqs, row["after"]), bisect_right(seqs, row["through"])) for row in batches}
     held = {number: (start, end) for number, (start, end) in ends.items() if start < end}
     outer = {seqs[place] for start, end in held.values() for place in (start, end - 1)}

@@ -97,7 +97,7 @@ def _read(connection: sqlite3.Connection, session: Session, *, number: int) -> I
             yield BufferedBatch(batch=batch, begins=after, observed=observed, ids=ids, source=source, at=row["at"])
 
 
-def delete_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) -> None:
+def erase_forgotten(connection: sqlite3.Connection, digests: frozenset[bytes]) -> None:
     """Delete the batches with a row or a title that has one of these tombstones."""
     forgotten = [
         (codec.session_number(connection, block.batch.session), block.begins)

@@ -33,7 +33,7 @@ class _Column(NamedTuple):
         return self.other_field or self.name
 
 
-def _members(kind: type[Any]) -> Callable[[str | None], Any]:
+def _values(kind: type[Any]) -> Callable[[str | None], Any]:
     """The members of an enumeration by their words: a table, for a pack chooses among a thousand rows."""
     members: dict[str | None, Any] = {None: None, **{str(member): member for member in kind}}
     return members.__getitem__
@@ -75,8 +75,8 @@ def _images(images: Sequence[Image]) -> str | None:
 
 
 _MESSAGE = (
-    _Column("role", decode=_members(Role)),
-    _Column("aside", decode=_members(MessageKind), other_field="kind"),
+    _Column("role", decode=_values(Role)),
+    _Column("aside", decode=_values(MessageKind), other_field="kind"),
     _Column("id"),
     _Column("at"),
     _Column("utc_offset"),
@@ -115,14 +115,14 @@ def message_columns(incoming: Incoming, *, session: int, counter: str) -> Column
         "tokens": incoming.tokens,
         "counter": counter,
         "counted": message.is_counted,
-        **_encoded(_MESSAGE, message),
+        **_encode(_MESSAGE, message),
     }
 
 
 def kept_message(row: Iterable[Any]) -> KeptMessage:
     """A message from a row of MESSAGE."""
     seq, session, key, tokens, counter, *values = row
-    message = Message(**_decoded(_MESSAGE_FIELDS, _MESSAGE_DECODERS, values))
+    message = Message(**_fields(_MESSAGE_FIELDS, _MESSAGE_DECODERS, values))
     return KeptMessage(seq=seq, session=session, key=key, message=message, tokens=tokens, counter=counter)
 
 
@@ -158,10 +158,10 @@ _OBSERVATION = (
     _Column("id", encode=packed, decode=unpacked),
     _Column("session", sql="s.id"),
     _Column("project", sql="p.path"),
-    _Column("kind", decode=_members(Kind)),
-    _Column("type", decode=_members(Type)),
-    _Column("priority", decode=_members(Priority)),
-    _Column("status", decode=_members(Status)),
+    _Column("kind", decode=_values(Kind)),
+    _Column("type", decode=_values(Type)),
+    _Column("priority", decode=_values(Priority)),
+    _Column("status", decode=_values(Status)),
     _Column("importance"),
     _Column("text"),
     _Column("observed_at"),
@@ -169,7 +169,7 @@ _OBSERVATION = (
     _Column("refers_to"),
     _Column("tokens"),
     _Column("counter"),
-    _Column("source", decode=_members(Source)),
+    _Column("source", decode=_values(Source)),
     _Column(
         "tags",
         encode=lambda tags: compact_json(tags) if tags else None,
@@ -199,14 +199,14 @@ OBSERVATION = (
 
 def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:
     """An observation as a row of `observations`; session, project and batch by their numbers."""
-    columns = _encoded(_OBSERVATION, row)
+    columns = _encode(_OBSERVATION, row)
     return {**columns, "session": session, "project": project, "batch": batch, "visible": row.is_visible}
 
 
 def observation(row: Iterable[Any], sources: Sequence[tuple[int, str]], *, bare: bool = False) -> Observation:
     """An observation from a row of OBSERVATION and the messages (`seq`, printed id) it came from."""
     _, *values = row
-    fields = _decoded(_OBSERVATION_FIELDS, _BARE_DECODERS if bare else _OBSERVATION_DECODERS, values)
+    fields = _fields(_OBSERVATION_FIELDS, _BARE_DECODERS if bare else _OBSERVATION_DECODERS, values)
     if bare:
         fields["metadata"] = {}
     return Observation(
@@ -232,14 +232,14 @@ def id_values(uuid: bytes) -> tuple[bytes, bytes]:
     return uuid[12:], uuid
 
 
-def _encoded(columns: Iterable[_Column], fields: object) -> Columns:
+def _encode(columns: Iterable[_Column], fields: object) -> Columns:
     return {
         column.name: column.encode(getattr(fields, column.field)) if column.encode else getattr(fields, column.field)
         for column in columns
     }
 
 
-def _decoded(
+def _fields(
     names: Sequence[str], decoders: Iterable[tuple[str, Callable[[Any], object]]], values: Iterable[Any]
 ) -> dict[str, Any]:
     fields = dict(zip(names, values, strict=True))

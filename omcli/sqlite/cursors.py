@@ -101,7 +101,8 @@ def _move(connection: sqlite3.Connection, batch: Batch, *, session: int, outcome
         "INSERT INTO cursors (session, lane) VALUES (?, ?) ON CONFLICT DO NOTHING", (session, Lane.OBSERVE)
     )
     moved = connection.execute(
-        f"UPDATE cursors SET offered_up_to = {dialect.greater('offered_up_to', ':through')},"
+        "UPDATE cursors SET"
+        " offered_up_to = CASE WHEN offered_up_to > :through THEN offered_up_to ELSE :through END,"
         " covers_up_to = CASE WHEN :stays THEN covers_up_to ELSE :through END"
         " WHERE session = :session AND lane = :lane AND (covers_up_to = :after OR (:stays AND EXISTS"
         " (SELECT 1 FROM blocks WHERE session = :session AND through = :after)))",

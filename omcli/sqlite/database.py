@@ -14,7 +14,7 @@ from omcli.base.errors import BadConfiguration, CannotCreate, InputOutput, OmErr
 from omcli.sqlite import codec
 
 _Row = TypeVar("_Row")
-Explain = Callable[[sqlite3.Error], OmError | None]
+Translate = Callable[[sqlite3.Error], OmError | None]
 PAGE = 500
 """Rows read at once by a method that may read all of them."""
 
@@ -40,26 +40,26 @@ class Database:
 
     def close(self) -> None:
         """Close the file."""
-        with self.explained():
+        with self.om_errors():
             self.connection.close()
 
-    def explained(self) -> AbstractContextManager[None]:
+    def om_errors(self) -> AbstractContextManager[None]:
         """Raise om's errors instead of SQLite's."""
-        return explained(self.path, wait=self.wait)
+        return om_errors(self.path, wait=self.wait)
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """Begin a transaction that reads from a single moment."""
-        return _Transaction(self.connection, explain=self._explain)
+        return _Transaction(self.connection, as_om_error=self._om_error)
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """Begin a transaction that writes all or nothing."""
-        return _Transaction(self.connection, writes=True, wait=self.wait, explain=self._explain)
+        return _Transaction(self.connection, writes=True, wait=self.wait, as_om_error=self._om_error)
 
     def session(self, name: str) -> AbstractContextManager[tuple[sqlite3.Connection, int | None]]:
         """Begin a transaction that reads, with the number of a session; None if the session does not exist."""
         return _SessionTransaction(self.reading(), name)
 
-    def pages(
+    def read_all(
         self,
         read: Callable[[sqlite3.Connection, int], Sequence[_Row]],
         *,
@@ -79,8 +79,8 @@ class Database:
                 return
             after = place(page[-1])
 
-    def _explain(self, error: sqlite3.Error) -> OmError | None:
-        return explanation(error, path=self.path, wait=self.wait)
+    def _om_error(self, error: sqlite3.Error) -> OmError | None:
+        return om_error(error, path=self.path, wait=self.wait)
 
 
 class Table:
@@ -110,17 +110,17 @@ class _Transaction:
         *,
         writes: bool = False,
         wait: float = 0,
-        explain: Explain = lambda _: None,
+        as_om_error: Translate = lambda _: None,
     ) -> None:
         self._connection = connection
         self._writes = writes
         self._wait = wait
-        self._explain = explain
+        self._as_om_error = as_om_error
 
     def __enter__(self) -> sqlite3.Connection:
         try:  # a signal that comes while BEGIN waits is raised when the transaction is open
             if self._writes:
-                self._lock(until=time.monotonic() + self._wait)
+                self._begin_writing(until=time.monotonic() + self._wait)
             else:
                 self._connection.execute("BEGIN")
         except BaseException as error:
@@ -139,7 +139,7 @@ class _Transaction:
             raise
         self._end(error)
 
-    def _lock(self, *, until: float) -> None:
+    def _begin_writing(self, *, until: float) -> None:
         """Take the write lock, in steps as long as the connection waits."""
         while True:
             try:
@@ -156,8 +156,8 @@ class _Transaction:
             self._connection.rollback()
         except sqlite3.Error as failure:
             error = failure if error is None else error
-        if isinstance(error, sqlite3.Error) and (explained_as := self._explain(error)) is not None:
-            raise explained_as from error
+        if isinstance(error, sqlite3.Error) and (translated := self._as_om_error(error)) is not None:
+            raise translated from error
 
 
 class _SessionTransaction:
@@ -186,12 +186,12 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _code(error) in _BUSY
 
 
-def is_unopenable(error: sqlite3.Error) -> bool:
+def cannot_open(error: sqlite3.Error) -> bool:
     """True if the file, or one of those SQLite keeps beside it, could not be opened or created."""
     return _code(error) in {sqlite3.SQLITE_CANTOPEN, *_UNWRITABLE} or error.sqlite_errorcode in _NO_INDEX
 
 
-def explanation(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = False) -> OmError | None:
+def om_error(error: sqlite3.Error, *, path: Path, wait: float, reading: bool = False) -> OmError | None:
     """The error to raise instead; None if the failure is a fault of the program and not of its surroundings."""
     code = _code(error)
     if code in _BUSY:
@@ -218,12 +218,12 @@ def explanation(error: sqlite3.Error, *, path: Path, wait: float, reading: bool 
 
 
 @contextmanager
-def explained(path: Path, *, wait: float, reading: bool = False) -> Iterator[None]:
+def om_errors(path: Path, *, wait: float, reading: bool = False) -> Iterator[None]:
     """Raise om's errors for SQLite's."""
     try:
         yield
     except sqlite3.Error as error:
-        found = explanation(error, path=path, wait=wait, reading=reading)
+        found = om_error(error, path=path, wait=wait, reading=reading)
         if found is None:
             raise
         raise found from error

@@ -30,19 +30,19 @@ def execute(connection: sqlite3.Connection, sql: str, values: Values = ()) -> sq
         return connection.execute(sql, values)
     except UnicodeEncodeError:
         if isinstance(values, Mapping):
-            return connection.execute(sql, {name: _without_surrogates(value) for name, value in values.items()})
-        return connection.execute(sql, tuple(map(_without_surrogates, values)))
+            return connection.execute(sql, {name: _without_halves(value) for name, value in values.items()})
+        return connection.execute(sql, tuple(map(_without_halves, values)))
 
 
 def insert(connection: sqlite3.Connection, table: str, columns: Columns) -> int:
     """Add a row and return its number. Every table with a number has it as rowid."""
-    number = execute(connection, _insert_sql(table, tuple(columns)), tuple(columns.values())).lastrowid
+    number = execute(connection, _insert_statement(table, tuple(columns)), tuple(columns.values())).lastrowid
     assert number is not None
     return number
 
 
 @cache
-def _insert_sql(table: str, columns: tuple[str, ...]) -> str:
+def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
@@ -70,17 +70,17 @@ def among(column: str, parameter: str = "?") -> str:
     return f"{column} IN ({each(parameter)})"
 
 
-def gathered(column: str) -> str:
+def list_of(column: str) -> str:
     """The values of a group as a list."""
     return f"json_group_array({column})"
 
 
-def digests_in(images: str) -> str:
+def digest_query(images: str) -> str:
     """The query for the digests of images, `images` being a query for lists of them."""
     return f"SELECT image.value ->> 'sha256' FROM ({images}) AS lists, json_each(lists.images) AS image"
 
 
-def hex_of(column: str) -> str:
+def digest_text(column: str) -> str:
     """Bytes as hexadecimal text: a list holds no bytes."""
     return f"lower(hex({column}))"
 
@@ -90,22 +90,12 @@ def same(one: str, other: str) -> str:
     return f"{one} IS {other}"
 
 
-def differs(one: str, other: str) -> str:
+def not_same(one: str, other: str) -> str:
     """The opposite of `same`."""
     return f"{one} IS NOT {other}"
 
 
-def greater(one: str, other: str) -> str:
-    """The greater of two values; NULL if one of them is."""
-    return f"max({one}, {other})"
-
-
-def smaller(one: str, other: str) -> str:
-    """The smaller of two values; NULL if one of them is."""
-    return f"min({one}, {other})"
-
-
-def unindexed(column: str) -> str:
+def without_index(column: str) -> str:
     """A column without its index, so that the planner takes the one of another condition."""
     return f"+{column}"
 
@@ -120,7 +110,7 @@ def columns_of(connection: sqlite3.Connection, table: str) -> str:
     return ", ".join(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
-def may_contain(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
+def may_match(columns: Sequence[str], text: str) -> tuple[str, dict[str, str]]:
     """The condition that holds if one of the columns contains a text, and seldom otherwise; and its values.
 
     It looks for the longest word of ASCII letters and digits, in any case, for `lower` knows only ASCII; rows with
@@ -150,5 +140,5 @@ def parsed(text: str) -> Any:
     return json.loads(text)
 
 
-def _without_surrogates(value: object) -> object:
+def _without_halves(value: object) -> object:
     return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value

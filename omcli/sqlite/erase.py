@@ -158,4 +158,4 @@ def _erase_buffered(connection: sqlite3.Connection, which: str) -> None:
     )
     digests = frozenset(digest for (digest,) in found)
     if digests:
-        buffer.delete_forgotten(connection, digests)
+        buffer.erase_forgotten(connection, digests)

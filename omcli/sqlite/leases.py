@@ -40,10 +40,10 @@ class SqliteLeases(Table, Leases):
                     (number, lane, owner, expires_at),
                 )
                 return
-            until = _shortened(connection, held, session=number, lane=lane, expires_at=expires_at)
+            until = _limit_lease(connection, held, session=number, lane=lane, expires_at=expires_at)
         # Raised when the shorter lease is kept.
         raise LaneTaken(
-            f"{described(held['owner'])} is at the {lane} lane of session {held['id']}",
+            f"{owner_name(held['owner'])} is at the {lane} lane of session {held['id']}",
             hint=f"its messages are kept; try again when it is done, at the latest at {until}",
         )
 
@@ -53,7 +53,9 @@ class SqliteLeases(Table, Leases):
             connection.execute("DELETE FROM leases WHERE session = ? AND lane = ? AND owner = ?", (number, lane, owner))
 
 
-def _shortened(connection: sqlite3.Connection, held: sqlite3.Row, *, session: int, lane: Lane, expires_at: str) -> str:
+def _limit_lease(
+    connection: sqlite3.Connection, held: sqlite3.Row, *, session: int, lane: Lane, expires_at: str
+) -> str:
     """Shorten a lease to what another process asked for, and return its end.
 
     Its holder may have died under a clock that was ahead of ours: its lease would not end in years. A holder that
@@ -92,7 +94,7 @@ def is_gone(owner: str) -> bool:
     return state is not None and (state[0] in _DEAD or start not in (state[1], _UNKNOWN))
 
 
-def described(owner: str) -> str:
+def owner_name(owner: str) -> str:
     """The owner for people: `process 4711`, with its host if that is another one."""
     host, pid, _ = _parts(owner)
     if not pid:

@@ -34,7 +34,7 @@ class SqliteLedger(Table):
                 (after, since or "", until, until, PAGE),
             ).fetchall()
 
-        for row in self._database.pages(read, place=lambda row: int(row["number"])):
+        for row in self._database.read_all(read, place=lambda row: int(row["number"])):
             yield ModelCall(session=row["session"], **{name: row[name] for name in _COLUMNS.split(", ")})
 
     def spent(self, *, since: str) -> Spent:

@@ -42,7 +42,7 @@ class SqliteMessageLog(Table, MessageLog):
     ) -> Appended:
         with self._database.writing() as connection:
             number = sessions.merge(connection, session, now=now)
-            _replace_former(connection, messages)
+            _replace_old_identities(connection, messages)
             first = [incoming.identity for incoming in messages[:opening]]
             if not _begins_with(connection, first, session=number):
                 raise SessionTaken(f"session {session.id} was begun by another process meanwhile", hint="run it again")
@@ -92,7 +92,7 @@ class SqliteMessageLog(Table, MessageLog):
         def read(connection: sqlite3.Connection, after: int) -> Sequence[KeptMessage]:
             return select(connection, "WHERE m.seq > ? ORDER BY m.seq LIMIT ?", (after, PAGE))
 
-        return self._database.pages(read, place=lambda kept: kept.seq)
+        return self._database.read_all(read, place=lambda kept: kept.seq)
 
     def tail(self, session: str, *, max_tokens: int, after: int = 0) -> tuple[KeptMessage, ...]:
         with self._database.session(session) as (connection, number):
@@ -154,7 +154,7 @@ def _add(
     return tuple(new)
 
 
-def _replace_former(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
+def _replace_old_identities(connection: sqlite3.Connection, messages: Iterable[Incoming]) -> None:
     """Replace identities that messages had formerly by their present ones."""
     present = {
         bytes.fromhex(incoming.formerly): bytes.fromhex(incoming.identity) for incoming in messages if incoming.formerly
@@ -191,7 +191,7 @@ def _begins_with(connection: sqlite3.Connection, identities: Iterable[str], *, s
         known = {identity: (seq, of) for identity, seq, of in found}
         places = (known.get(identity, (None, session)) for identity in some)
         expected += [seq for seq, of in places if of == session]
-    first = seqs_of(connection, session, limit=len(expected))
+    first = seq_of(connection, session, limit=len(expected))
     return all(seq == wanted for seq, wanted in zip(first, expected, strict=False))
 
 
@@ -218,7 +218,7 @@ def _select_hidden(connection: sqlite3.Connection, clauses: str, values: dialect
     return tuple(map(codec.kept_message, dialect.execute(connection, f"SELECT {_HIDDEN} {clauses}", values)))
 
 
-def seqs_of(connection: sqlite3.Connection, session: int, *, limit: int = dialect.NO_LIMIT) -> list[int]:
+def seq_of(connection: sqlite3.Connection, session: int, *, limit: int = dialect.NO_LIMIT) -> list[int]:
     """`seq` of the first messages that a session ever had, or of all, hidden ones as well."""
     found = connection.execute(
         "SELECT seq FROM messages WHERE session = :session"
@@ -276,9 +276,9 @@ def keep_images(connection: sqlite3.Connection, messages: Iterable[Message]) -> 
 def drop_images(connection: sqlite3.Connection, digests: Iterable[str]) -> None:
     """Delete images that no message waits with, not even a hidden one that may come back."""
     # The waiting ones are read once for all of them, and not at all if none of them is kept.
-    kept = dialect.hex_of("sha256")
+    kept = dialect.digest_text("sha256")
     connection.execute(
         f"DELETE FROM pictures WHERE {dialect.among(kept, ':digests')}"
-        f" AND {kept} NOT IN ({dialect.digests_in(_WAITING_IMAGES)})",
+        f" AND {kept} NOT IN ({dialect.digest_query(_WAITING_IMAGES)})",
         {"digests": dialect.as_list(sorted(set(digests))), "lane": Lane.OBSERVE},
     )

@@ -1,4 +1,4 @@
-"""Bringing a store to the schema of this program, one numbered step at a time."""
+"""Migrating a store to the schema of this program, one numbered step at a time."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from omcli.base.errors import BadConfiguration, MigrationFailed, NewerStore
-from omcli.sqlite.database import explanation, writing
+from omcli.sqlite.database import om_error, writing
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 """The steps of the schema. A plain path: importing importlib.resources takes longer than opening the store."""
 APPLICATION_ID = 0x6F6D636C
 """`omcl` in the file's header, set by the first step."""
 
-_WHAT_IT_IS = """
+_STATE = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
         (SELECT count(*) FROM sqlite_schema)
 """
-"""In one statement: between two, another program may turn an empty file into a store."""
+"""Version, owner and number of objects, in one statement: between two, another process may create a store."""
 
 
 def steps(folder: Path = MIGRATIONS) -> tuple[Path, ...]:
-    """The files of all steps, in order; the first makes version 1. They are read when they are to be taken."""
+    """The files of all steps, in order; the first makes version 1. They are read when they run."""
     return tuple(folder / name for name in sorted(os.listdir(folder)) if name.endswith(".sql"))  # noqa: PTH208
 
 
 def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) -> int:
-    """The schema version of an opened file, 0 for an empty one; changes nothing.
+    """Return the schema version of an opened file, 0 for an empty one; change nothing.
 
-    Raises NewerStore for a store of a later program, BadConfiguration for a database that is no store.
+    Raises NewerStore for a store of a later program, BadConfiguration for a database that is not a store.
     """
-    found, owner, objects = connection.execute(_WHAT_IT_IS).fetchone()
+    found, owner, objects = connection.execute(_STATE).fetchone()
     if owner != APPLICATION_ID and (owner or found or objects):
         raise BadConfiguration(f"{path} is a database of another program", hint="name another file with --db")
     if found > newest:
@@ -47,11 +47,11 @@ def check_version(connection: sqlite3.Connection, *, path: Path, newest: int) ->
 def migrate(
     connection: sqlite3.Connection, steps: Sequence[Path], *, path: Path, back_up: Callable[[int], object] | None = None
 ) -> None:
-    """Runs the steps a store lacks, each with its version number in one transaction; none when it is current.
+    """Run the steps a store lacks, each with its version number in one transaction; none if it is current.
 
-    A new store is made in one transaction: it is there with every step, or not at all. `back_up` is called with the
-    old version before the first step of any other, when the write lock is held. Raises MigrationFailed where a step
-    fails, NewerStore where somebody else has gone further meanwhile.
+    A new store is made in one transaction: it exists with every step, or not at all. `back_up` is called with the
+    old version before the first step of any other, when the write lock is held. Raises MigrationFailed if a step
+    fails, NewerStore if another process has migrated further meanwhile.
     """
     while version(connection) != len(steps):
         with writing(connection):
@@ -67,14 +67,14 @@ def migrate(
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The schema version a file says it has."""
+    """The schema version in the file's header."""
     (number,) = connection.execute("PRAGMA user_version").fetchone()
     assert isinstance(number, int)
     return number
 
 
-def statements(sql: str) -> Iterator[str]:
-    """The statements of a script one by one: `executescript` would commit first."""
+def each_statement(sql: str) -> Iterator[str]:
+    """Yield the statements of a script one by one: `executescript` would commit first."""
     statement = ""
     for line in sql.splitlines(keepends=True):
         statement += line
@@ -87,13 +87,13 @@ def statements(sql: str) -> Iterator[str]:
 
 def _run(connection: sqlite3.Connection, sql: str, *, path: Path, after: int) -> None:
     try:
-        for statement in statements(sql):
+        for statement in each_statement(sql):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {after}")
     except sqlite3.Error as error:
-        if explanation(error, path=path, wait=0):
+        if om_error(error, path=path, wait=0):
             raise
         raise MigrationFailed(
             f"{path} could not be brought from schema version {after - 1} to {after}: {error}; rolled back",
-            hint="the store is as it was; go on with the om that wrote it",
+            hint="the store is unchanged; keep using the om that wrote it",
         ) from error

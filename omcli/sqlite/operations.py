@@ -47,7 +47,7 @@ class SqliteOperations(Table, Operations):
         before = size(self._database.path)
         with self._database.writing() as connection:
             found, messages_found = erase.erase(connection, numbers, now=now)
-        with self._database.explained():
+        with self._database.om_errors():
             vacuum(self._database.connection, wait=self._database.wait)
         after = size(self._database.path)
         return EraseResult(rows=found, messages=messages_found, bytes_before=before, bytes_after=after)
@@ -66,8 +66,8 @@ class SqliteOperations(Table, Operations):
                 made_by=recorded(connection, made_by) if made_by else None,
                 hidden_by=recorded(connection, hidden_by) if hidden_by else None,
                 replaced=tuple(replaced),
-                made_of=rows.made_of_or_into(connection, row.id, made_of=True),
-                made_into=rows.made_of_or_into(connection, row.id, made_of=False),
+                made_of=rows.supports_of(connection, row.id, made_of=True),
+                made_into=rows.supports_of(connection, row.id, made_of=False),
                 successor=successor.observation if successor else None,
             )
 
@@ -105,7 +105,7 @@ def note(
 def _change(connection: sqlite3.Connection, change: OperationWrite, *, now: str, for_good: bool) -> Operation:
     """Hide rows and messages, or delete them, and return the operation. Raises StaleBatch."""
     if change.seen is not None and rows.has_rows_after(connection, change.seen):
-        raise StaleBatch("rows were written down meanwhile", hint="nothing was changed; run it again")
+        raise StaleBatch("rows were added meanwhile", hint="nothing was changed; run it again")
     number = note(connection, change.verb, change.scope, now=now, figures=dialect.compact_json(dict(change.figures)))
     rows.add(connection, change.made, made_by=number)
     for dropped in change.dropped:
@@ -142,7 +142,7 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
     Raises NotUndoable if there is none, or if another operation changed rows that it made.
     """
     undone = _undoable(connection, number)
-    _check_latest(connection, undone.number)
+    _check_last(connection, undone.number)
     undoing = note(
         connection, OperationKind.UNDO, undone.scope, now=now, figures=dialect.compact_json({"undoes": undone.number})
     )
@@ -161,20 +161,20 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
         values,
     )
     soft_delete.restore(connection, undone.number, now=now)
-    rows.replace_deferred(connection)
+    rows.replace_pending(connection)
     return recorded(connection, undoing)
 
 
 def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPreview:
     """What `_undo` would do. Raises NotUndoable as that does."""
     undone = _undoable(connection, number)
-    _check_latest(connection, undone.number)
+    _check_last(connection, undone.number)
     values = {"number": undone.number}
-    back = soft_delete.coming_back(connection, undone.number)
+    back = soft_delete.held_only_by(connection, undone.number)
     hidden = f"SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by IS NULL"
     hidden += f" UNION ALL SELECT position FROM observations WHERE hidden_by IN {_PARTS} AND made_by NOT IN {_PARTS}"
     made = f"SELECT position FROM observations WHERE made_by IN {_PARTS} AND visible"
-    replaced = rows.deferred(connection)
+    replaced = rows.pending_replacements(connection)
     there = [*rows.by_position(connection, hidden, values), *soft_delete.by_position(connection, back.rows)]
     return UndoPreview(
         undone=undone,
@@ -186,7 +186,7 @@ def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPre
         gone=tuple(logged.observation for logged in rows.by_position(connection, made, values)),
         messages=messages.hidden_by_seq(connection, back.messages),
         titles=back.titles,
-        held_by=soft_delete.also_hidden_by(connection, undone.number),
+        held_by=soft_delete.other_operations(connection, undone.number),
     )
 
 
@@ -209,7 +209,7 @@ def _undoable(connection: sqlite3.Connection, number: int | None) -> Operation:
     return found
 
 
-def _check_latest(connection: sqlite3.Connection, number: int) -> None:
+def _check_last(connection: sqlite3.Connection, number: int) -> None:
     """Raise NotUndoable if another operation folded, pruned or forgot rows that this one made."""
     (later,) = connection.execute(
         "SELECT max(coalesce(later.part_of, later.number)) FROM operations AS later WHERE later.undone_by IS NULL"

@@ -35,7 +35,6 @@ _OBSERVED_SINCE = f"(o.hidden_by IS NULL AND {_REPLACED_SINCE})"
 """The same, replaced by observing. A session's own rows that an operation hides are hidden at once."""
 
 _OF_ID = codec.id_is()
-_LATER = dialect.greater("coalesce(last_used_at, '')", "?")
 
 
 class SqliteRows(Table, Rows):
@@ -50,7 +49,7 @@ class SqliteRows(Table, Rows):
             return _log(connection, record.replace(query, after=after), limit=PAGE)
 
         whole = query.last is not None
-        return self._database.pages(read, place=lambda logged: logged.position, after=query.after, whole=whole)
+        return self._database.read_all(read, place=lambda logged: logged.position, after=query.after, whole=whole)
 
     def find(self, reference: str) -> Observation:
         with self._database.reading() as connection:
@@ -89,11 +88,11 @@ def add(
         )
         position = dialect.insert(connection, "observations", columns | {"made_by": made_by} if made_by else columns)
         links += [(position, seq) for seq in sorted(set(row.sources))]
-        _link_supports(connection, position, row.supports)
+        _add_supports(connection, position, row.supports)
     connection.executemany("INSERT INTO observation_sources (observation, message) VALUES (?, ?)", links)
 
 
-def _link_supports(connection: sqlite3.Connection, position: int, supports: Iterable[str]) -> None:
+def _add_supports(connection: sqlite3.Connection, position: int, supports: Iterable[str]) -> None:
     connection.executemany(
         "INSERT INTO observation_supports (observation, supported)"
         f" SELECT ?, position FROM observations WHERE {_OF_ID} ON CONFLICT DO NOTHING",
@@ -120,7 +119,7 @@ def replace(connection: sqlite3.Connection, replacement: Replacement, *, hidden_
     )
 
 
-def replace_or_defer(connection: sqlite3.Connection, replacement: Replacement) -> None:
+def replace_now_or_later(connection: sqlite3.Connection, replacement: Replacement) -> None:
     """Hide a row behind an observed one: at once, or when it is back from where an operation hid it."""
     replace(connection, replacement)
     place = _id_values(replacement.row)
@@ -132,13 +131,13 @@ def replace_or_defer(connection: sqlite3.Connection, replacement: Replacement) -
     )
 
 
-def replace_deferred(connection: sqlite3.Connection) -> None:
+def replace_pending(connection: sqlite3.Connection) -> None:
     """Hide rows that are back behind those that replaced them meanwhile."""
     for row, by, reason in connection.execute("SELECT row, by, reason FROM successors").fetchall():
         replace(connection, Replacement(row=codec.unpacked(row), by=codec.unpacked(by), reason=reason))
 
 
-def deferred(connection: sqlite3.Connection) -> frozenset[str]:
+def pending_replacements(connection: sqlite3.Connection) -> frozenset[str]:
     """Ids of rows that will be replaced as soon as they are back."""
     found = connection.execute(
         f"SELECT row FROM successors WHERE EXISTS (SELECT 1 FROM observations AS o WHERE {codec.same_id('o.id', 'by')})"
@@ -161,8 +160,9 @@ def drop(connection: sqlite3.Connection, dropped: Dropped, *, now: str, hidden_b
 def mark_used(connection: sqlite3.Connection, used: Iterable[str], *, now: str) -> None:
     """Note that rows mattered; times only move on."""
     connection.executemany(
-        f"UPDATE observations SET last_used_at = {_LATER} WHERE {_OF_ID}",
-        [(now, *_id_values(row)) for row in used],
+        "UPDATE observations SET last_used_at = CASE WHEN last_used_at > ? THEN last_used_at ELSE ? END"
+        f" WHERE {_OF_ID}",
+        [(now, now, *_id_values(row)) for row in used],
     )
 
 
@@ -196,7 +196,7 @@ def traces(connection: sqlite3.Connection, reference: str) -> tuple[int | None, 
     return made_by, hidden_by, [logged.observation for logged in replaced]
 
 
-def made_of_or_into(connection: sqlite3.Connection, reference: str, *, made_of: bool) -> tuple[Observation, ...]:
+def supports_of(connection: sqlite3.Connection, reference: str, *, made_of: bool) -> tuple[Observation, ...]:
     """The rows that the row with this id was made of, or those that were made of it."""
     mine, theirs = ("observation", "supported") if made_of else ("supported", "observation")
     found = _select(
@@ -237,7 +237,7 @@ def _log(connection: sqlite3.Connection, query: LogQuery, *, limit: int) -> tupl
     """The first rows of a query, at most `limit`; if it asks for the last rows, those."""
     if query.last is not None:
         return _last(connection, query, query.last)
-    conditions, values = _conditions(connection, query, visible=_visible(query))
+    conditions, values = _where(connection, query, visible=_visible(query))
     clauses = f"WHERE {' AND '.join(conditions)} ORDER BY o.position LIMIT ?"
     return _as_of(query, _select(connection, clauses, (*values, limit), bare=query.bare))
 
@@ -247,9 +247,9 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
     parts: list[str] = []
     values: list[object] = []
     # Indexes of visible rows do not have hidden ones: those are searched for apart.
-    replaced = () if query.as_of is None or query.hidden else ((query, _was_visible(query)),)
+    replaced = () if query.as_of is None or query.hidden else ((query, _replaced_since(query)),)
     for part, visible in (*((part, "o.visible") for part in _parts(query)), *replaced):
-        conditions, asked = _conditions(connection, part, visible=visible)
+        conditions, asked = _where(connection, part, visible=visible)
         parts.append(f"SELECT o.position FROM observations AS o WHERE {' AND '.join(conditions)}")
         values += asked
     # All in the same order: the indexes are merged, and read no further than the last row.
@@ -260,10 +260,10 @@ def _last(connection: sqlite3.Connection, query: LogQuery, last: int) -> tuple[L
 
 def _visible(query: LogQuery) -> str:
     """The condition for rows that are visible, or were at the position that the query asks for."""
-    return "o.visible" if query.as_of is None else f"(o.visible OR {_was_visible(query)})"
+    return "o.visible" if query.as_of is None else f"(o.visible OR {_replaced_since(query)})"
 
 
-def _was_visible(query: LogQuery) -> str:
+def _replaced_since(query: LogQuery) -> str:
     """The condition for rows that were visible at that position."""
     return _REPLACED_SINCE if query.session is None else _OBSERVED_SINCE
 
@@ -324,38 +324,38 @@ def _by_handle(connection: sqlite3.Connection, reference: str) -> tuple[Logged, 
     return _select(connection, "WHERE substr(o.id, 13) BETWEEN ? AND ? ORDER BY o.position", (lowest, highest))
 
 
-def _conditions(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
+def _where(connection: sqlite3.Connection, query: LogQuery, *, visible: str) -> tuple[list[str], list[object]]:
     """The conditions of a query, `visible` for visible rows, and their values. An unknown name matches nothing."""
     conditions: list[str] = ["o.position > ?"]
     values: list[object] = [query.after]
 
-    def narrow(condition: str, *asked: object) -> None:
+    def limit_to(condition: str, *asked: object) -> None:
         conditions.append(condition)
         values.extend(asked)
 
     # In the words of the partial indexes: only then are they used.
     if query.kinds == (Kind.OBSERVATION,):
-        narrow("o.kind = 'observation'")
+        limit_to("o.kind = 'observation'")
     elif query.kinds and Kind.OBSERVATION not in query.kinds:
-        narrow("o.kind <> 'observation'")
+        limit_to("o.kind <> 'observation'")
     if query.session is not None:
-        narrow("o.session = ?", codec.session_number(connection, query.session))
+        limit_to("o.session = ?", codec.session_number(connection, query.session))
     if query.other_than is not None:
-        narrow(dialect.differs("o.session", "?"), codec.session_number(connection, query.other_than) or 0)
+        limit_to(dialect.not_same("o.session", "?"), codec.session_number(connection, query.other_than) or 0)
     if query.project is not None:
-        narrow("o.project = ?", codec.project_number(connection, query.project))
+        limit_to("o.project = ?", codec.project_number(connection, query.project))
     for column, words in (("kind", query.kinds), ("type", query.types), ("priority", query.priorities)):
         if words:
-            narrow(f"o.{column} IN ({', '.join('?' * len(words))})", *words)
+            limit_to(f"o.{column} IN ({', '.join('?' * len(words))})", *words)
     for condition, bound in (
         ("coalesce(o.event_at, o.observed_at) >= ?", query.since),
         ("coalesce(o.event_at, o.observed_at) < ?", query.until),
         ("o.position <= ?", query.as_of),
     ):
         if bound is not None:
-            narrow(condition, bound)
+            limit_to(condition, bound)
     if not query.hidden:
-        narrow(visible, *[query.as_of] * visible.count("?"))
+        limit_to(visible, *[query.as_of] * visible.count("?"))
     return conditions, values
 
 

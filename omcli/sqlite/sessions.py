@@ -21,11 +21,11 @@ _PENDING = f"""
     + (SELECT count(*) FROM passed_over AS p JOIN {dialect.by_index("messages AS m", "messages_of_session")}
         ON m.session = p.session AND m.seq = p.message WHERE p.session = s.number))
 """
-_BUFFERED = f"""
+_BUFFERED = """
     SELECT (SELECT count(*) FROM blocks), count(DISTINCT m.seq)
     FROM blocks AS b LEFT JOIN cursors AS c ON c.session = b.session AND c.lane = :observe
     JOIN messages AS m ON m.session = b.session
-        AND m.seq > {dialect.greater("b.after", "coalesce(c.covers_up_to, 0)")} AND m.seq <= b.through
+        AND m.seq > b.after AND m.seq > coalesce(c.covers_up_to, 0) AND m.seq <= b.through
 """
 
 
@@ -86,9 +86,10 @@ def note_new(connection: sqlite3.Connection, session: int, *, instants: Sequence
     """Note that messages of these instants were ingested. Times only move outwards: clocks skew, imports come late."""
     dialect.execute(
         connection,
-        f"UPDATE sessions SET seen_at = {dialect.greater('seen_at', ':now')},"
-        f" first_at = coalesce({dialect.smaller('first_at', ':first')}, first_at, :first),"
-        f" last_at = coalesce({dialect.greater('last_at', ':last')}, last_at, :last) WHERE number = :session",
+        "UPDATE sessions SET seen_at = CASE WHEN seen_at > :now THEN seen_at ELSE :now END,"
+        " first_at = CASE WHEN first_at < :first THEN first_at ELSE coalesce(:first, first_at) END,"
+        " last_at = CASE WHEN last_at > :last THEN last_at ELSE coalesce(:last, last_at) END"
+        " WHERE number = :session",
         {"now": now, "first": min(instants, default=None), "last": max(instants, default=None), "session": session},
     )
 

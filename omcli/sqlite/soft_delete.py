@@ -68,8 +68,8 @@ def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number:
         if found := rows.at(connection, reference):
             connection.execute(
                 f"INSERT INTO aside_observations ({columns}, sources, supports) SELECT {columns},"
-                f" (SELECT {dialect.gathered('message')} FROM observation_sources WHERE observation = position),"
-                f" (SELECT {dialect.gathered('supported')} FROM observation_supports WHERE observation = position)"
+                f" (SELECT {dialect.list_of('message')} FROM observation_sources WHERE observation = position),"
+                f" (SELECT {dialect.list_of('supported')} FROM observation_supports WHERE observation = position)"
                 " FROM observations WHERE position = ?",
                 (found.position,),
             )
@@ -91,7 +91,7 @@ def by_position(connection: sqlite3.Connection, positions: Sequence[int]) -> Ite
     yield from _select(connection, which, dialect.as_list(positions))
 
 
-def also_hidden_by(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
+def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
     """The other operations that have something hidden that this one has."""
     shared = "SELECT other.operation FROM {table} AS h JOIN {table} AS other USING ({what}) WHERE h.operation = :number"
     found = connection.execute(
@@ -144,7 +144,7 @@ def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], 
 
 def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:
     """Restore everything an operation has hidden, but for what another one has hidden as well."""
-    back = coming_back(connection, number)
+    back = held_only_by(connection, number)
     for held in ("message_holds", "row_holds"):
         connection.execute(f"DELETE FROM {held} WHERE operation = ?", (number,))
     _restore_messages(connection, back.messages)
@@ -154,7 +154,7 @@ def restore(connection: sqlite3.Connection, number: int, *, now: str) -> None:
         dialect.execute(connection, "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL", (title, name))
 
 
-class Restored(NamedTuple):
+class Held(NamedTuple):
     """Everything hidden by one operation and by no other."""
 
     messages: tuple[int, ...]
@@ -164,10 +164,10 @@ class Restored(NamedTuple):
     titles: tuple[SessionTitle, ...]
 
 
-def coming_back(connection: sqlite3.Connection, number: int) -> Restored:
+def held_only_by(connection: sqlite3.Connection, number: int) -> Held:
     """Everything hidden by this operation alone; nothing if it was undone."""
 
-    def alone(table: str, what: str) -> tuple[int, ...]:
+    def only(table: str, what: str) -> tuple[int, ...]:
         found = connection.execute(
             f"SELECT h.{what} FROM {table} AS h WHERE h.operation = :number AND NOT EXISTS"
             f" (SELECT 1 FROM {table} AS other WHERE other.{what} = h.{what} AND other.operation <> :number)"
@@ -182,9 +182,9 @@ def coming_back(connection: sqlite3.Connection, number: int) -> Restored:
         " WHERE other.session = t.session AND other.title = t.title AND other.put_by <> :number) ORDER BY 1",
         {"number": number},
     )
-    return Restored(
-        messages=alone("message_holds", "message"),
-        rows=alone("row_holds", "position"),
+    return Held(
+        messages=only("message_holds", "message"),
+        rows=only("row_holds", "position"),
         titles=tuple(map(SessionTitle._make, titled.fetchall())),
     )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from omcli.sqlite.connection import NOWHERE, open_readable, open_temporary, open_writable
-from omcli.sqlite.database import Database, explained
+from omcli.sqlite.connection import NOWHERE, open_for_reading, open_for_writing, open_temporary
+from omcli.sqlite.database import Database, om_errors
 from omcli.sqlite.migrate import MIGRATIONS, steps
 
 if TYPE_CHECKING:
@@ -50,15 +50,23 @@ class SqliteStore:
         lease has ended (by default `leases.is_gone`). Raises CannotCreate, InputOutput, StoreLocked, NewerStore,
         MigrationFailed, and BadConfiguration for a file that is not a store.
         """
-        opened = open_readable if read_only else open_writable
-        with explained(path, wait=wait, reading=read_only):
-            connection = opened(path, wait=wait, steps=steps(migrations))
+
+        def back_up(old: int) -> None:
+            from omcli.sqlite.backups import copy_store
+
+            copy_store(path, f"v{old}", wait=wait)
+
+        with om_errors(path, wait=wait, reading=read_only):
+            if read_only:
+                connection = open_for_reading(path, wait=wait, steps=steps(migrations))
+            else:
+                connection = open_for_writing(path, wait=wait, steps=steps(migrations), back_up=back_up)
         return cls(Database(connection, path=path, wait=wait), is_gone=is_gone)
 
     @classmethod
     def temporary(cls, *, is_gone: Callable[[str], bool] | None = None) -> Self:
         """Open a store of this process alone, gone when it is closed or the process has ended."""
-        with explained(NOWHERE, wait=0):
+        with om_errors(NOWHERE, wait=0):
             connection = open_temporary(steps=steps())
         return cls(Database(connection, path=NOWHERE, wait=0), is_gone=is_gone)
 

@@ -25,7 +25,7 @@ class SqliteTextSearch(Table, TextSearch):
     """Search through every text: there is no index of words."""
 
     def messages(self, text: str) -> tuple[KeptMessage, ...]:
-        may, values = dialect.may_contain(("text",), text)
+        may, values = dialect.may_match(("text",), text)
         with self._database.reading() as connection:
             visible, hidden = (
                 [
@@ -39,7 +39,7 @@ class SqliteTextSearch(Table, TextSearch):
         return tuple(sorted(found, key=lambda kept: kept.seq))
 
     def rows(self, text: str) -> tuple[Observation, ...]:
-        may, values = dialect.may_contain(("text", "tags", "metadata"), text)
+        may, values = dialect.may_match(("text", "tags", "metadata"), text)
         query = f"SELECT position FROM {{}} WHERE {may}"
         with self._database.reading() as connection:
             visible = _by_position(connection, connection.execute(query.format("observations"), values))
@@ -49,7 +49,7 @@ class SqliteTextSearch(Table, TextSearch):
 
     def related(self, rows: Sequence[str], messages: Sequence[int]) -> RelatedRows:
         with self._database.reading() as connection:
-            given = [position for row_id in rows for position in _positions(connection, row_id)]
+            given = [position for row_id in rows for position in _position(connection, row_id)]
             values = {"given": dialect.as_list(given), "messages": dialect.as_list(messages)}
             return RelatedRows(
                 derived=_by_position(connection, connection.execute(_derived(from_messages=bool(messages)), values)),
@@ -88,7 +88,7 @@ def _replaced() -> str:
     )
 
 
-def _positions(connection: sqlite3.Connection, row_id: str) -> list[int]:
+def _position(connection: sqlite3.Connection, row_id: str) -> list[int]:
     """The position that a row has in the log, or had."""
     values = codec.id_values(codec.packed(row_id))
     query = " UNION ALL ".join(

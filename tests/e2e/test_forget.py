@@ -305,7 +305,7 @@ class TestUndoing:
         assert om("undo", "1", code=65).stderr.startswith("om: error: operation 1 was undone by 4\n")
         assert om("undo", "4", code=65).stderr.startswith("om: error: operation 4 is an undo itself\n")
         assert om("undo", "99", code=65).stderr.startswith("om: error: no operation has the number 99\n")
-        assert om("undo", code=65).stderr.startswith("om: error: there is nothing to undo\n")
+        assert om("undo", code=65).stderr.startswith("om: error: nothing to undo\n")
 
     @pytest.mark.parametrize("first", ["prune", "forget"])
     def test_a_message_is_there_again_when_neither_its_pruning_nor_its_forgetting_stands(

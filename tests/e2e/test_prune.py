@@ -286,7 +286,7 @@ class TestHard:
         assert (told["deleted"], told["messages"], told["operations"], told["backups"]) == (2, 0, [1], [])
         assert told["bytes_before"] - told["bytes_after"] == told["bytes_freed"] > 0
         assert told["bytes_after"] == om.db.stat().st_size
-        assert om("undo", code=65).stderr.startswith("om: error: there is nothing to undo")
+        assert om("undo", code=65).stderr.startswith("om: error: nothing to undo")
         assert "deleted for good" in om("undo", "1", code=65).stderr
         again = om("prune", "--hard", "--yes").stderr
         assert again == "om: nothing was pruned or forgotten that is not deleted yet\n", "and nothing more of nothing"

@@ -54,7 +54,7 @@ def test_a_damaged_store_costs_no_backup(store: SqliteStore, tmp_path: Path) -> 
     with closing(sqlite3.connect(tmp_path / "om.db")) as connection:
         connection.execute("INSERT INTO leases (session, lane, owner, expires_at) VALUES (4711, 'x', 'y', 'z')")
         connection.commit()
-    with pytest.raises(InputOutput, match="belongs to one of `sessions` that is not there"):
+    with pytest.raises(InputOutput, match="belongs to a missing one of `sessions`"):
         store.backups.back_up(keep=1, now=day(2))
     assert backups(tmp_path) == ["01"]
     assert not list(tmp_path.glob("*.partial"))

@@ -18,7 +18,7 @@ import pytest
 
 from omcli.base.errors import InputOutput, MigrationFailed
 from omcli.memory.ports import LogQuery
-from omcli.sqlite.migrate import MIGRATIONS, migrate, statements, steps
+from omcli.sqlite.migrate import MIGRATIONS, each_statement, migrate, steps
 from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import run_at_once, start
 from tests.material import COUNTER, NOW, said, session
@@ -92,7 +92,7 @@ def test_the_steps_are_numbered_without_a_gap() -> None:
 
 
 def test_a_script_is_taken_apart_into_statements() -> None:
-    first, second, third, fourth = statements(NEXT + ";\nSELECT 1")
+    first, second, third, fourth = each_statement(NEXT + ";\nSELECT 1")
     assert "CREATE TABLE" in first
     assert "END" in second
     assert "VALUES (2)" in third

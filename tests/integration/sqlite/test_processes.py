@@ -13,7 +13,7 @@ import pytest
 
 from omcli.base.errors import LaneTaken
 from omcli.memory.ports import Lane, LogQuery
-from omcli.sqlite.leases import described, is_gone, this_process
+from omcli.sqlite.leases import is_gone, owner_name, this_process
 from omcli.sqlite.store import SqliteStore
 from tests.integration.sqlite.running import run, run_at_once, start
 from tests.material import COUNTER, NOW, said, session
@@ -137,6 +137,6 @@ class TestOwners:
 
     def test_owners_are_named_for_people(self) -> None:
         host, pid, _ = this_process().rsplit(":", 2)
-        assert described(this_process()) == f"process {pid}"
-        assert described(f"x{host}:7:1") == f"process 7 on x{host}"
-        assert described("something") == "something"
+        assert owner_name(this_process()) == f"process {pid}"
+        assert owner_name(f"x{host}:7:1") == f"process 7 on x{host}"
+        assert owner_name("something") == "something"

@@ -1,0 +1,25 @@
+"""SQL that only SQLite understands is in one place, so that a store on another engine knows what to replace."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from omcli import sqlite
+
+FOLDER = Path(sqlite.__file__).parent
+ITS_OWN = {"dialect.py", "connection.py", "database.py", "backups.py", "migrate.py"}
+"""Modules about SQLite itself: its SQL, files, locks and pragmas."""
+ONLY_SQLITE = re.compile(
+    r"json_each|json_group|json_extract|->>|pragma|PRAGMA|OR IGNORE|OR REPLACE|\biif\(|\bGLOB\b|INDEXED BY|\bIS \?"
+    r"|\btotal\(|lower\(hex|char\(0\)|\browid\b|lastrowid|AND \+|VACUUM|sqlite_schema|BEGIN|user_version"
+)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
+def test_the_roles_speak_plain_sql(path: Path) -> None:
+    if path.name not in ITS_OWN:
+        found = ONLY_SQLITE.findall(path.read_text(encoding="utf-8"))
+        assert not found, f"{path.name} uses {found}, which belongs into dialect.py"
