@@ -7,11 +7,11 @@ from functools import partial
 
 from omcli.base.patterns import lazily
 from omcli.base.record import field, fields_of, mutable_record
-from omcli.formats.claude_prompts import rejection_remark, user_text
+from omcli.formats.claude_prompts import reason_to_refuse, user_text
 from omcli.formats.format import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
-from omcli.formats.values import compact_json, image_from_data, objects, placeholder, record, string, text
+from omcli.formats.values import compact_json, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role, attachment
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 
@@ -30,7 +30,7 @@ _ENOUGH = 0.8
 """Share of records that must match."""
 
 
-def sniff(sample: Sample) -> bool:
+def detect(sample: Sample) -> bool:
     """Return True for turns or request bodies with a feature of this API; without one they are plain chat messages."""
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT):
         return False
@@ -138,7 +138,7 @@ class _Conversation:
             exit_code=int(exit_code[1]) if exit_code else None,
             images=tuple(shown.images),
         )
-        if failed and (remark := rejection_remark(result)):
+        if failed and (remark := reason_to_refuse(result)):
             yield Message(role=Role.USER, text=remark, kind=MessageKind.REMARK, at=at, call_id=call_id)
 
 
@@ -180,8 +180,8 @@ class _Content:
         content, media_type = text(source.get("data")), text(source.get("media_type"))
         named = " ".join(filter(None, map(text, (part.get("title"), part.get("url"), part.get("tool_name")))))
         if kind == "image" and content:
-            self.images.append(image_from_data(content, media_type or "image"))
-            self.pieces.append(placeholder(self.images[-1]))
+            self.images.append(image_from_text(content, media_type or "image"))
+            self.pieces.append(image_text(self.images[-1]))
         elif source.get("type") == "text":
             self.pieces.append(f"[{f'{label} {named}'.strip()}]\n{content}")
         elif content:
@@ -274,6 +274,6 @@ def _is_anthropic_request(entry: Record) -> bool:
 FORMAT = Format(
     name="anthropic",
     title="Anthropic Messages",
-    sniff=sniff,
+    detect=detect,
     read=by_turn(turns_of=_turns, begin=_Conversation.begin),
 )

@@ -64,7 +64,7 @@ def user_text(written: str) -> UserText | None:
     return UserText(words)
 
 
-def rejection_remark(result: str) -> str | None:
+def reason_to_refuse(result: str) -> str | None:
     """Return a person's comment on refusing a tool call, from the text of the failed result."""
     match = _REMARK.match(result)
     return match[1].partition(_AFTER_REMARK)[0].strip() or None if match else None

@@ -31,7 +31,7 @@ class Format:
     """Value of `--format`."""
     title: str
     """Name for people."""
-    sniff: Callable[[Sample], bool]
+    detect: Callable[[Sample], bool]
     """True if the sample looks like this format; the table takes the first that says so."""
     read: Callable[[RecordStream], Iterator[Item]]
     """Yield items in file order. Never raises for content: unusable records become `Skipped`."""

@@ -10,7 +10,7 @@ from omcli.base.record import field, fields_of, mutable_record
 from omcli.formats.format import Format, by_turn, instant_of, utc_offset_of
 from omcli.formats.injected import is_pack, without_injected
 from omcli.formats.source import InputShape, Record, RecordStream, Sample
-from omcli.formats.values import compact_json, image_from_url, objects, placeholder, record, string, text
+from omcli.formats.values import compact_json, image_from_url, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, Role, attachment
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 
@@ -28,7 +28,7 @@ _ENOUGH = 0.8
 """Share of records that must match: data sets and logs have stray lines."""
 
 
-def sniff(sample: Sample) -> bool:
+def detect(sample: Sample) -> bool:
     """Return True for messages with a role of the chat API, or objects that hold a list of them."""
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT) or not sample.records:
         return False
@@ -207,7 +207,7 @@ class _Content:
         if image is None:
             return f"[image {url}]" if url else "[image]"
         self.images = (*self.images, image)
-        return placeholder(image)
+        return image_text(image)
 
 
 def _messages(entry: Record) -> list[object] | None:
@@ -282,4 +282,4 @@ def read(source: RecordStream) -> Iterator[Item]:
     return _in_turns(source)
 
 
-FORMAT = Format(name="openai", title="OpenAI chat messages", sniff=sniff, read=read)
+FORMAT = Format(name="openai", title="OpenAI chat messages", detect=detect, read=read)

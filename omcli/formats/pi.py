@@ -9,7 +9,7 @@ from omcli.base.patterns import lazily
 from omcli.formats.format import Format, TranscriptFolders, by_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import InputShape, Record, Sample
-from omcli.formats.values import compact_json, exit_code, image_from_data, objects, placeholder, record, string, text
+from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.transcript import Abandoned, Facts, Item, ReaderState, Reason, Skipped
 from omcli.text.dates.instants import instant
@@ -26,7 +26,7 @@ class _EntryReader:
 
     def __init__(self, state: ReaderState | None) -> None:
         self._session: str | None = state["session"] if state else None
-        self._tree = _Tree()
+        self._tree = _Entries()
 
     def items(self, entry: Record) -> Iterator[Item]:
         """Yield the items of one entry."""
@@ -51,7 +51,7 @@ class _EntryReader:
         return {"session": self._session}
 
 
-class _Tree:
+class _Entries:
     """Entries and their parents. Entries of version 1 have no ids; each follows the one before."""
 
     def __init__(self) -> None:
@@ -232,13 +232,13 @@ def _content(content: object) -> tuple[str, tuple[Image, ...]]:
         elif isinstance(block, dict) and block.get("type") == "text":
             texts.append(text(block.get("text")))
         elif isinstance(block, dict) and block.get("type") == "image":
-            image = image_from_data(text(block.get("data")), text(block.get("mimeType")) or "image/*")
-            texts.append(placeholder(image))
+            image = image_from_text(text(block.get("data")), text(block.get("mimeType")) or "image/*")
+            texts.append(image_text(image))
             images.append(image)
     return "\n\n".join(filter(str.strip, texts)), tuple(images)
 
 
-def sniff(sample: Sample) -> bool:
+def detect(sample: Sample) -> bool:
     """Return True for a session header or, in the end of a file without one, a message that only pi writes."""
     return sample.shape is InputShape.LINES and any(
         _is_header(entry) or _is_pi_message(entry) for entry in sample.records
@@ -258,7 +258,7 @@ def _is_pi_message(entry: Record) -> bool:
 FORMAT = Format(
     name="pi",
     title="pi",
-    sniff=sniff,
+    detect=detect,
     read=by_record(_EntryReader),
     folders=TranscriptFolders(homes=("~/.pi/agent",), patterns=("sessions/*/*.jsonl",), variable="PI_CODING_AGENT_DIR"),
     copies=True,

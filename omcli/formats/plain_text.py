@@ -49,7 +49,7 @@ _SNIFFED = 20
 _CALL = "None"
 
 
-def sniff(sample: Sample) -> bool:
+def detect(sample: Sample) -> bool:
     """Return True if a person and an agent take turns from the first line (or a title) on, or a person has begun."""
     if sample.shape is not InputShape.TEXT:
         return False
@@ -85,7 +85,7 @@ def read(source: RecordStream) -> Iterator[Item]:
         turn = following
 
 
-FORMAT = Format(name="text", title="plain text", sniff=sniff, read=read)
+FORMAT = Format(name="text", title="plain text", detect=detect, read=read)
 
 
 @mutable_record

@@ -104,7 +104,7 @@ class RecordStream:
             return InputShape.LINES
         if not self._head.strip():
             return InputShape.EMPTY
-        voters, clean = self._voters, self._clean
+        voters, clean = self._head_lines, self._clean
         if clean >= _CLEAN:
             return InputShape.LINES
         first_is_json = Skipped(Reason.NOT_JSON) not in voters[0]
@@ -127,7 +127,7 @@ class RecordStream:
             is_list = isinstance(value, list)
             records = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
         elif self.shape is InputShape.LINES:
-            records = [record for line in self._voters for record in _records(line)]
+            records = [record for line in self._head_lines for record in _records(line)]
         text = self._head.decode("utf-8", "replace") if self.shape is InputShape.TEXT else ""
         return Sample(shape=self.shape, records=tuple(records[:_VOTERS]), is_list=is_list, text=text)
 
@@ -194,7 +194,7 @@ class RecordStream:
     @cached_property
     def _clean(self) -> float:
         """Share of the voting lines that hold only objects."""
-        voters = self._voters
+        voters = self._head_lines
         return sum(all(isinstance(entry, dict) for entry in line) for line in voters) / len(voters)
 
     @cached_property
@@ -204,7 +204,7 @@ class RecordStream:
         return [tuple(parse_line(line)) for line in lines[:_VOTERS]]
 
     @cached_property
-    def _voters(self) -> list[tuple[Record | Skipped, ...]]:
+    def _head_lines(self) -> list[tuple[Record | Skipped, ...]]:
         """The opening lines, plus the next line if it is complete or the only one."""
         rest = self._head.rpartition(b"\n")[2]
         if len(self._opening) == _VOTERS or not rest.strip():
@@ -261,7 +261,7 @@ def _parse_pieces(text: str, *, last: bool) -> Iterator[Record | Skipped]:
         else:
             is_cut_off = last and end == len(text) and text[at] == "{"
             fault = fault or (Reason.TRUNCATED if is_cut_off else piece)
-        at = _skip_blank(text, end)
+        at = _skip_empty(text, end)
         tries += 1
     if fault is not None:
         yield Skipped(fault)
@@ -296,7 +296,7 @@ def _next_object(text: str, broken: int) -> int:
     return len(text)
 
 
-def _skip_blank(text: str, at: int) -> int:
+def _skip_empty(text: str, at: int) -> int:
     while at < len(text) and text[at] in _SPACE:
         at += 1
     return at

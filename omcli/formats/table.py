@@ -37,7 +37,7 @@ def detect(source: RecordStream) -> Format:
     if is_written(source.beginning):
         raise UnknownFormat("this is exported memory, not a transcript", hint="use `om import` for it")
     for entry in map(named, NAMES):
-        if entry.sniff(source.sample):
+        if entry.detect(source.sample):
             return entry
     raise UnknownFormat(
         "not a transcript in any format om knows", hint=f"name the format with --format ({', '.join(NAMES)})"
@@ -47,7 +47,7 @@ def detect(source: RecordStream) -> Format:
 def detect_chat(source: RecordStream) -> Format:
     """Return the format of a list of messages sent to a model. Raises UnknownFormat."""
     for entry in map(named, _OF_CHAT):
-        if entry.sniff(source.sample):
+        if entry.detect(source.sample):
             return entry
     raise UnknownFormat("the messages are neither OpenAI chat messages nor Anthropic Messages")
 
@@ -56,7 +56,7 @@ TRANSCRIPTS = (".jsonl", ".ndjson")
 """Suffixes of transcript files."""
 
 
-def agent_transcripts(environment: Mapping[str, str]) -> Iterator[Path]:
+def agent_files(environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield the transcripts found in the agents' own folders."""
     for format_name in NAMES:
         folders = named(format_name).folders

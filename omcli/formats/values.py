@@ -58,7 +58,7 @@ def compact_json(value: object) -> str:
 _DATA_URL = lazily(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},", re.IGNORECASE)
 
 
-def image_from_data(encoded: str, media_type: str) -> Image:
+def image_from_text(encoded: str, media_type: str) -> Image:
     """Return an image from base64. Invalid base64 (cut off, or masked) is kept as its size and hash only."""
     is_whole = True
     try:
@@ -76,9 +76,9 @@ def image_from_data(encoded: str, media_type: str) -> Image:
 def image_from_url(url: str) -> Image | None:
     """Return an image from a `data:` URL; None for any other URL."""
     match = _DATA_URL.match(url)
-    return image_from_data(url[match.end() :], match[1] or "image") if match else None
+    return image_from_text(url[match.end() :], match[1] or "image") if match else None
 
 
-def placeholder(image: Image) -> str:
+def image_text(image: Image) -> str:
     """Return the text that replaces an image: `[image png 642 KB]`."""
     return attachment("image", image.media_type, image.size)

@@ -11,7 +11,7 @@ from omcli.base.record import record
 from omcli.llm.model import OutputMode, Picture, Stop
 from omcli.providers import failures
 from omcli.providers.wire import (
-    RawReply,
+    PlainReply,
     Request,
     RequestFailed,
     TokenUsage,
@@ -66,16 +66,16 @@ class AnthropicMessages:
         )
         return tuple(name for name, is_sent in fields if is_sent and name not in request.omitted)
 
-    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
         """Send one request and return its reply. Raises RequestFailed."""
         import anthropic
         import httpx2
 
         try:
             client = self._client(http, seconds)
-            if request.is_streamed:
+            if request.is_stream:
                 with client.messages.create(**self._parameters(request), stream=True) as events:
-                    body: object = _assemble(map(as_plain, events))
+                    body: object = _from_stream(map(as_plain, events))
             else:
                 raw = client.messages.with_raw_response.create(**self._parameters(request))
                 body = failures.parse_json(raw.http_response.text)
@@ -131,12 +131,12 @@ def failure_of(error: Exception) -> RequestFailed:
         case anthropic.APIStatusError():
             return failures.of_status(error.status_code, error.body, error.response.headers)
         case anthropic.APIConnectionError():
-            return failures.of_http(error)
+            return failures.of_error(error)
         case anthropic.APIError():
             return failures.not_a_model(f"its response cannot be read ({type(error).__name__})")
         case anthropic.AnthropicError():
             return RequestFailed(NotAllowed, f"the credentials cannot be used: {error}")
-    return failures.of_http(error)
+    return failures.of_error(error)
 
 
 def _content(request: Request) -> list[dict[str, object]]:
@@ -149,7 +149,7 @@ def _picture(picture: Picture) -> dict[str, object]:
     return {"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": encoded}}
 
 
-def _assemble(events: Iterable[object]) -> dict[Any, Any]:
+def _from_stream(events: Iterable[object]) -> dict[Any, Any]:
     """Return the body of a streamed reply, as if not streamed. Raises RequestFailed for one that ends early."""
     body: dict[Any, Any] = {}
     texts: list[str] = []
@@ -172,7 +172,7 @@ def _assemble(events: Iterable[object]) -> dict[Any, Any]:
     return {**body, "content": [{"type": "text", "text": "".join(texts)}], "usage": usage}
 
 
-def _reply(body: object, model: str) -> RawReply:
+def _reply(body: object, model: str) -> PlainReply:
     if not isinstance(body, Mapping):
         raise failures.not_a_model(f"it sent {type(body).__name__} instead of a message")
     content, stop = body.get("content"), _STOPS.get(str(body.get("stop_reason")))
@@ -181,7 +181,7 @@ def _reply(body: object, model: str) -> RawReply:
     texts = [block["text"] for block in content if isinstance(block, Mapping) and isinstance(block.get("text"), str)]
     if stop is None and not texts:
         raise RequestFailed(Unusable, f"the reply has no text, and ended with {body.get('stop_reason')!r}")
-    return RawReply(
+    return PlainReply(
         text="".join(texts),
         stop=stop or Stop.END,
         model=str(body.get("model") or model),

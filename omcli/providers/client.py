@@ -30,12 +30,12 @@ def http_client(address: str, *, seconds: float) -> httpx2.Client:
 
 def watch(http: httpx2.Client, connected: Callable[[], None]) -> None:
     """Call `connected` as soon as a request is being sent, and bound every response."""
-    http.event_hooks = {"request": [lambda sent: _call_when_connected(sent, connected)], "response": [_bound]}
+    http.event_hooks = {"request": [lambda sent: _call_when_connected(sent, connected)], "response": [_limit_size]}
 
 
-def _bound(response: httpx2.Response) -> None:
+def _limit_size(response: httpx2.Response) -> None:
     """End a response with an error if it is larger than any reply, so that no server can fill the memory."""
-    response.stream = _BoundedStream(response.stream, most=_LARGEST_REPLY)
+    response.stream = _SizeLimit(response.stream, most=_LARGEST_REPLY)
 
 
 def _call_when_connected(request: httpx2.Request, connected: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ def _call_when_connected(request: httpx2.Request, connected: Callable[[], None])
     request.extensions["trace"] = trace
 
 
-class _BoundedStream(httpx2.SyncByteStream):
+class _SizeLimit(httpx2.SyncByteStream):
     """A byte stream that raises an error after `most` bytes."""
 
     def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, *, most: int) -> None:

@@ -71,7 +71,7 @@ class Command:
     def _run(self, stdin: IO[bytes], stderr: IO[bytes]) -> tuple[int, bytes]:
         """Return the program's exit code and output."""
         deadline = time.monotonic() + self.seconds
-        with _DelayedSignals() as held, _guard() as register:
+        with _SignalHold() as held, _watch() as register:
             try:
                 process = subprocess.Popen(
                     self.arguments,
@@ -138,7 +138,7 @@ def command(line: str, *, seconds: float) -> Command:
     return Command(arguments=arguments, seconds=seconds)
 
 
-class _DelayedSignals:
+class _SignalHold:
     """Delays Ctrl-C and SIGTERM while a program is started, which would otherwise be left running."""
 
     def __init__(self) -> None:
@@ -168,12 +168,12 @@ class _DelayedSignals:
             handlers[number](number, None)
 
 
-def _write_pid(pipe: int) -> None:
+def _write_process_id(pipe: int) -> None:
     os.write(pipe, b"%d\n" % os.getpid())
 
 
 @contextmanager
-def _guard() -> Iterator[Callable[[], None] | None]:
+def _watch() -> Iterator[Callable[[], None] | None]:
     """Make sure that a program started inside does not outlive om, however om ends.
 
     A small shell holds the other end of a pipe that the system closes when om ends. Yields a function for the child to
@@ -194,7 +194,7 @@ def _guard() -> Iterator[Callable[[], None] | None]:
     assert guard.stdin is not None
     pipe = guard.stdin.fileno()
     try:
-        yield partial(_write_pid, pipe)
+        yield partial(_write_process_id, pipe)
     finally:
         guard.kill()  # before the pipe is closed, which it would take for om's end
         guard.stdin.close()

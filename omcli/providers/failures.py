@@ -111,7 +111,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def of_http(error: Exception) -> RequestFailed:
+def of_error(error: Exception) -> RequestFailed:
     """Return the failure for an error of httpx2 or of a layer below it, wrapped by an SDK or not."""
     import httpx2
 
@@ -155,7 +155,7 @@ def no_reply(seconds: float) -> RequestFailed:
     )
 
 
-def no_connection() -> RequestFailed:
+def not_connected() -> RequestFailed:
     """Return the failure for a connection that was not made in time."""
     return RequestFailed(Unreachable, f"no connection within {CONNECTING:g} s", hint=_REACH, tries=1)
 

@@ -11,7 +11,7 @@ from omcli.base.record import record
 from omcli.llm.model import OutputMode, Picture, Stop
 from omcli.providers import failures
 from omcli.providers.wire import (
-    RawReply,
+    PlainReply,
     Request,
     RequestFailed,
     TokenUsage,
@@ -59,23 +59,23 @@ class OpenAIChat:
         sent = {
             "temperature": prompt.temperature is not None,
             _EFFORT: self.effort is not None,
-            "stream_options": request.is_streamed,
+            "stream_options": request.is_stream,
             "image": any(isinstance(part, Picture) for part in prompt.content),
         }
         limit = self._limit(request)
         names = (*(name for name, is_sent in sent.items() if is_sent), *((limit,) if limit else ()))
         return tuple(name for name in names if name not in request.omitted)
 
-    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
         """Send one request and return its reply. Raises RequestFailed."""
         import httpx2
         import openai
 
         try:
             client = self._client(http, seconds)
-            if request.is_streamed:
+            if request.is_stream:
                 with client.chat.completions.create(**self._parameters(request), stream=True) as events:
-                    body: object = _assemble(map(as_plain, events))
+                    body: object = _from_stream(map(as_plain, events))
             else:
                 raw = client.chat.completions.with_raw_response.create(**self._parameters(request))
                 body = failures.parse_json(raw.http_response.text)
@@ -113,10 +113,10 @@ class OpenAIChat:
             parameters["temperature"] = prompt.temperature
         if self.effort is not None and _EFFORT not in request.omitted:
             parameters[_EFFORT] = self.effort
-        if request.is_streamed and "stream_options" not in request.omitted:
+        if request.is_stream and "stream_options" not in request.omitted:
             parameters["stream_options"] = {"include_usage": True}
         if request.output_mode is not OutputMode.PROMPT:
-            parameters["response_format"] = _response_format(request)
+            parameters["response_format"] = _output_format(request)
         return parameters
 
 
@@ -128,17 +128,17 @@ def failure_of(error: Exception) -> RequestFailed:
         case openai.APIStatusError():
             return failures.of_status(error.status_code, error.body, error.response.headers)
         case openai.APIConnectionError():
-            return failures.of_http(error)
+            return failures.of_error(error)
         case openai.APIResponseValidationError():
             return failures.not_a_model(f"its response cannot be read ({type(error).__name__})")
         case openai.APIError():  # in mid-stream
             return failures.cut_off(error.message)
         case openai.OpenAIError():
             return RequestFailed(Unusable, f"the reply cannot be used: {type(error).__name__}")
-    return failures.of_http(error)
+    return failures.of_error(error)
 
 
-def _response_format(request: Request) -> dict[str, object]:
+def _output_format(request: Request) -> dict[str, object]:
     schema = dict(request.prompt.schema)
     if request.output_mode is OutputMode.JSON_OBJECT:
         return {"type": "json_object", "schema": schema}  # llama.cpp's form; others ignore the schema
@@ -158,7 +158,7 @@ def _picture(picture: Picture) -> dict[str, object]:
     return {"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{encoded}"}}
 
 
-def _assemble(events: Iterable[object]) -> dict[str, object]:
+def _from_stream(events: Iterable[object]) -> dict[str, object]:
     """Return the body of a streamed reply, as if not streamed. Raises RequestFailed for one that ends early."""
     body: dict[str, object] = {}
     texts: list[str] = []
@@ -181,7 +181,7 @@ def _assemble(events: Iterable[object]) -> dict[str, object]:
     return {**body, "choices": [{"message": message, "finish_reason": finish}]}
 
 
-def _reply(body: object, model: str) -> RawReply:
+def _reply(body: object, model: str) -> PlainReply:
     match body:
         case {"choices": [{"message": {**message}, **choice}, *_], **rest}:
             finish = choice.get("finish_reason")
@@ -197,7 +197,7 @@ def _reply(body: object, model: str) -> RawReply:
         raise failures.of_error_object(rest) or RequestFailed(
             Unusable, f"the reply has no content, and ended with {finish!r}"
         )
-    return RawReply(
+    return PlainReply(
         text=content if isinstance(content, str) else str(refusal or ""),
         stop=stop or Stop.END,
         model=str(rest.get("model") or model),

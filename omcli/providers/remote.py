@@ -10,8 +10,8 @@ from omcli.base.record import record, replace
 from omcli.llm.json_reply import json_in
 from omcli.llm.model import OutputMode, OutputModes, Prompt, Reply, Stop
 from omcli.providers import failures
-from omcli.providers.retry import DeadlinePassed, NotConnected, Retries, run_with_deadline
-from omcli.providers.wire import RawReply, Request, RequestFailed, TokenUsage, Wire
+from omcli.providers.retry import NotConnected, Overdue, RetryState, run_within
+from omcli.providers.wire import PlainReply, Request, RequestFailed, TokenUsage, Wire
 
 _AFTERWARDS = 5.0
 """Seconds after the deadline at which an abandoned connection closes by itself."""
@@ -69,7 +69,7 @@ class RemoteModel:
     def ask(self, prompt: Prompt) -> Reply:
         """Return the reply to a prompt. Raises ProviderFailed, NotAllowed, BadConfiguration."""
         self._wire.prepare()
-        retries = Retries(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
+        retries = RetryState(seconds=self._seconds, clock=self._clock, sleep=self._sleep)
         request = Request(model=self.model, prompt=prompt, output_mode=self._first_mode(), omitted=self._omitted)
         usage, misses = TokenUsage(), 0
         while True:
@@ -78,19 +78,19 @@ class RemoteModel:
             except RequestFailed as failed:
                 if (other := self._without_refused(request, failed)) is not None:
                     request, misses = other, misses if other.output_mode is request.output_mode else 0
-                elif not retries.wait_after(failed):
+                elif not retries.sleep_after(failed):
                     raise self._error(failed) from failed
                 continue
             usage += reply.usage
             is_json = isinstance(json_in(reply.text), dict | list)
             misses += 0 if is_json else 1
-            looser = self._looser(request.output_mode)
+            looser = self._next_mode(request.output_mode)
             if is_json or reply.stop is not Stop.END or looser is None:
                 return self._reply(request, reply, usage)
             if misses >= _TRIES_FOR_JSON:
                 request, misses = replace(request, output_mode=looser), 0
 
-    def _send(self, request: Request, retries: Retries) -> RawReply:
+    def _send(self, request: Request, retries: RetryState) -> PlainReply:
         """Send one request within the remaining time."""
         seconds = retries.remaining
         if not seconds:
@@ -99,28 +99,28 @@ class RemoteModel:
 
         with http_client(self._target.address, seconds=seconds) as http:
 
-            def work(connected: Callable[[], None]) -> RawReply:
+            def work(connected: Callable[[], None]) -> PlainReply:
                 watch(http, connected)
                 return self._wire.send(request, http=http, seconds=seconds + _AFTERWARDS)
 
             try:
-                return run_with_deadline(work, seconds=seconds, connect_within=failures.CONNECTING)
+                return run_within(work, seconds=seconds, connect_within=failures.CONNECTING)
             except NotConnected:
-                raise failures.no_connection() from None
-            except DeadlinePassed:
+                raise failures.not_connected() from None
+            except Overdue:
                 raise failures.no_reply(self._seconds) from None
 
     def _first_mode(self) -> OutputMode:
         known = self._modes.output_mode(self._target.address, self.model)
         return known if known in self._wire.output_modes else self._wire.output_modes[0]
 
-    def _looser(self, mode: OutputMode) -> OutputMode | None:
+    def _next_mode(self, mode: OutputMode) -> OutputMode | None:
         modes = self._wire.output_modes
         return modes[modes.index(mode) + 1] if mode is not modes[-1] else None
 
     def _without_refused(self, request: Request, failed: RequestFailed) -> Request | None:
         """Return the request without the refused field or format; None if it failed for another reason."""
-        looser = self._looser(request.output_mode)
+        looser = self._next_mode(request.output_mode)
         if looser and failed.status in _FORMAT_REFUSALS and any(word in failed.said for word in _FORMAT_WORDS):
             return replace(request, output_mode=looser)
         if failed.status not in _REFUSALS:
@@ -131,7 +131,7 @@ class RemoteModel:
         self._omitted |= {refused}
         return replace(request, omitted=self._omitted)
 
-    def _reply(self, request: Request, reply: RawReply, usage: TokenUsage) -> Reply:
+    def _reply(self, request: Request, reply: PlainReply, usage: TokenUsage) -> Reply:
         if reply.stop is Stop.END:
             if not reply.text.strip():
                 raise self._error(RequestFailed(Unusable, "the reply is empty"))

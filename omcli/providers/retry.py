@@ -16,7 +16,7 @@ T = TypeVar("T")
 _LONGEST_DELAY = 8.0
 
 
-class Retries:
+class RetryState:
     """Remaining time and attempts for one request."""
 
     def __init__(self, *, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
@@ -27,19 +27,19 @@ class Retries:
     @property
     def remaining(self) -> float:
         """Seconds until the deadline, never less than 0."""
-        return max(0.0, self._seconds - self._elapsed)
+        return max(0.0, self._seconds - self._since_start)
 
     @property
-    def _elapsed(self) -> float:
+    def _since_start(self) -> float:
         return self._clock() - self._began
 
-    def wait_after(self, failed: RequestFailed) -> bool:
+    def sleep_after(self, failed: RequestFailed) -> bool:
         """Wait for the next attempt; return False at once if there is none."""
         self._failures += 1
         delay = min(failed.delay * 2 ** (self._failures - 1), _LONGEST_DELAY)
         if failed.retry_after is not None:
             delay = failed.retry_after
-        if self._failures >= failed.tries or delay >= self.remaining or self._elapsed + delay > failed.within:
+        if self._failures >= failed.tries or delay >= self.remaining or self._since_start + delay > failed.within:
             return False
         self._sleep(delay)
         return True
@@ -49,7 +49,7 @@ class NotConnected(Exception):
     """The connection was not made in time."""
 
 
-class DeadlinePassed(Exception):
+class Overdue(Exception):
     """The work was not done in time."""
 
 
@@ -62,11 +62,11 @@ class _Result:
 _CONNECTED = _Result()
 
 
-def run_with_deadline(work: Callable[[Callable[[], None]], T], *, seconds: float, connect_within: float) -> T:
+def run_within(work: Callable[[Callable[[], None]], T], *, seconds: float, connect_within: float) -> T:
     """Return or raise the result of `work`, which calls its argument once it is connected.
 
     It runs in a thread that is abandoned at the deadline, since neither a DNS lookup nor one byte per second can be
-    interrupted; Ctrl-C still works. Raises NotConnected, DeadlinePassed.
+    interrupted; Ctrl-C still works. Raises NotConnected, Overdue.
     """
     news: SimpleQueue[_Result] = SimpleQueue()
 
@@ -84,12 +84,12 @@ def run_with_deadline(work: Callable[[Callable[[], None]], T], *, seconds: float
     try:
         result = news.get(timeout=max(0.0, min(connect_within, seconds)))
     except Empty:
-        raise (NotConnected if connect_within < seconds else DeadlinePassed) from None
+        raise (NotConnected if connect_within < seconds else Overdue) from None
     try:
         while result is _CONNECTED:
             result = news.get(timeout=max(0.0, deadline - time.monotonic()))
     except Empty:
-        raise DeadlinePassed from None
+        raise Overdue from None
     if result.error is not None:
         raise result.error
     return result.result  # type: ignore[return-value]

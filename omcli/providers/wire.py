@@ -31,7 +31,7 @@ class Request:
     """Optional fields left out because the endpoint refused them before."""
 
     @property
-    def is_streamed(self) -> bool:
+    def is_stream(self) -> bool:
         """True if the reply is streamed."""
         return (self.prompt.max_output or 0) > STREAMED_FROM
 
@@ -58,7 +58,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 @record
-class RawReply:
+class PlainReply:
     """The reply to one request."""
 
     text: str
@@ -115,7 +115,7 @@ class Wire(Protocol):
     def optional(self, request: Request) -> tuple[str, ...]:
         """Return fields that this request can omit, named as in an endpoint's error."""
 
-    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> RawReply:
+    def send(self, request: Request, *, http: httpx2.Client, seconds: float) -> PlainReply:
         """Send one request and return its reply. Raises RequestFailed."""
 
 

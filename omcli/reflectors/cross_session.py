@@ -47,7 +47,7 @@ def plan_global(
     larger row is a batch of its own.
     """
     visible = [row for row in rows if row.is_visible]
-    kept = [row for row in visible if _is_exempt(row) or days(now) - days(row.dated) < min_age]
+    kept = [row for row in visible if _is_kept(row) or days(now) - days(row.dated) < min_age]
     stay = {row.id for row in kept}
     by_project: dict[str | None, list[Observation]] = {}
     for row in sorted(visible, key=lambda row: row.dated):
@@ -57,7 +57,7 @@ def plan_global(
     return GlobalPlan(kept=tuple(kept), batches=tuple(batches))
 
 
-def _is_exempt(row: Observation) -> bool:
+def _is_kept(row: Observation) -> bool:
     """Return True for a row that is left alone at any age."""
     is_global = row.kind is Kind.REFLECTION and (row.session is None or GLOBAL in row.tags)
     return is_global or row.kind is Kind.ITEM or PINNED in row.tags or row.status is Status.OPEN
@@ -79,7 +79,7 @@ def _batches(
         yield GlobalBatch(project=project, rows=tuple(batch), tokens=tokens)
 
 
-def fit_to_target(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
+def limit_tokens(reflected: Reflected, *, target: int, counter: TokenCounter) -> Reflected:
     """Return the result of a batch, tagged, with reflections of at most `target` tokens in all, but at least one.
 
     If they are larger, each is cut to its share, and then the last ones are given up with the rows they replace.

@@ -74,12 +74,12 @@ def lasting(rows: Sequence[Observation]) -> tuple[Draft, ...]:
     drafts: dict[str, Draft] = {}
     for row in reversed(rows):
         key = wording(row.text)
-        if row.kind is Kind.OBSERVATION and row.id not in covered and key not in known and _lasts(row):
+        if row.kind is Kind.OBSERVATION and row.id not in covered and key not in known and _is_lasting(row):
             drafts.setdefault(key, _item(row))
     return tuple(reversed(drafts.values()))
 
 
-def _lasts(row: Observation) -> bool:
+def _is_lasting(row: Observation) -> bool:
     if not _SHORTEST <= len(row.text) <= _LONGEST or row.status in SETTLED:
         return False
     if row.type is Type.INSTRUCTION:

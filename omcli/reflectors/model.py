@@ -35,9 +35,9 @@ class ModelReflector:
         except PromptTooLong:
             if len(material.rows) < 2:
                 raise
-            return self._in_halves(material)
+            return self._split(material)
 
-    def _in_halves(self, material: Material) -> Reflected:
+    def _split(self, material: Material) -> Reflected:
         """Reflect on the older and the newer rows separately; one half may fail and stay unchanged."""
         middle = len(material.rows) // 2
         parts: list[Reflected] = []
@@ -57,10 +57,10 @@ class ModelReflector:
         return material.target * some // max(1, whole)
 
     def _reflected(self, material: Material) -> Reflected:
-        attempts = _Attempts(self._provider, self._counter, self._compression, material)
+        attempts = _ModelRun(self._provider, self._counter, self._compression, material)
         best: ValidatedReflection | None = None
         try:
-            for found in attempts.valid():
+            for found in attempts.validated():
                 best = found if best is None or found.tokens < best.tokens else best
                 if found.tokens <= material.target:
                     break
@@ -72,7 +72,7 @@ class ModelReflector:
         return replace(best.reflected, attempts=attempts.asked)
 
 
-class _Attempts:
+class _ModelRun:
     """The attempts at one reflection."""
 
     def __init__(
@@ -88,7 +88,7 @@ class _Attempts:
         self.fault: ProviderFailed = Unusable("no reply")
         """Reason why the last reply is not valid."""
 
-    def valid(self) -> Iterator[ValidatedReflection]:
+    def validated(self) -> Iterator[ValidatedReflection]:
         """Yield the valid replies."""
         size: int | None = None
         for attempt in range(len(self._compression.levels)):

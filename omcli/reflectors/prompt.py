@@ -111,7 +111,7 @@ def _limits(material: Material, compression: CompressionLevels, size: int | None
 
 def _shown(material: Material, *, headed: bool) -> str:
     rows = rows_by_label(material)
-    show = _headed if headed else _line
+    show = _under_heading if headed else _line
     return "\n".join(show(label, row, row.id in material.protected) for label, row in rows.items())
 
 
@@ -120,7 +120,7 @@ def _line(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT
     return f"{label} {minute(row.dated)} {_kind(row)}{verbatim}: {one_line(row.text)}"
 
 
-def _headed(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
+def _under_heading(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
     verbatim = " (verbatim)" if is_protected else ""
     ends = (minute(row.event_at or row.observed_at), row.refers_to)
     return (

@@ -108,7 +108,7 @@ class _Validator:
     def reflect(self, proposed: ProposedRow) -> None:
         """Replace the rows that a reflection cites, if it cites known rows only and adds nothing to them."""
         text = self._clean(proposed.text)
-        cited = self._cited(proposed.rows, text)
+        cited = self._source_rows(proposed.rows, text)
         if not cited:
             self.findings["rejected"] += 1
             return
@@ -118,7 +118,7 @@ class _Validator:
         elif proposed.rows is not None and (
             same := next((row for row in self.material.rows if row.text == text), None)
         ):
-            self._repeat(same, cited)
+            self._repeats(same, cited)
         else:
             replaced = [row for row in cited if self._may_go(row, text)]
             if replaced or proposed.rows is None:
@@ -128,7 +128,7 @@ class _Validator:
             else:
                 self.findings["idle"] += 1  # all rows it repeats stay visible
 
-    def _cited(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
+    def _source_rows(self, labels: Sequence[str] | None, text: str) -> list[Observation]:
         """Return the rows a text is made of; none if it cites unknown rows, or has names that they don't have."""
         wanted = self.rows.keys() if labels is None else set(labels)
         cited = [row for label, row in self.rows.items() if label in wanted]
@@ -148,10 +148,10 @@ class _Validator:
             return False
         return True
 
-    def _repeat(self, same: Observation, cited: Sequence[Observation]) -> None:
+    def _repeats(self, same: Observation, cited: Sequence[Observation]) -> None:
         """Drop the cited rows that an existing row with the reflection's text repeats."""
         self.findings["duplicates"] += 1
-        if self._is_leaving(same):
+        if self._goes(same):
             return
         self.verdicts[same.id] = _KEEP
         for row in cited:
@@ -174,7 +174,7 @@ class _Validator:
             elif row.id not in self.verdicts:
                 by = self.rows.get(proposed.by)
                 by = None if by is row else by
-                if by is None and _needs_successor(row) and not self.retires:
+                if by is None and _is_open_or_current(row) and not self.retires:
                     self.held_back.add(row.id)
                 else:
                     self.verdicts[row.id] = Dropped(row=row.id, reason=proposed.reason, by=by.id if by else None)
@@ -194,7 +194,7 @@ class _Validator:
         drafts: dict[str, Draft] = {}
         for item in reply.items:
             text = self._clean(item.text)
-            cited = self._cited(item.rows, text)
+            cited = self._source_rows(item.rows, text)
             if not cited or (item.rows is not None and _is_unrelated(text, cited)):
                 self.findings["rejected_items"] += 1
             elif wording(text) in known or wording(text) in drafts:
@@ -203,13 +203,13 @@ class _Validator:
                 drafts[wording(text)] = _item(item, text, cited)
         return tuple(drafts.values())
 
-    def _is_leaving(self, row: Observation) -> bool:
+    def _goes(self, row: Observation) -> bool:
         return self.verdicts.get(row.id, _KEEP) != _KEEP
 
     @property
     def tokens(self) -> int:
         """Tokens of all rows that would be visible."""
-        left = (row for row in self.material.rows if not self._is_leaving(row))
+        left = (row for row in self.material.rows if not self._goes(row))
         return rows_tokens(left, self.counter) + self.written
 
     @property
@@ -219,7 +219,7 @@ class _Validator:
 
     def result(self, items: tuple[Draft, ...], *, holds: bool) -> ValidatedReflection:
         """Fold the verdicts into one reflection."""
-        leaving = {row.id for row in self.material.rows if self._is_leaving(row)}
+        leaving = {row.id for row in self.material.rows if self._goes(row)}
         self.findings["kept_back"] += len(self.held_back - leaving)
         self.findings["unaccounted"] += sum(row.id not in self.accounted for row in self.material.rows)
         self.reflections = _joined(self.reflections, self.material.most_rows)
@@ -246,7 +246,7 @@ def _is_current(row: Observation) -> bool:
     return row.is_in_force or (row.type in FAILURES and row.status is Status.OPEN)
 
 
-def _needs_successor(row: Observation) -> bool:
+def _is_open_or_current(row: Observation) -> bool:
     """Return True for a row that rules alone never drop: in force, or of high priority and not settled."""
     return _is_current(row) or (row.priority is Priority.HIGH and row.status not in SETTLED)
 

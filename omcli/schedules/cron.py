@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from omcli.base.errors import CannotCreate, InputOutput
-from omcli.schedules.host import ProgramResult, run_program
-from omcli.schedules.job import Daily, EntryAction, EntryChange, EntryText, Job, ScheduleResult, When, mark
+from omcli.schedules.host import CommandResult, run_command
+from omcli.schedules.job import Daily, EntryChange, EntryStep, EntryText, Job, ScheduleResult, When, mark
 
 PLACE = "crontab"
 _HOUR = 60
@@ -71,7 +71,7 @@ def _apply(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
     old = _table()
     new = edit(old, line, name)
     if new == old:
-        return ScheduleResult(changes=(EntryChange(place=PLACE, step=EntryAction.KEEP),) if line else ())
+        return ScheduleResult(changes=(EntryChange(place=PLACE, step=EntryStep.KEEP),) if line else ())
     if not dry_run:
         found = _crontab("-", given=new)
         if found.code:
@@ -80,7 +80,7 @@ def _apply(name: str, line: bytes, *, dry_run: bool) -> ScheduleResult:
     return ScheduleResult(
         changes=(
             EntryChange(
-                place=PLACE, step=(EntryAction.REPLACE if had else EntryAction.CREATE) if line else EntryAction.REMOVE
+                place=PLACE, step=(EntryStep.REPLACE if had else EntryStep.CREATE) if line else EntryStep.REMOVE
             ),
         )
     )
@@ -96,8 +96,8 @@ def _table() -> bytes:
     raise InputOutput(f"the crontab cannot be read: {found.error or f'exit code {found.code}'}")
 
 
-def _crontab(word: str, *, given: bytes = b"") -> ProgramResult:
-    found = run_program("crontab", word, given=given)
+def _crontab(word: str, *, given: bytes = b"") -> CommandResult:
+    found = run_command("crontab", word, given=given)
     if found is None:
         raise CannotCreate("`crontab` was not found", hint="install cron, or use --systemd or --launchd")
     return found

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from omcli.base.errors import CannotCreate, InputOutput
 from omcli.base.record import record
-from omcli.schedules.job import EntryAction, EntryChange, EntryText
+from omcli.schedules.job import EntryChange, EntryStep, EntryText
 
 
 def write_files(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tuple[EntryChange, ...]:
@@ -18,9 +18,9 @@ def write_files(parts: Iterable[EntryText], mark: str, *, dry_run: bool) -> tupl
 
     Raises CannotCreate, before anything is written, if a file of the same name is not om's.
     """
-    planned = [(part, _action(part, mark)) for part in parts]
+    planned = [(part, _step(part, mark)) for part in parts]
     for part, step in planned:
-        if step is not EntryAction.KEEP and not dry_run:
+        if step is not EntryStep.KEEP and not dry_run:
             _write(Path(part.place), part.text)
     return tuple(EntryChange(place=part.place, step=step) for part, step in planned)
 
@@ -31,7 +31,7 @@ def remove_files(paths: Iterable[Path], mark: str, *, dry_run: bool) -> tuple[En
     for path in ours:
         if not dry_run:
             remove_file(path)
-    return tuple(EntryChange(place=str(path), step=EntryAction.REMOVE) for path in ours)
+    return tuple(EntryChange(place=str(path), step=EntryStep.REMOVE) for path in ours)
 
 
 def remove_file(path: Path) -> None:
@@ -42,13 +42,13 @@ def remove_file(path: Path) -> None:
         raise InputOutput(f"cannot remove {path}: {error.strerror}") from error
 
 
-def _action(part: EntryText, mark: str) -> EntryAction:
+def _step(part: EntryText, mark: str) -> EntryStep:
     content = _content(Path(part.place))
     if content is None:
-        return EntryAction.CREATE
+        return EntryStep.CREATE
     if mark not in content:
         raise CannotCreate(f"{part.place} already exists and was not created by om", hint="move it out of the way")
-    return EntryAction.KEEP if content == part.text else EntryAction.REPLACE
+    return EntryStep.KEEP if content == part.text else EntryStep.REPLACE
 
 
 def _content(path: Path) -> str | None:
@@ -80,7 +80,7 @@ _SECONDS = 30.0
 
 
 @record
-class ProgramResult:
+class CommandResult:
     """Result of a program."""
 
     code: int
@@ -89,7 +89,7 @@ class ProgramResult:
     """First line of its stderr."""
 
 
-def run_program(*words: str, given: bytes = b"") -> ProgramResult | None:
+def run_command(*words: str, given: bytes = b"") -> CommandResult | None:
     """Run a program in the C locale; None if it does not exist. Raises InputOutput if it does not start or end."""
     try:
         process = subprocess.run(
@@ -107,13 +107,13 @@ def run_program(*words: str, given: bytes = b"") -> ProgramResult | None:
     except OSError as error:
         raise InputOutput(f"`{words[0]}` cannot be started: {error.strerror}") from error
     said = process.stderr.decode(errors="replace").strip().splitlines()
-    return ProgramResult(code=process.returncode, output=process.stdout, error=said[0].strip() if said else "")
+    return CommandResult(code=process.returncode, output=process.stdout, error=said[0].strip() if said else "")
 
 
 def first_error(*commands: tuple[str, ...]) -> str | None:
     """Run commands up to the first one that fails, and return its error; None if none failed."""
     for command in commands:
-        found = run_program(*command)
+        found = run_command(*command)
         if found is None:
             return f"`{command[0]}` was not found"
         if found.code:

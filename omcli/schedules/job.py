@@ -119,7 +119,7 @@ class EntryText:
     text: str
 
 
-class EntryAction(StrEnum):
+class EntryStep(StrEnum):
     """Change of a text."""
 
     CREATE = "create"
@@ -134,7 +134,7 @@ class EntryChange:
     """Change of one text."""
 
     place: str
-    step: EntryAction
+    step: EntryStep
 
 
 @record

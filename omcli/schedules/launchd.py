@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from omcli.schedules import host
-from omcli.schedules.host import first_error, run_program
-from omcli.schedules.job import Daily, EntryAction, EntryText, Job, ScheduleResult, When, mark
+from omcli.schedules.host import first_error, run_command
+from omcli.schedules.job import Daily, EntryStep, EntryText, Job, ScheduleResult, When, mark
 
 
 class Launchd:
@@ -37,12 +37,12 @@ class Launchd:
     def install(self, job: Job, *, dry_run: bool = False) -> ScheduleResult:
         """Write the property list, and load it in place of an earlier one."""
         done = ScheduleResult(changes=host.write_files(self.parts(job), job.mark, dry_run=dry_run))
-        load = ("launchctl", "bootstrap", _domain(), str(self._path(job.name)))
+        load = ("launchctl", "bootstrap", _target(), str(self._path(job.name)))
         if dry_run:
             return done
-        if all(change.step is EntryAction.KEEP for change in done.changes) and _is_loaded(job.name):
+        if all(change.step is EntryStep.KEEP for change in done.changes) and _is_active(job.name):
             return done
-        _unload(job.name)
+        _remove(job.name)
         said = first_error(load)
         return done if said is None else ScheduleResult(changes=done.changes, said=said, left=(shlex.join(load),))
 
@@ -50,7 +50,7 @@ class Launchd:
         """Unload the property list, and remove it."""
         done = ScheduleResult(changes=host.remove_files([self._path(name)], mark(name), dry_run=dry_run))
         if done.changes and not dry_run:
-            _unload(name)
+            _remove(name)
         return done
 
     def _path(self, name: str) -> Path:
@@ -61,18 +61,18 @@ def _label(name: str) -> str:
     return f"om.{name}"
 
 
-def _domain() -> str:
+def _target() -> str:
     return f"gui/{os.getuid()}"
 
 
-def _is_loaded(name: str) -> bool:
-    found = run_program("launchctl", "print", f"{_domain()}/{_label(name)}")
+def _is_active(name: str) -> bool:
+    found = run_command("launchctl", "print", f"{_target()}/{_label(name)}")
     return found is not None and found.code == 0
 
 
-def _unload(name: str) -> None:
+def _remove(name: str) -> None:
     """Unload the agent; an error means that it was not loaded."""
-    run_program("launchctl", "bootout", f"{_domain()}/{_label(name)}")
+    run_command("launchctl", "bootout", f"{_target()}/{_label(name)}")
 
 
 def _time(when: When) -> dict[str, Any]:

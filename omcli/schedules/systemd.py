@@ -6,7 +6,7 @@ from pathlib import Path
 
 from omcli.schedules import host
 from omcli.schedules.host import first_error
-from omcli.schedules.job import SUCCESS_CODES, Daily, EntryAction, EntryText, Job, ScheduleResult, When, mark
+from omcli.schedules.job import SUCCESS_CODES, Daily, EntryStep, EntryText, Job, ScheduleResult, When, mark
 
 _HOUR = 60
 _UNSAFE = frozenset("'\"\\")
@@ -32,7 +32,7 @@ class Systemd:
         changes = host.write_files(self.parts(job), job.mark, dry_run=dry_run)
         timer = self._paths(job.name)[1].name
         commands: list[tuple[str, ...]] = [("daemon-reload",), ("enable", "--now", timer)]
-        if any(change.step is EntryAction.REPLACE for change in changes):
+        if any(change.step is EntryStep.REPLACE for change in changes):
             commands.append(("restart", timer))  # otherwise it waits for the old time
         return ScheduleResult(changes=changes) if dry_run else _run(ScheduleResult(changes=changes), *commands)
 

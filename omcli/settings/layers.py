@@ -25,7 +25,7 @@ _PROVIDER_KEYS = ("model", "base_url", "command", "fallback_model", "max_output"
 
 
 @record
-class GivenValue:
+class SourceValue:
     """A value given for a key, and its origin."""
 
     value: object
@@ -52,10 +52,10 @@ class Layers:
         layers = (
             self._of_user(files) if files.has_user_file else {},
             self._of_project(files.project) if files.project else {},
-            _of_variables(variables),
-            {key: GivenValue(value=value, by=FLAG) for key, value in flags.items()},
+            _variable_layer(variables),
+            {key: SourceValue(value=value, by=FLAG) for key, value in flags.items()},
         )
-        self._said: dict[str, GivenValue] = {}
+        self._said: dict[str, SourceValue] = {}
         for layer in layers:
             self._said = {**_kept(self._said, under=layer), **layer}
         self._preset = _kept(self._of_preset(), under=self._said)
@@ -63,7 +63,7 @@ class Layers:
     def settings(self, *, default_store: Callable[[], Path]) -> Settings:
         """Return the resolved settings. Raises BadUsage for an invalid value or an unknown key given as a flag."""
         for key in self._said.keys() - KEYS.keys():
-            raise BadUsage(f"unknown key `{key}`{_suggestion(key)}")
+            raise BadUsage(f"unknown key `{key}`{_nearest(key)}")
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # shares of tokens need it
@@ -76,7 +76,7 @@ class Layers:
             values["db"] = default_store()
         return _made(values, origins, self._warnings)
 
-    def _take(self, key: str, said: GivenValue, values: dict[str, Any]) -> bool:
+    def _take(self, key: str, said: SourceValue, values: dict[str, Any]) -> bool:
         """Parse a value into `values`; return False, with a warning, if it is invalid."""
         whole = values.get("effective_context", DEFAULTS.effective_context)
         if said.by == FLAG and isinstance(said.value, Path):
@@ -92,14 +92,14 @@ class Layers:
         values[key] = not value if said.opposite else value
         return True
 
-    def _of_preset(self) -> dict[str, GivenValue]:
+    def _of_preset(self) -> dict[str, SourceValue]:
         said = self._said.get("preset")
         if said is None or said.value == PRESETS[0]:
             return {}
         if said.value in PRESETS:
             name = str(said.value)
             return {
-                key: GivenValue(value=value, by=f"preset {name}") for key, value in _by_key(read(preset_file(name)))
+                key: SourceValue(value=value, by=f"preset {name}") for key, value in _by_key(read(preset_file(name)))
             }
         if said.by == FLAG:
             raise BadConfiguration(f"unknown preset `{said.value}`", hint=f"one of: {', '.join(PRESETS)}")
@@ -109,7 +109,7 @@ class Layers:
         del self._said["preset"]
         return {}
 
-    def _of_user(self, files: Files) -> dict[str, GivenValue]:
+    def _of_user(self, files: Files) -> dict[str, SourceValue]:
         try:
             return self._of_file(files.user)
         except BadConfiguration as error:
@@ -118,7 +118,7 @@ class Layers:
             self._warnings.append(f"{error.message}; ignored")
             return {}
 
-    def _of_project(self, path: Path) -> dict[str, GivenValue]:
+    def _of_project(self, path: Path) -> dict[str, SourceValue]:
         try:
             said = self._of_file(path)
         except BadConfiguration as error:
@@ -132,15 +132,15 @@ class Layers:
             del said[key]
         return said
 
-    def _of_file(self, path: Path) -> dict[str, GivenValue]:
+    def _of_file(self, path: Path) -> dict[str, SourceValue]:
         """Return the values of a file by key. Raises BadConfiguration if it cannot be read."""
         said = {}
         for name, value in _by_key(read(path)):
             key = _OPPOSITES.get(name, name)
             if key in KEYS:
-                said[key] = GivenValue(value=value, by=str(path), folder=path.parent, opposite=key != name)
+                said[key] = SourceValue(value=value, by=str(path), folder=path.parent, opposite=key != name)
             else:
-                self._warnings.append(f"{path}: unknown key `{name}`{_suggestion(name)}; ignored")
+                self._warnings.append(f"{path}: unknown key `{name}`{_nearest(name)}; ignored")
         return said
 
 
@@ -172,12 +172,12 @@ def variable_name(key: str) -> str:
     return PREFIX + key.replace(".", "_").upper()
 
 
-def _of_variables(variables: Mapping[str, str]) -> dict[str, GivenValue]:
+def _variable_layer(variables: Mapping[str, str]) -> dict[str, SourceValue]:
     said = {}
     for name in (*KEYS, *_OPPOSITES):
         if variable_name(name) in variables:
             key = _OPPOSITES.get(name, name)
-            said[key] = GivenValue(value=variables[variable_name(name)], by=variable_name(name), opposite=key != name)
+            said[key] = SourceValue(value=variables[variable_name(name)], by=variable_name(name), opposite=key != name)
     return said
 
 
@@ -190,7 +190,7 @@ def _by_key(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _kept(said: Mapping[str, GivenValue], *, under: Mapping[str, GivenValue]) -> dict[str, GivenValue]:
+def _kept(said: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue]) -> dict[str, SourceValue]:
     """Return the values that remain under a stronger layer: without a provider's own keys if it names another one."""
     gone: set[str] = set()
     for role in ("observer", "reflector"):
@@ -207,7 +207,7 @@ def _is_refused(key: str, value: object) -> bool:
     return stands_in or is_private(key)
 
 
-def _suggestion(name: str) -> str:
+def _nearest(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
     near = get_close_matches(name, KEYS, n=1, cutoff=0.8)

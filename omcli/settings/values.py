@@ -175,7 +175,7 @@ def _choice(said: object, choices: tuple[str, ...]) -> str:
     return text
 
 
-def _prices(said: object) -> Mapping[str, Price]:
+def _price_table(said: object) -> Mapping[str, Price]:
     if not isinstance(said, dict):
         raise InvalidValue("a table of models")
     return {model: _price(model, price) for model, price in said.items()}
@@ -196,5 +196,5 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     "Amount": _number,
     "Days": _days,
     "Span": _span,
-    "Mapping[str, Price]": _prices,
+    "Mapping[str, Price]": _price_table,
 }

@@ -130,10 +130,10 @@ def _count_by_line() -> CountText:
 def _text_weight(text: str) -> int:
     encoded = ("\n" + text).encode("utf-8", "surrogatepass")
     if text.isascii():
-        return _weight(encoded, _ascii_views())
+        return _weight(encoded, _plain_views())
     joiners = _JOINER_WEIGHT * encoded.count(_JOINER)
     encoded = encoded.translate(None, _CONTINUATION)
-    return joiners + _weight(encoded, _ascii_views()) + _weight(encoded, _script_views())
+    return joiners + _weight(encoded, _plain_views()) + _weight(encoded, _other_views())
 
 
 @record
@@ -149,12 +149,12 @@ class _Views:
 
 
 @cache
-def _ascii_views() -> _Views:
+def _plain_views() -> _Views:
     return _combined(_VIEWS)
 
 
 @cache
-def _script_views() -> _Views:
+def _other_views() -> _Views:
     return _combined((_SCRIPTS,))
 
 

@@ -47,7 +47,7 @@ _ENCODINGS: Mapping[str, _Encoding] = {
 NAMES = tuple(_ENCODINGS)
 
 
-def exact(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
+def counter(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
     """Return the counter of this name, with its tokenizer loaded.
 
     Raises BadConfiguration if the rank file is missing or not the published one.
@@ -55,13 +55,13 @@ def exact(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
     return Counter(name=name, count=_count_with(_ENCODINGS[name], environment), per_message=4)
 
 
-def available(name: str, environment: Mapping[str, str] = os.environ) -> bool:
+def has_file(name: str, environment: Mapping[str, str] = os.environ) -> bool:
     """Return True if the rank file of this counter is on disk; its hash is not checked."""
     return _file(_ENCODINGS[name], environment) is not None
 
 
 def _count_with(encoding: _Encoding, environment: Mapping[str, str]) -> CountText:
-    ranks = _load(encoding, environment)
+    ranks = _read_file(encoding, environment)
     import tiktoken  # noqa: PLC0415 - takes longer to import than the rest of om
 
     tokenizer = tiktoken.Encoding(encoding.name, pat_str=encoding.pattern, mergeable_ranks=ranks, special_tokens={})
@@ -69,7 +69,7 @@ def _count_with(encoding: _Encoding, environment: Mapping[str, str]) -> CountTex
     return lambda text: len(tokenizer.encode_ordinary(text))
 
 
-def _load(encoding: _Encoding, environment: Mapping[str, str]) -> dict[bytes, int]:
+def _read_file(encoding: _Encoding, environment: Mapping[str, str]) -> dict[bytes, int]:
     import base64  # noqa: PLC0415 - every command imports this module
     import hashlib  # noqa: PLC0415
 

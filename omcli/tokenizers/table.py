@@ -13,21 +13,21 @@ from omcli.tokenizers.counter import Counter, CountText
 _CJK = lazily("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 
-def _rounded_up(characters_in_ten_tokens: int) -> CountText:
+def _per_token(characters_in_ten_tokens: int) -> CountText:
     return lambda text: -(-10 * len(text) // characters_in_ten_tokens)
 
 
-def _by_script(text: str) -> int:
+def _by_language(text: str) -> int:
     cjk = 0 if text.isascii() else len(_CJK.findall(text))
     return (len(text) - cjk) // 4 + cjk // 2
 
 
 CHARACTER_COUNTERS = (
-    Counter(name="chars-2.5", count=_rounded_up(25), per_message=4, per_conversation=24),
-    Counter(name="chars-3.2", count=_rounded_up(32)),
-    Counter(name="chars-3.5-3", count=_rounded_up(35), count_tool=_rounded_up(30)),
-    Counter(name="chars-4", count=_rounded_up(40)),
-    Counter(name="chars-4-cjk-2", count=_by_script, per_message=4),
+    Counter(name="chars-2.5", count=_per_token(25), per_message=4, per_conversation=24),
+    Counter(name="chars-3.2", count=_per_token(32)),
+    Counter(name="chars-3.5-3", count=_per_token(35), count_tool=_per_token(30)),
+    Counter(name="chars-4", count=_per_token(40)),
+    Counter(name="chars-4-cjk-2", count=_by_language, per_message=4),
 )
 
 _BUILT_IN = {built_in.name: built_in for built_in in (APPROXIMATE, *CHARACTER_COUNTERS)}
@@ -41,7 +41,7 @@ def counter(name: str = DEFAULT) -> TokenCounter:
     Raises BadUsage for an unknown name, and BadConfiguration for an exact counter whose rank file is not on disk.
     """
     if name in bpe.NAMES:
-        return bpe.exact(name)
+        return bpe.counter(name)
     try:
         return _BUILT_IN[name]
     except KeyError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.base.record import record, replace
-from omcli.formats.table import NAMES, TRANSCRIPTS, agent_transcripts
+from omcli.formats.table import NAMES, TRANSCRIPTS, agent_files
 from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import Archiving
@@ -169,7 +169,7 @@ def _files(
     places: Sequence[Path] | None, environment: Mapping[str, str], missing: list[str], unseen: list[str]
 ) -> Iterator[str | Path]:
     if places is None:
-        yield from agent_transcripts(environment)
+        yield from agent_files(environment)
         return
     for place in places:
         try:

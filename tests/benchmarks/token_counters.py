@@ -18,13 +18,13 @@ from tests.unit.tokenizers.samples import MORE, PROMISED
 
 def main(paths: list[str]) -> None:
     """Prints one row per kind of text or file, and the speed of each counter in the last."""
-    counters = [counter(name) for name in NAMES if name not in bpe.NAMES or bpe.available(name)]
+    counters = [counter(name) for name in NAMES if name not in bpe.NAMES or bpe.has_file(name)]
     print(f"{'':24}{'o200k':>8}", *(f"{each.name:>13}" for each in counters))
     texts = []
     for kind, samples in (PROMISED | MORE).items():
         texts += [sample.text for sample in samples]
         _print_errors(kind, [sample.text for sample in samples], sum(sample.o200k for sample in samples), counters)
-    exact = counter("o200k") if bpe.available("o200k") else None
+    exact = counter("o200k") if bpe.has_file("o200k") else None
     for path in map(Path, paths):
         texts.append(path.read_text(encoding="utf-8", errors="replace"))
         if exact:

@@ -28,7 +28,7 @@ _MESSAGES = st.builds(
 @pytest.fixture(params=NAMES, scope="module")
 def counts(request: pytest.FixtureRequest) -> TokenCounter:
     name = str(request.param)
-    if name in bpe.NAMES and not bpe.available(name):
+    if name in bpe.NAMES and not bpe.has_file(name):
         pytest.skip(f"the rank file of {name} is not on this machine")
     return _loaded(name)
 

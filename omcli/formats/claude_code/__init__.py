@@ -29,7 +29,7 @@ def _is_known_record(entry: Record) -> bool:
     return (kind in _TOLD or kind in _BOOKKEEPING) and any(mark in entry for mark in _MARKS)
 
 
-def _sniff(sample: Sample) -> bool:
+def _detect(sample: Sample) -> bool:
     if sample.shape not in (InputShape.LINES, InputShape.DOCUMENT) or not sample.records:
         return False
     # Qwen Code writes the same envelope, but its messages have parts.
@@ -41,8 +41,8 @@ class _RecordReader:
     """Reads the records of a file one by one."""
 
     def __init__(self, state: ReaderState | None) -> None:
-        self._session = SessionReader.resumed(state["session"]) if state else SessionReader()
-        self._reading = MessageReader.resumed(state["reading"]) if state else MessageReader()
+        self._session = SessionReader.resume(state["session"]) if state else SessionReader()
+        self._reading = MessageReader.resume(state["reading"]) if state else MessageReader()
 
     def items(self, entry: Record) -> Iterator[Item]:
         """Yield the session's facts that one record changes, and its messages."""
@@ -67,7 +67,7 @@ class _RecordReader:
 FORMAT = Format(
     name="claude-code",
     title="Claude Code",
-    sniff=_sniff,
+    detect=_detect,
     read=by_record(_RecordReader),
     folders=TranscriptFolders(
         homes=("~/.claude", "~/.config/claude"),

@@ -36,7 +36,7 @@ class SessionReader:
         self._named_by_person: set[str | None] = set()
 
     @classmethod
-    def resumed(cls, state: ReaderState) -> Self:
+    def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier reader."""
         session = cls()
         session.home, session._homes = state["home"], dict(state["homes"])
@@ -90,20 +90,20 @@ class MessageReader:
         self._in_editor = False
         self._readers: dict[str, Callable[[Record, partial[Message]], Iterator[Item]]] = {
             "user": self._user,
-            "assistant": self._assistant,
+            "assistant": self._reply,
             "system": self._system,
             "attachment": self._attachment,
             "queue-operation": self._queue_operation,
         }
 
     @classmethod
-    def resumed(cls, state: ReaderState) -> Self:
+    def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier reader."""
         reading = cls()
         reading._seen = Hashes(unpacked(state["seen"]))
         reading._open_calls = state["open_calls"]
         reading._answers = unpacked_counts(state["answers"])
-        reading._queue = user.PromptQueue.resumed(state["queue"])
+        reading._queue = user.PromptQueue.resume(state["queue"])
         reading._in_editor = state["in_editor"]
         return reading
 
@@ -183,12 +183,12 @@ class MessageReader:
             role=Role.RESULT, text=said, id=f"{call}:result", call_id=call, tool=tool, failed=failed,
             exit_code=int(exit_code[1]) if exit_code else None, images=images,
         )  # fmt: skip
-        if failed and (remark := user.remark(entry, result=said, tool=tool, in_editor=self._in_editor)):
+        if failed and (remark := user.refuse_reason(entry, result=said, tool=tool, in_editor=self._in_editor)):
             yield message(role=Role.USER, kind=MessageKind.REMARK, text=remark, id=f"{call}:remark", call_id=call)
-        if answers := user.answers_to_questions(entry):
+        if answers := user.answer_lines(entry):
             yield message(role=Role.USER, kind=MessageKind.ANSWER, text=answers, id=f"{call}:answer", call_id=call)
 
-    def _assistant(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
+    def _reply(self, entry: Record, message: partial[Message]) -> Iterator[Item]:
         content = _content(entry)
         if content is None:
             yield _MALFORMED

@@ -10,9 +10,9 @@ from typing import Self
 
 from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
-from omcli.formats.claude_prompts import UserText, rejection_remark, user_text
+from omcli.formats.claude_prompts import UserText, reason_to_refuse, user_text
 from omcli.formats.source import Record
-from omcli.formats.values import image_from_data, placeholder, record, string, text
+from omcli.formats.values import image_from_text, image_text, record, string, text
 from omcli.memory.message import Image, MessageKind, attachment
 from omcli.memory.transcript import ReaderState
 from omcli.text.hashes import hashed, packed_counts, unpacked_counts
@@ -73,9 +73,9 @@ def texts_and_images(content: object) -> tuple[list[str], tuple[Image, ...]]:
             if block.get("type") == "text":
                 part = text(block.get("text"))
             elif block.get("type") == "image":
-                image = image_from_data(encoded, media_type or "image") if encoded else None
+                image = image_from_text(encoded, media_type or "image") if encoded else None
                 images += [image] if image else []
-                part = placeholder(image) if image else "[image]"
+                part = image_text(image) if image else "[image]"
             elif block.get("type") == "document":
                 part = attachment("document", media_type, len(encoded or "") * 3 // 4)
         if part.strip():
@@ -102,9 +102,9 @@ def is_injected(entry: Record) -> bool:
     )
 
 
-def remark(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> str | None:
+def refuse_reason(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> str | None:
     """Return a person's comment on refusing a call, from the record and the text of its failed result."""
-    if words := rejection_remark(result):
+    if words := reason_to_refuse(result):
         return words
     # The VS Code extension (2.0.5) writes only the comment in place of the result. In that version failures of these
     # tools begin with an exit code or a tag; wordings that may be a program's are not taken for a comment.
@@ -114,7 +114,7 @@ def remark(entry: Record, *, result: str, tool: str | None, in_editor: bool) -> 
     return None
 
 
-def answers_to_questions(entry: Record) -> str:
+def answer_lines(entry: Record) -> str:
     """Return a person's answers to a tool's questions, one `question -> answer` per line; empty if there are none."""
     given = record(record(entry.get("toolUseResult")).get("answers"))
     return "\n".join(f"{question} -> {words}" for question, answer in given.items() if (words := _joined(answer)))
@@ -148,7 +148,7 @@ class PromptQueue:
         """Removals minus attachments of a prompt so far, by its hash."""
 
     @classmethod
-    def resumed(cls, state: ReaderState) -> Self:
+    def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier queue."""
         queue = cls()
         queue._waiting.extend(QueuedPrompt(content, timestamp) for content, timestamp in state["waiting"])

@@ -17,8 +17,8 @@ class _RecordReader:
     """Reads records of a rollout, a prompt history or an exec stream, each by its own reader."""
 
     def __init__(self, state: ReaderState | None) -> None:
-        self._rollout = Rollout.resumed(state["rollout"]) if state else Rollout()
-        self._stream = ExecStream.resumed(state["stream"]) if state else ExecStream()
+        self._rollout = Rollout.resume(state["rollout"]) if state else Rollout()
+        self._stream = ExecStream.resume(state["stream"]) if state else ExecStream()
         self._history = History(state["history"] if state else None)
 
     def items(self, entry: Record) -> Iterator[Item]:
@@ -40,12 +40,12 @@ class _RecordReader:
         return rollout and {"rollout": rollout, "stream": stream, "history": history}
 
 
-def sniff(sample: Sample) -> bool:
+def detect(sample: Sample) -> bool:
     """Return True if at least half of the records are Codex's, or one is a call in Codex's oldest notation."""
     if sample.shape is not InputShape.LINES:
         return False
     known = sum(_is_rollout_record(entry) or _is_plain(entry) for entry in sample.records)
-    return 0 < len(sample.records) <= 2 * known or any(map(_is_old_call, sample.records))
+    return 0 < len(sample.records) <= 2 * known or any(map(_is_bare_call, sample.records))
 
 
 def _is_rollout_record(entry: Record) -> bool:
@@ -68,14 +68,14 @@ def _is_bare_item(entry: Record, kind: str) -> bool:
     return "record_type" in entry or entry.keys() >= {"id", "timestamp", "instructions"}
 
 
-def _is_old_call(entry: Record) -> bool:
+def _is_bare_call(entry: Record) -> bool:
     return entry.get("type") == "tool_call" and "name" in record(entry.get("function")) and "timestamp" in entry
 
 
 FORMAT = Format(
     name="codex",
     title="Codex CLI",
-    sniff=sniff,
+    detect=detect,
     read=by_record(_RecordReader),
     folders=TranscriptFolders(
         homes=("~/.codex",),

@@ -9,7 +9,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import positional_record
 from omcli.formats.injected import without_injected
 from omcli.formats.source import Record
-from omcli.formats.values import compact_json, exit_code, image_from_url, objects, placeholder, record, string, text
+from omcli.formats.values import compact_json, exit_code, image_from_url, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
 
 # Types of calls, with the key of their arguments. A call without a name is named by its type.
@@ -114,7 +114,7 @@ def image_note(url: str, images: list[Image]) -> str:
     if (image := image_from_url(url)) is None:
         return f"[image {url}]" if url else "[image]"
     images.append(image)
-    return placeholder(image)
+    return image_text(image)
 
 
 def prompt_text(said: str) -> str:
@@ -232,7 +232,7 @@ def outcome_of(output: str) -> ToolOutput:
     """Parse an output: remove its header or wrapping, and read success and exit code from it."""
     if header := _HEADER.match(output):
         return _with_header(header[0], output[header.end() :])
-    if output.startswith('{"') and (unwrapped := _unwrapped(output)):
+    if output.startswith('{"') and (unwrapped := _from_json(output)):
         return unwrapped
     if output.startswith(_FAILURES):
         code = _SANDBOX_EXIT_CODE.match(output) if output.startswith("failed in sandbox") else None
@@ -250,7 +250,7 @@ def _with_header(header: str, said: str) -> ToolOutput:
     return ToolOutput(said, failed=True if "Script failed\n" in header or said.startswith(_CONNECTOR_FAILURE) else None)
 
 
-def _unwrapped(output: str) -> ToolOutput | None:
+def _from_json(output: str) -> ToolOutput | None:
     """Return the output of the old `shell` tool, which is JSON with the output and its exit code."""
     try:
         value = record(json.loads(output))

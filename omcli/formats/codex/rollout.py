@@ -116,10 +116,10 @@ class Rollout:
         self._wrapped = False
         self._compacted = False
         self._tools: dict[str, str] = {}
-        self._prompts = Prompts()
+        self._prompts = PromptReader()
 
     @classmethod
-    def resumed(cls, state: ReaderState) -> Self:
+    def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier reader."""
         rollout = cls()
         rollout._facts = Facts(**state["facts"])
@@ -127,7 +127,7 @@ class Rollout:
         rollout._delegated = MessageKind.DELEGATED if state["delegated"] else None
         rollout._wrapped, rollout._compacted = state["wrapped"], state["compacted"]
         rollout._tools = state["tools"]
-        rollout._prompts = Prompts.resumed(state["prompts"])
+        rollout._prompts = PromptReader.resume(state["prompts"])
         rollout._zone = state["zone"]
         return rollout
 
@@ -339,7 +339,7 @@ _LONGEST_WAIT = 16
 """The most user items held back, so that a file of nothing else is not collected in memory."""
 
 
-class Prompts:
+class PromptReader:
     """Separates prompts from their repetitions in a stream.
 
     A prompt is written as an event and as an item, and only the event is certainly a person's. So events are prompts
@@ -353,7 +353,7 @@ class Prompts:
         self._items_count = False
 
     @classmethod
-    def resumed(cls, state: ReaderState) -> Self:
+    def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier reader."""
         prompts = cls()
         prompts._stream, prompts._items_count = state["stream"], state["items_count"]

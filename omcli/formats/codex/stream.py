@@ -72,7 +72,7 @@ class ExecStream:
         self._open: set[str] = set()
 
     @classmethod
-    def resumed(cls, state: ReaderState) -> Self:
+    def resume(cls, state: ReaderState) -> Self:
         """Resume from the state of an earlier reader."""
         stream = cls()
         stream._thread, stream._open = state["thread"], set(state["open"])

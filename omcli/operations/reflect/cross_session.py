@@ -9,7 +9,7 @@ from omcli.memory.reflection import Reflected, ReflectionOutcome, Scope
 from omcli.operations.deps import Deps
 from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
 from omcli.operations.reflect.session import material, reflected_or_noted, tried
-from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, fit_to_target, plan_global
+from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, limit_tokens, plan_global
 
 _SCOPE = Scope()
 _KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
@@ -54,7 +54,7 @@ def reflect_globally(
 def _reflected(batch: GlobalBatch, deps: Deps, mark: str, *, number: int, of: int) -> Reflected:
     given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are no one story
     reflected = reflected_or_noted(deps, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
-    return fit_to_target(reflected, target=given.target, counter=deps.counter)
+    return limit_tokens(reflected, target=given.target, counter=deps.counter)
 
 
 def _swapped(plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], deps: Deps, mark: str) -> GlobalReflection:

@@ -31,18 +31,18 @@ class RuleReflector:
         """
         items = lasting(material.rows)
         working = WorkingSet.of(material, self._counter)
-        for outdated in drops.outdated(list(working.rows.values()), working.replaceable()):
+        for outdated in drops.stale(list(working.rows.values()), working.rows_to_merge()):
             working.drop(outdated)
-        for repeated in drops.repeated(working.replaceable()):
+        for repeated in drops.repeated(working.rows_to_merge()):
             working.drop(repeated)
-        for find in (groups.runs, groups.failures):
-            for fold in find(working.changeable()):
+        for find in (groups.by_command, groups.failures):
+            for fold in find(working.rows_to_fold()):
                 working.fold(fold)
-        for fold in groups.details(working):
+        for fold in groups.others(working):
             if working.fits:
                 break
             working.fold(fold)
-        for loss in drops.least_important(working, now=material.now):
+        for loss in drops.by_importance(working, now=material.now):
             if working.fits or working.is_last:
                 break
             working.drop(loss)

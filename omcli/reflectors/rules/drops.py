@@ -11,7 +11,7 @@ from omcli.base.record import record
 from omcli.memory.observation import SETTLED, Dropped, Observation, Priority, Type
 from omcli.pack.cross_session import days
 from omcli.pack.salience import by_salience
-from omcli.reflectors.rules.working_set import WorkingSet, is_exempt
+from omcli.reflectors.rules.working_set import WorkingSet, is_kept
 from omcli.text.anchors import anchors
 from omcli.text.phrases import AGENT, speaker
 from omcli.text.terms import folded
@@ -65,7 +65,7 @@ def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
             yield Dropped(row=one.row.id, reason="duplicate", by=by.row.id)
 
 
-def outdated(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator[Dropped]:
+def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator[Dropped]:
     """Yield all but the latest row of each state: the current task, and the list of todos.
 
     `rows` are all rows, oldest first; `among` those that may be dropped.
@@ -122,10 +122,10 @@ class _ClauseIndex:
         if not one.row.text.startswith(AGENT) or len(one.words) <= _FEWEST_WORDS:
             return None
         parts = one.row.text.removeprefix(AGENT).split(" · ")
-        holders = [self._container(one.row, _clauses(part)) for part in parts]
+        holders = [self._whole(one.row, _clauses(part)) for part in parts]
         return holders[0] if all(holders) else None
 
-    def _container(self, row: Observation, part: str) -> _Said | None:
+    def _whole(self, row: Observation, part: str) -> _Said | None:
         rarest = min((self._places[clause] for clause in part.strip("\n").split("\n")), key=len)
         for place in rarest:
             if _may_contain(row, self._said[place].row) and part in self._clauses[place]:
@@ -155,7 +155,7 @@ _RECENT = 4
 """The newest row in this many is among the last to be dropped."""
 
 
-def least_important(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
+def by_importance(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
     """Yield rows to drop, the least important first.
 
     First rows of low priority and announcements older than two days, and settled medium ones older than three; then
@@ -163,8 +163,8 @@ def least_important(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
     Rows of high priority, open ones and those in force stay.
     """
     rows = list(working.rows.values())
-    free = [row for row in rows if not (row.id in working.protected or is_exempt(row) or row.is_in_force)]
-    low = [row for row in free if row.priority is Priority.LOW or _is_announcement(row)]
+    free = [row for row in rows if not (row.id in working.protected or is_kept(row) or row.is_in_force)]
+    low = [row for row in free if row.priority is Priority.LOW or _is_preamble(row)]
     medium = [row for row in free if row.priority is Priority.MEDIUM]
     settled = [row for row in medium if row.status in SETTLED]
     old_low = [row for row in low if days(now) - days(row.dated) > _LOW_DAYS]
@@ -176,7 +176,7 @@ def least_important(working: WorkingSet, *, now: str) -> Iterator[Dropped]:
             yield Dropped(row=row.id, reason="resolved" if row.status in SETTLED else "trivial")
 
 
-def _is_announcement(row: Observation) -> bool:
+def _is_preamble(row: Observation) -> bool:
     """Return True if a row only announces what an agent does next: "Now the types after the options:"."""
     return row.priority is Priority.MEDIUM and row.text.startswith(AGENT) and row.text.endswith(":")
 

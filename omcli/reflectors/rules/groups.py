@@ -38,7 +38,7 @@ _REQUEST_TYPES = frozenset({Type.REQUEST, Type.QUESTION})
 Groups = dict[object, list[Observation]]
 
 
-def runs(rows: Sequence[Observation]) -> Iterator[Draft]:
+def by_command(rows: Sequence[Observation]) -> Iterator[Draft]:
     """Fold runs of one command, including failures that work now, into a count and the last result."""
     types = FAILURES | {Type.COMMAND_RUN}
     by_command: Groups = defaultdict(list)
@@ -63,18 +63,18 @@ def failures(rows: Sequence[Observation]) -> Iterator[Draft]:
         if len(same) > 1:
             draft = _counted(same, same[-1], status=Status.RESOLVED)
             between = [row for row in changes if same[-1].sources[:1] < row.sources[-1:] < same[-1].sources[-1:]]
-            yield _with_fix(draft, same, between)
+            yield _with_change(draft, same, between)
 
 
-def details(working: WorkingSet) -> Iterator[Draft]:
+def others(working: WorkingSet) -> Iterator[Draft]:
     """Yield the folds that lose detail, those that lose least first, and of each kind the oldest first."""
-    for find in (_reads, _files, _done):
+    for find in (_read_rows, _files, _done):
         yield from sorted(find(working), key=lambda draft: draft.event_at or "")
 
 
-def _reads(working: WorkingSet) -> Iterator[Draft]:
+def _read_rows(working: WorkingSet) -> Iterator[Draft]:
     """Fold files read, searches and minor commands between two requests into one row."""
-    for stretch in _between_requests(working):
+    for stretch in _by_request(working):
         if len(stretch) > 1:
             kinds = (
                 ("Read ", ", ", [row for row in stretch if row.type is Type.FILE_READ]),
@@ -85,8 +85,8 @@ def _reads(working: WorkingSet) -> Iterator[Draft]:
             yield folded(stretch, " · ".join(parts), reason="folded")
 
 
-def _between_requests(working: WorkingSet) -> Iterator[list[Observation]]:
-    free = {row.id for row in working.changeable() if _is_read(row)}
+def _by_request(working: WorkingSet) -> Iterator[list[Observation]]:
+    free = {row.id for row in working.rows_to_fold() if _is_read(row)}
     stretch: list[Observation] = []
     for row in working.rows.values():
         if row.id in free:
@@ -119,7 +119,7 @@ def _names(rows: Iterable[Observation], verb: str, joint: str) -> list[str]:
 def _files(working: WorkingSet) -> Iterator[Draft]:
     """Fold changes of one file into its final state and the number of edits."""
     by_path: Groups = defaultdict(list)
-    for row in working.changeable():
+    for row in working.rows_to_fold():
         if row.type in FILE_CHANGES and isinstance(path := row.metadata.get("path"), str):
             by_path[path].append(row)
     for same in by_path.values():
@@ -165,7 +165,7 @@ def _summary(changes: Sequence[str]) -> str:
 
 def _done(working: WorkingSet) -> Iterator[Draft]:
     """Fold requests that are done with their results, found by the range of the request's sources."""
-    rows = working.changeable()
+    rows = working.rows_to_fold()
     results = [row for row in rows if row.type is Type.OUTCOME and row.sources and row.status is not Status.OPEN]
     taken: set[str] = set()
     for asked in rows:
@@ -196,7 +196,7 @@ def _counted(same: Sequence[Observation], last: Observation, *, status: Status |
     return replace(draft, type=last.type, metadata={**draft.metadata, **about, "times": times})
 
 
-def _with_fix(draft: Draft, same: Sequence[Observation], changes: Sequence[Observation]) -> Draft:
+def _with_change(draft: Draft, same: Sequence[Observation], changes: Sequence[Observation]) -> Draft:
     """Return the row of failures with the files changed before it worked, if those are few."""
     paths = list(dict.fromkeys(found["head"].partition(" ")[2] for row in changes if (found := _FILE.match(row.text))))
     if not 0 < len(paths) <= 3:

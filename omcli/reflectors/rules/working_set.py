@@ -33,7 +33,7 @@ class WorkingSet:
     def of(cls, material: Material, counter: TokenCounter) -> WorkingSet:
         """Start with all rows. Reflections are folded again only if all rows are reflections."""
         again = all(row.kind is Kind.REFLECTION for row in material.rows)
-        fixed = {row.id for row in material.rows if is_exempt(row) or (is_reflection(row) and not again)}
+        fixed = {row.id for row in material.rows if is_kept(row) or (is_reflection(row) and not again)}
         return cls(
             counter=counter,
             target=material.target,
@@ -53,13 +53,13 @@ class WorkingSet:
         """True if only one row is left."""
         return len(self.rows) + len(self.drafts) <= 1
 
-    def replaceable(self) -> list[Observation]:
+    def rows_to_merge(self) -> list[Observation]:
         """Return the rows that a row with the same content may replace."""
         return [row for row in self.rows.values() if row.id not in self.fixed]
 
-    def changeable(self) -> list[Observation]:
+    def rows_to_fold(self) -> list[Observation]:
         """Return the rows whose wording may change."""
-        return [row for row in self.replaceable() if not row.is_in_force]
+        return [row for row in self.rows_to_merge() if not row.is_in_force]
 
     def drop(self, dropped: Dropped) -> None:
         """Drop a row."""
@@ -79,7 +79,7 @@ class WorkingSet:
             self.drafts.append(draft)
 
 
-def is_exempt(row: Observation) -> bool:
+def is_kept(row: Observation) -> bool:
     """Return True for a row that is never changed: open, pinned, a note, or an item."""
     return row.status is Status.OPEN or PINNED in row.tags or row.kind in (Kind.NOTE, Kind.ITEM)
 

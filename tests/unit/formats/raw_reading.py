@@ -48,7 +48,7 @@ def spoken(reader: Format, content: bytes) -> list[tuple[Role, str]]:
 
 def is_sniffed(reader: Format, content: bytes) -> bool:
     """Whether the reader takes the content for its own."""
-    return reader.sniff(RecordStream(io.BytesIO(content)).sample)
+    return reader.detect(RecordStream(io.BytesIO(content)).sample)
 
 
 def per_conversation(items: list[Item]) -> list[list[Message]]:
@@ -83,4 +83,4 @@ def found(reader: Format, path: str) -> dict[str, object]:
 def is_sniffed_shared(reader: Format, path: str) -> bool:
     """Whether the reader takes a shared transcript for its own."""
     with (TRANSCRIPTS / path).open("rb") as stream:
-        return reader.sniff(RecordStream(stream).sample)
+        return reader.detect(RecordStream(stream).sample)

@@ -24,7 +24,7 @@ def json_lines(*records: object) -> bytes:
 def items_of(form: Format, content: bytes) -> list[Item]:
     """What a format reads from bytes that it recognises."""
     source = RecordStream(io.BytesIO(content))
-    assert form.sniff(source.sample), f"{form.name} does not recognise {content[:200]!r}"
+    assert form.detect(source.sample), f"{form.name} does not recognise {content[:200]!r}"
     return list(form.read(source))
 
 
@@ -110,7 +110,7 @@ def facts_of_file(form: Format, path: Path) -> dict[str, object]:
     times: list[str] = []
     with path.open("rb") as stream:
         source = RecordStream(stream)
-        assert form.sniff(source.sample), f"{path} is not recognised as {form.name}"
+        assert form.detect(source.sample), f"{path} is not recognised as {form.name}"
         for item in form.read(source):
             tally.add(item)
             if isinstance(item, Facts):

@@ -853,7 +853,7 @@ def test_a_transcript_is_recognised_by_its_content(content: bytes) -> None:
     ],
 )
 def test_other_formats_are_not_taken_for_it(content: bytes) -> None:
-    assert not FORMAT.sniff(RecordStream(io.BytesIO(content)).sample)
+    assert not FORMAT.detect(RecordStream(io.BytesIO(content)).sample)
 
 
 def test_headless_output_is_read_alike() -> None:
@@ -872,7 +872,7 @@ def test_headless_output_is_read_alike() -> None:
     ]
     for content in (raw(*lines), json.dumps(lines).encode()):
         source = RecordStream(io.BytesIO(content))
-        assert FORMAT.sniff(source.sample)
+        assert FORMAT.detect(source.sample)
         found = list(FORMAT.read(source))
         assert found[0] == Facts(session="s-9", cwd="/plot/garden", model="claude-small")
         told = [one for one in found if isinstance(one, Message)]
@@ -1020,7 +1020,7 @@ SIDE_CARS = [path for path, entry in FILES.items() if entry["role"] == "side-car
 def read_file(path: str) -> list[Item]:
     with (TRANSCRIPTS / path).open("rb") as stream:
         source = RecordStream(stream)
-        assert FORMAT.sniff(source.sample), f"{path} is not detected"
+        assert FORMAT.detect(source.sample), f"{path} is not detected"
         return list(FORMAT.read(source))
 
 
@@ -1079,7 +1079,7 @@ def test_a_probe_is_read_without_a_failure(path: str) -> None:
 @pytest.mark.parametrize("path", SIDE_CARS)
 def test_a_side_car_is_not_taken_for_a_transcript(path: str) -> None:
     with (TRANSCRIPTS / path).open("rb") as stream:
-        assert not FORMAT.sniff(RecordStream(stream).sample)
+        assert not FORMAT.detect(RecordStream(stream).sample)
 
 
 @needs_shared

@@ -691,7 +691,7 @@ def test_files_of_other_programs_are_not_taken_for_codex() -> None:
     """F67: by content, whatever the name."""
     for path, entry in expected().items():
         with (TRANSCRIPTS / path).open("rb") as stream:
-            recognised = FORMAT.sniff(RecordStream(stream).sample)
+            recognised = FORMAT.detect(RecordStream(stream).sample)
         assert recognised == (entry["format"] == "codex"), path
 
 
@@ -700,7 +700,7 @@ def test_one_record_of_codex_in_another_transcript_makes_it_no_rollout() -> None
     other = [{"role": "user", "content": f"message {number}"} for number in range(5)]
     stray = {"timestamp": at(1), "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}}
     source = RecordStream(io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in (stray, *other))))
-    assert not FORMAT.sniff(source.sample)
+    assert not FORMAT.detect(source.sample)
 
 
 @pytest.mark.parametrize(

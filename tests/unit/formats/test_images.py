@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from omcli.formats.values import image_from_data, image_from_url, placeholder
+from omcli.formats.values import image_from_text, image_from_url, image_text
 from omcli.memory.message import attachment
 
 
@@ -29,12 +29,12 @@ def test_the_digest_is_that_of_the_image_not_of_its_encoding() -> None:
     picture = bytes(range(256))
     encoded = base64.b64encode(picture).decode()
     broken = base64.encodebytes(picture).decode()
-    assert image_from_data(encoded, "image/png").sha256 == hashlib.sha256(picture).hexdigest()
-    assert image_from_data(encoded, "image/png") == image_from_data(broken, "image/png")
+    assert image_from_text(encoded, "image/png").sha256 == hashlib.sha256(picture).hexdigest()
+    assert image_from_text(encoded, "image/png") == image_from_text(broken, "image/png")
 
 
 def test_a_broken_encoding_is_measured_as_it_stands() -> None:
-    assert placeholder(image_from_data("iVBOR", "image/png")) == "[image png 5 B]"
+    assert image_text(image_from_text("iVBOR", "image/png")) == "[image png 5 B]"
 
 
 def test_only_data_urls_hold_an_image() -> None:

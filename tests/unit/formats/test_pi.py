@@ -201,7 +201,7 @@ def test_what_extensions_put_in_is_no_message() -> None:
 
 def test_the_end_of_a_file_is_recognised_without_its_header() -> None:
     assert [m.text for m in messages_of(FORMAT, user("Go"), agent(text("Done.")))] == ["Go", "Done."]
-    assert not FORMAT.sniff(RecordStream(io.BytesIO(json_lines(user("Go")))).sample), (
+    assert not FORMAT.detect(RecordStream(io.BytesIO(json_lines(user("Go")))).sample), (
         "other programs write this as well"
     )
 
@@ -403,5 +403,5 @@ def test_files_of_other_programs_are_not_taken_for_pi() -> None:
     """F67: by content, whatever the name."""
     for path, found in expected().items():
         with (TRANSCRIPTS / path).open("rb") as stream:
-            recognised = FORMAT.sniff(RecordStream(stream).sample)
+            recognised = FORMAT.detect(RecordStream(stream).sample)
         assert recognised == (found["format"] in {"pi", "openclaw"}), path

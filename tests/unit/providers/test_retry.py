@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from omcli.base.errors import Unreachable
-from omcli.providers.retry import DeadlinePassed, NotConnected, Retries, run_with_deadline
+from omcli.providers.retry import NotConnected, Overdue, RetryState, run_within
 from omcli.providers.wire import RequestFailed
 
 
@@ -25,8 +25,8 @@ class Clock:
         self.now += seconds
 
 
-def patience(clock: Clock, seconds: float = 60) -> Retries:
-    return Retries(seconds=seconds, clock=lambda: clock.now, sleep=clock.sleep)
+def patience(clock: Clock, seconds: float = 60) -> RetryState:
+    return RetryState(seconds=seconds, clock=lambda: clock.now, sleep=clock.sleep)
 
 
 def passing(**fields: float) -> RequestFailed:
@@ -37,20 +37,20 @@ def test_waits_double_and_end_at_eight_seconds() -> None:
     """F73."""
     clock = Clock()
     asked = patience(clock)
-    assert all(asked.wait_after(passing(tries=6)) for _ in range(5))
+    assert all(asked.sleep_after(passing(tries=6)) for _ in range(5))
     assert clock.waits == [1, 2, 4, 8, 8]
 
 
 def test_the_third_failure_is_the_last() -> None:
     """F73."""
     asked = patience(Clock())
-    assert [asked.wait_after(passing()) for _ in range(3)] == [True, True, False]
+    assert [asked.sleep_after(passing()) for _ in range(3)] == [True, True, False]
 
 
 def test_a_lasting_failure_is_not_waited_for() -> None:
     """F76."""
     clock = Clock()
-    assert not patience(clock).wait_after(RequestFailed(Unreachable, "no"))
+    assert not patience(clock).sleep_after(RequestFailed(Unreachable, "no"))
     assert not clock.waits
 
 
@@ -58,7 +58,7 @@ def test_a_lasting_failure_is_not_waited_for() -> None:
 def test_what_an_endpoint_asks_for_is_given_within_the_deadline(retry_after: float, *, waits: bool) -> None:
     """F78."""
     clock = Clock()
-    assert patience(clock, 10).wait_after(passing(retry_after=retry_after)) is waits
+    assert patience(clock, 10).sleep_after(passing(retry_after=retry_after)) is waits
     assert clock.waits == ([retry_after] if waits else [])
 
 
@@ -68,7 +68,7 @@ def test_the_deadline_is_over_all_attempts() -> None:
     asked = patience(clock, 10)
     clock.now += 9.5
     assert asked.remaining == 0.5
-    assert not asked.wait_after(passing())
+    assert not asked.sleep_after(passing())
     clock.now += 5
     assert asked.remaining == 0
 
@@ -78,7 +78,7 @@ def test_what_met_nobody_is_not_looked_for_long() -> None:
     clock = Clock()
     asked = patience(clock)
     clock.now += 3.8
-    assert not asked.wait_after(passing(delay=0.5, within=4))
+    assert not asked.sleep_after(passing(delay=0.5, within=4))
 
 
 def test_work_gives_what_it_gives() -> None:
@@ -86,7 +86,7 @@ def test_work_gives_what_it_gives() -> None:
         alive()
         return 7
 
-    assert run_with_deadline(work, seconds=5, connect_within=5) == 7
+    assert run_within(work, seconds=5, connect_within=5) == 7
 
 
 def test_work_raises_what_it_raises() -> None:
@@ -94,10 +94,10 @@ def test_work_raises_what_it_raises() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        run_with_deadline(fails, seconds=5, connect_within=5)
+        run_within(fails, seconds=5, connect_within=5)
 
 
-@pytest.mark.parametrize(("gives_sign", "outcome"), [(True, DeadlinePassed), (False, NotConnected)])
+@pytest.mark.parametrize(("gives_sign", "outcome"), [(True, Overdue), (False, NotConnected)])
 def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exception]) -> None:
     """F74."""
     over = threading.Event()
@@ -109,13 +109,13 @@ def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exceptio
 
     began = time.monotonic()
     with pytest.raises(outcome):
-        run_with_deadline(work, seconds=2, connect_within=1.5)
+        run_within(work, seconds=2, connect_within=1.5)
     assert time.monotonic() - began < 60
     over.set()
 
 
 def test_a_deadline_before_the_first_sign_is_a_deadline() -> None:
     over = threading.Event()
-    with pytest.raises(DeadlinePassed):
-        run_with_deadline(lambda _alive: over.wait(20), seconds=0.1, connect_within=4)
+    with pytest.raises(Overdue):
+        run_within(lambda _alive: over.wait(20), seconds=0.1, connect_within=4)
     over.set()

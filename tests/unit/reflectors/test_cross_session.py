@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
 from omcli.memory.reflection import Reflected
 from omcli.memory.tokens import TokenCounter
-from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, fit_to_target, plan_global
+from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, limit_tokens, plan_global
 from omcli.tokenizers.table import counter
 from tests import strategies
 from tests.fakes import WordCounter
@@ -121,7 +121,7 @@ def drafts(*lengths: int) -> Reflected:
 
 def capped(reflected: Reflected, target: int, by: TokenCounter | None = None) -> Reflected:
     """What is left of reflections."""
-    return fit_to_target(reflected, target=target, counter=by or WordCounter())
+    return limit_tokens(reflected, target=target, counter=by or WordCounter())
 
 
 def test_reflections_that_fit_are_tagged_and_left_as_they_are() -> None:
