@@ -1,6 +1,6 @@
 """A durable memory for LLM agents."""
 
-TYPE_CHECKING = False  # as in `typing`, which takes a while to import: every `om` begins here
+TYPE_CHECKING = False  # as in `typing`, which is slow to import: every `om` begins here
 
 if TYPE_CHECKING:
     from omcli.base.errors import (
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
         ProviderFailed,
         TryAgain,
     )
-    from omcli.compressor import ContextCompressor
-    from omcli.compressor.results import Context, Stats, Worked
+    from omcli.compressor import Context, ContextCompressor, Stats, Worked
     from omcli.memory.message import Message, Role
     from omcli.memory.observation import Observation
     from omcli.operations.ingest.window import Ingested
@@ -29,20 +28,20 @@ __all__ = [
 ]  # fmt: skip
 
 
-if not TYPE_CHECKING:  # who checks types is to know what is there
+if not TYPE_CHECKING:  # type checkers see the imports above
     _ELSEWHERE = {
         "Message": "omcli.memory.message",
         "Role": "omcli.memory.message",
         "Observation": "omcli.memory.observation",
         "ContextCompressor": "omcli.compressor",
-        "Context": "omcli.compressor.results",
-        "Stats": "omcli.compressor.results",
-        "Worked": "omcli.compressor.results",
+        "Context": "omcli.compressor",
+        "Stats": "omcli.compressor",
+        "Worked": "omcli.compressor",
         "Ingested": "omcli.operations.ingest.window",
     }  # fmt: skip
 
     def __getattr__(name: str) -> object:
-        """A name that is exported, imported when it is asked for: `om` begins by importing this module."""
+        """Import an exported name when it is first used: every `om` begins by importing this module."""
         if name not in __all__:
             raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
         from importlib import import_module  # noqa: PLC0415

@@ -12,26 +12,26 @@ _INTERRUPTED = 130
 
 
 def _leave(*_: object) -> None:
-    """Ctrl-C while there is nothing yet to be given back."""
+    """Exit on Ctrl-C at once, before there is anything to release."""
     os._exit(_INTERRUPTED)
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: "TracebackType | None") -> None:
-    """What nobody has put into words; an end that was asked for needs none."""
-    _leave_if_asked_to(error)
-    from omcli.cli.main import internal_error  # noqa: PLC0415 - it takes a while
+    """Print an error that nothing caught, unless it was asked for by a signal."""
+    _leave_if_signalled(error)
+    from omcli.cli.main import internal_error  # noqa: PLC0415 - slow
 
     internal_error(kind, error, traceback)
 
 
-def _unheard(ignored: "sys.UnraisableHookArgs") -> None:
-    """What comes where nothing can be raised, as in a callback of Python's own: an end that was asked for may."""
-    _leave_if_asked_to(ignored.exc_value)
+def _unraisable(ignored: "sys.UnraisableHookArgs") -> None:
+    """Print an error that cannot be raised, as in a callback of Python's, unless it was asked for by a signal."""
+    _leave_if_signalled(ignored.exc_value)
     sys.__unraisablehook__(ignored)
 
 
-def _leave_if_asked_to(error: BaseException | None) -> None:
-    """Ends the run where a signal asked for that, also where what it raised has come to another error on its way."""
+def _leave_if_signalled(error: BaseException | None) -> None:
+    """End the run if a signal asked for it, even if that has turned into another error on its way."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             _leave()
@@ -40,10 +40,10 @@ def _leave_if_asked_to(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-# First of all, since Ctrl-C may come at once; a handler as soon as it can be had, since what is being compiled or
-# made by an import turns an exception into errors of its own.
+# Before anything else, since Ctrl-C may come at any moment; then a handler, since an exception raised while a module
+# is compiled or created turns into other errors.
 sys.excepthook = _uncaught
-sys.unraisablehook = _unheard
+sys.unraisablehook = _unraisable
 
 import signal  # noqa: E402
 
@@ -57,7 +57,7 @@ from omcli.cli import main as cli  # noqa: E402
 
 
 def main() -> NoReturn:
-    """Runs `om` and leaves at once: taking apart what goes with the process anyway is a twentieth of a short run."""
+    """Run `om` and exit without Python's cleanup, which takes a twentieth of a short run."""
     try:
         cli.main()
     except SystemExit as end:

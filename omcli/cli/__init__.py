@@ -1,1 +1,1 @@
-"""The mouth: parse flags, call one operation, render its report."""
+"""The command line: parse options, call one operation, print its report."""

@@ -1,4 +1,4 @@
-"""Leaving what is due to a worker, unless so much waits that it is done at once; and being that worker."""
+"""Background workers: leave due work to one, unless too much is pending; and be one."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from omcli.workers import Ran
 
 _MOST_NAMED, _LONGEST_NAME = 500, 500
-"""Sessions that a worker is told by name, and characters of a name: a command line has an end."""
+"""Sessions named to a worker, and characters of a name: a command line is limited."""
 
 
 @record
 class Left:
-    """What became of what is due."""
+    """Due work, and to whom it was left."""
 
     sessions: tuple[str, ...] = ()
-    """Those that were left to a worker."""
+    """Sessions left to a worker."""
     at_once: tuple[str, ...] = ()
-    """Those that were worked on at once, since too much waited."""
+    """Sessions worked on at once, since too much was pending."""
     log: Path | None = None
-    """Where workers write; None where nothing was left to one."""
+    """The workers' log; None if nothing was left to one."""
     is_started: bool = False
-    """Whether one was started: another one may be at it."""
+    """True if a worker was started; another one may be running already."""
     error: OmError | None = None
-    """What kept it from being left to one; it was told, and what is due still is."""
+    """The error that prevented it, already printed; the work is still due."""
 
 
 def leave(
@@ -53,13 +53,13 @@ def leave(
     *,
     unable: OmError | None,
 ) -> Left:
-    """Leaves what is due, of some sessions or of all, to a worker; where too much waits, it is done at once.
+    """Leave due work, of some sessions or of all, to a worker; do it at once if too much is pending.
 
-    `words` are the command's own options that a worker is to be given as well. Where the observer is known to be
-    `unable` only what is to be reflected on is left to one. What goes wrong is a warning: the messages are kept.
+    `words` are the command's own options, passed on to the worker. If the observer is known to be `unable`, only
+    reflecting is left to it. Errors are warnings: the messages are stored.
     """
     if sessions is not None and not sessions:
-        return Left()  # nothing was taken in, and no store is made for that
+        return Left()  # nothing was stored, and no store is created for that
     try:
         when, rules = run.wiring.due(), run.wiring.checking(deps)
         if unable is not None:
@@ -80,20 +80,20 @@ def leave(
 
 
 def model_argv(*, observer: str | None, model: str | None, base_url: str | None, verify: bool) -> list[str]:
-    """The options for a model as a worker is given them again."""
+    """The options for a model, to be passed on to a worker."""
     given = {"--observer": observer, "--model": model, "--base-url": base_url}
     return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
 
 
 def able(wiring: Wiring, deps: Deps) -> Able:
-    """What the models of the settings can be asked to do, and what keeps them from the rest."""
+    """The roles whose models are available, and the errors of the others."""
     from omcli.operations import background
 
     return background.able(wiring.checking(deps), wiring.due(), wiring.observing, wiring.reflecting)
 
 
 def delegated_as_dict(left: Left) -> dict[str, object]:
-    """The worker as JSON output has it."""
+    """The worker as JSON."""
     told = {"log": str(left.log)} if left.log else {}
     return {"started": left.is_started, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
 
@@ -110,14 +110,13 @@ def _is_overdue(run: Run, session: str, deps: Deps, when: Due) -> bool:
     tokens = overdue(session, deps, when)
     if tokens:
         run.console.note(
-            f"{session}: {tokens} tokens wait, and from {when.block_after} on the background is not enough"
-            " (observe.block_after): observing at once"
+            f"{session}: {tokens} tokens are pending (observe.block_after is {when.block_after}): observing now"
         )
     return tokens is not None
 
 
 def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
-    """Does what is due of sessions, and gives those of which a model failed: a worker's would as well."""
+    """Do due work and return the sessions whose model failed; a worker's would fail too."""
     from omcli.operations.tick import tick
 
     if not sessions:
@@ -139,7 +138,7 @@ def _at_once(run: Run, sessions: Sequence[str], deps: Deps) -> set[str]:
 def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]) -> Left:
     """Starts a worker for the sessions that no other is at: that one looks again when it is done with what it knows.
 
-    The messages are kept by now; so none is left that neither of the two has seen.
+    The messages are stored by now, so one of the two sees them.
     """
     from omcli.operations.leases import is_free
     from omcli.workers import log_file, start
@@ -148,16 +147,16 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
     free = [session for session in sessions if is_free(session, Lane.WORK, deps)]
     if free:
         start(["tick", "--worker", *run.shared_argv, *words, *_named(free)], log)
-        run.console.note(f"{counted(len(free), 'session')} left to a worker in the background; it writes to {log}")
+        run.console.note(f"{counted(len(free), 'session')} left to a background worker; its log is {log}")
     if others := len(sessions) - len(free):
-        run.console.note(f"{counted(others, 'session')} left to the workers that are at it")
+        run.console.note(f"{counted(others, 'session')} left to running workers")
     return Left(sessions=tuple(sessions), log=log, is_started=bool(free))
 
 
 def _named(sessions: Sequence[str]) -> list[str]:
-    """The options that name sessions; none where a command line cannot hold them: it is all of the store's then.
+    """The options that name sessions; none if a command line cannot hold them, for all of the store.
 
-    What a session is called is for a transcript to say.
+    Transcripts choose the names of sessions.
     """
     can_be = len(sessions) <= _MOST_NAMED and all(
         len(name) <= _LONGEST_NAME and printable(name) == name for name in sessions
@@ -166,7 +165,7 @@ def _named(sessions: Sequence[str]) -> list[str]:
 
 
 def last_worker(run: Run) -> tuple[Path, Ran | None]:
-    """Where workers write, and how the last one on this store fared."""
+    """The workers' log, and the result of the last one on this store."""
     from omcli.workers import last_run, log_file
 
     log = log_file(os.environ)
@@ -185,10 +184,7 @@ def _store(run: Run) -> Path:
 
 @contextmanager
 def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
-    """For a worker: who is told what goes wrong.
-
-    The log tells when it began and how it ended, whatever ended it.
-    """
+    """Log when a worker begins and how it ends; yield a function that takes its errors."""
     from omcli.operations.clock import Clock
     from omcli.workers import Ran, line
 
@@ -205,7 +201,7 @@ def at_work(run: Run) -> Iterator[Callable[[OmError], None]]:
 
 
 def _code(error: BaseException | None) -> int:
-    """What the process is about to end with."""
+    """The exit code of the process to come."""
     if error is None:
         return 0
     if isinstance(error, Exit | OmError):

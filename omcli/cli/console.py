@@ -130,7 +130,7 @@ def has_colour(colour: Colour, stream: IO[str] | None) -> bool:
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 row`, `2 rows`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
 def size(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Deleting for good: nobody does so without having said it, and everybody is told what came of it."""
+"""Permanent deletion: its confirmation and its report."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ _REFUSED = 1
 
 
 def confirm(run: Run, what: str, *, is_sure: bool) -> None:
-    """Asks whether `what` is to be deleted for good. Raises BadUsage where nobody can be asked; Exit for a no."""
+    """Ask before `what` is permanently deleted. Raises BadUsage without a terminal, Exit on a no."""
     if is_sure:
         return
-    answer = run.console.ask(f"Delete {what} for good? [y/N]") if is_typed() else None
+    answer = run.console.ask(f"Permanently delete {what}? [y/N]") if is_typed() else None
     if answer is None:
-        raise BadUsage(f"`--hard` deletes {what} for good", hint="say `--yes`, or see with `--dry-run` what that is")
+        raise BadUsage(f"`--hard` permanently deletes {what}", hint="add `--yes`, or `--dry-run` to list them")
     if answer.lower() not in {"y", "yes"}:
         run.console.note("nothing was deleted")
         raise Exit(_REFUSED)
 
 
 def tell(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
-    """Says how much room was given back, and which copies may hold yet what was deleted.
+    """Report the freed space, and backups that may still hold what was deleted.
 
-    `besides` are rows that were deleted and that nobody was told of yet.
+    `besides`: deleted rows that were not reported yet.
     """
     if besides:
-        run.console.report(f"{counted(besides, 'row')} out of sight went as well: what those had taken the place of")
+        run.console.report(f"{counted(besides, 'hidden row')} deleted as well, replaced by those")
     freed = max(0, erased.bytes_before - erased.bytes_after)
     was, now = size(erased.bytes_before), size(erased.bytes_after)
-    run.console.report(f"{size(freed)} freed: the store had {was}, and has {now}")
+    run.console.report(f"{size(freed)} freed: {was} before, {now} now")
     if copies := run.wiring.backups:
         names = ", ".join(path.name for path in copies)
-        run.console.note(f"{counted(len(copies), 'backup')} beside the store may still hold it: {names}")
+        run.console.note(f"{counted(len(copies), 'backup')} beside the store may still contain it: {names}")
 
 
 def besides(done: Operation | None, rows: int) -> int:
-    """How many rows an operation deleted beside those that were named."""
+    """The number of rows an operation deleted besides those printed."""
     deleted = done.figures.get("rows") if done else None
     return max(0, deleted - rows) if isinstance(deleted, int) else 0
 
 
 def as_dict(run: Run, erased: EraseResult) -> dict[str, object]:
-    """The same as JSON output has it."""
+    """The report as JSON."""
     return {
         "bytes_before": erased.bytes_before,
         "bytes_after": erased.bytes_after,

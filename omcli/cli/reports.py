@@ -1,4 +1,4 @@
-"""Results of operations that several commands print: as a line and as JSON."""
+"""Results of operations that several commands print, as a line and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def file_summary(report: FileReport) -> str:
-    """What became of an input, in a line."""
+    """The result of an input in one line."""
     if report.format is None:
         return f"{report.path}: no messages"
     counts = report.counts
@@ -32,14 +32,14 @@ def file_summary(report: FileReport) -> str:
     if report.side_messages:
         parts.append(f"{report.side_messages} more in side chains")
     if report.pending:
-        parts.append(f"{counted(report.pending, 'message')} waiting to be observed")
+        parts.append(f"{counted(report.pending, 'message')} pending")
     if report.findings.get("unverified"):
         parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
     return f"{report.path}: {', '.join([*parts, *losses(report)])}"
 
 
 def losses(report: FileReport) -> Iterator[str]:
-    """What of an input was taken out, or could not be read."""
+    """Redacted secrets and skipped lines of an input."""
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
     if report.faults:
@@ -47,7 +47,7 @@ def losses(report: FileReport) -> Iterator[str]:
 
 
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
-    """What became of an input as JSON output has it, with the rows that came of it."""
+    """The result of an input as JSON, with its rows."""
     from omcli.memory.row_json import full_row
 
     counts = report.counts
@@ -88,19 +88,19 @@ def _listed(numbers: Mapping[str, int]) -> str:
 
 
 def report_tick(run: Run, ticked: Ticked) -> None:
-    """Says what was done in a session."""
+    """Report the work done in a session."""
 
     parts = [counted(len(ticked.rows), "observation")] if ticked.observe else []
     if ticked.activated:
-        parts[0] += f", of {counted(ticked.activated, 'block')} observed ahead"
-    parts += [f"{counted(sum(ticked.blocks), 'message')} observed ahead"] if ticked.blocks else []
+        parts[0] += f", of {counted(ticked.activated, 'buffered batch')}"
+    parts += [f"{counted(sum(ticked.blocks), 'message')} buffered"] if ticked.blocks else []
     parts += [reflection_summary(ticked.reflection)] if ticked.reflection else []
     if ticked.error is None or ticked.rows or ticked.blocks:
-        run.console.report(f"{ticked.session}: {'; '.join(parts) or 'nothing came of it'}")
+        run.console.report(f"{ticked.session}: {'; '.join(parts) or 'no result'}")
 
 
 def tick_as_dict(ticked: Ticked) -> dict[str, object]:
-    """What was due of a session, and what came of it, as JSON output has it."""
+    """The due work of a session and its result as JSON."""
 
     error = {"error": error_as_dict(ticked.error)} if ticked.error else {}
     reflection = {"reflection": reflection_as_dict(ticked.reflection)} if ticked.reflection else {}
@@ -123,11 +123,11 @@ _FINDINGS = {
     "kept_back": "kept, for the reply does not tell them",
     "unaccounted": "kept, for the reply passes over them",
 }
-"""What was found in a reply, in words, where its name is not enough."""
+"""Findings in a reply whose names need words."""
 
 
 def reflection_summary(reflection: Reflection) -> str:
-    """What it came to, in a line."""
+    """The result of a reflection in one line."""
     folded = len({each for row in reflection.rows for each in row.supports} - {row.id for row in reflection.left})
     rows = f"{counted(reflection.read, 'row')} read, {folded} folded into {len(reflection.rows)}"
     if folded < reflection.condensed:
@@ -141,7 +141,7 @@ def reflection_summary(reflection: Reflection) -> str:
 
 
 def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
-    """A reflection as JSON output has it."""
+    """A reflection as JSON."""
     found = {
         "session": reflection.scope.session,
         "project": reflection.scope.project,
@@ -163,7 +163,7 @@ def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
 
 
 def pruning_as_dict(found: Pruned) -> dict[str, object]:
-    """What left sight, or would, as JSON output has it."""
+    """A pruning as JSON."""
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     operation = {"operation": found.done.number} if found.done else {}
     return {
@@ -178,7 +178,7 @@ def pruning_as_dict(found: Pruned) -> dict[str, object]:
 
 
 def operation_summary(done: Operation) -> str:
-    """What an operation came to, in words: as it was then, whatever became of it."""
+    """The result of an operation in words, as it was then."""
     return ", ".join(_operation_parts(done)) or "nothing"
 
 
@@ -201,7 +201,7 @@ def _operation_parts(done: Operation) -> Iterator[str]:
 
 
 def operation_as_dict(done: Operation) -> dict[str, object]:
-    """An operation as JSON output has it."""
+    """An operation as JSON."""
     found = {
         "number": done.number,
         "verb": done.verb,

@@ -66,7 +66,7 @@ def test_mastra_observes_every_6000_tokens_and_activates_at_30000_without_a_call
     assert ahead(om, model, env=preset) == {"s": ["ahead"]}
     assert om("tick", "--check", "--model", model.model, env=preset).stdout == "s  ahead\n"
     run = om("tick", "--model", model.model, env=preset)
-    assert (run.stdout, run.stderr) == ("", "s: 1 message observed ahead\n")
+    assert (run.stdout, run.stderr) == ("", "s: 1 message buffered\n")
     assert (len(model.asked), blocks(om), pending(om), rows(om)) == (1, (1, 1), 2, [])
     assert "pending       2 (1 observed ahead, in 1 block)\n" in om("status").stdout
     assert ahead(om, model, env=preset) == {}
@@ -135,7 +135,7 @@ def test_nothing_of_a_block_is_seen_before_it_is_activated(om: Om) -> None:
     keep(om, talk := asking("s", *[100] * 3), SMALL)
     packed = om("context", "--session", "s", env=SMALL).stdout
     model = always(om, "echo")
-    assert "2 messages observed ahead" in grow(om, model, talk, env=SMALL)
+    assert "2 messages buffered" in grow(om, model, talk, env=SMALL)
     assert om("context", "--session", "s", env=SMALL).stdout == packed
     assert om("log", "--all", "--jsonl").stdout == om("export", "--to", "zora-jsonl").stdout == ""
     assert om("pending", "--session", "s", "--json").document["pending"] == 3
@@ -181,8 +181,8 @@ def test_what_was_observed_ahead_is_forgotten_as_well_until_that_is_undone(om: O
     assert [each["text"] for each in planned["ahead"]] == [f"The harbour opens with {CODE}."]
     run = om("forget", "--match", CODE.lower())
     assert run.stdout == f"s: The harbour opens with {CODE}. (observed ahead)\n"
-    assert "1 row observed ahead forgotten; `om undo 1` takes that back" in run.stderr
-    assert "messages that it came from, and may tell it yet: " in run.stderr
+    assert "1 buffered row forgotten; `om undo 1` reverses that" in run.stderr
+    assert "source messages may still contain it: " in run.stderr
     assert "1 row observed ahead" in om("history").stdout
     grow(om, model, talk.user("The crane at pier 7 is blue, and it has been blue for years."), env=env)
     assert "The pier is closed" in model.prompts[1]
@@ -248,7 +248,7 @@ def test_what_a_block_made_of_a_forgotten_row_is_told_of_and_goes_where_that_is_
     assert blocks(om) == (1, 1)
     old = next(row["id"] for row in rows(om) if row["source"] == "model")
     run = om("forget", old, "--dry-run")
-    assert "1 row observed ahead, made of it, may tell it yet (`--derived` takes that along)" in run.stderr
+    assert "1 row buffered, derived from it, may still contain it (add `--derived`)" in run.stderr
     planned = om("forget", old, "--dry-run", "--json").document
     assert (len(planned["telling_ahead"]), planned["ahead"]) == (1, [])
     done = om("forget", old, "--derived", "--json").document

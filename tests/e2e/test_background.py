@@ -33,8 +33,8 @@ def test_a_worker_observes_what_a_caller_has_kept(om: Om) -> None:
     """S0.3, S0.18, S1.10, C7: messages first, then a worker; the next call finds what it made of them."""
     model = always(om, "echo")
     said = left(om, model)
-    assert "8 messages waiting to be observed" in said
-    assert f"1 session left to a worker in the background; it writes to {log_of(om)}" in said
+    assert "8 messages pending" in said
+    assert f"1 session left to a background worker; its log is {log_of(om)}" in said
     wait_for_workers(om, 1)
     assert (pending(om), codes(om), len(model.asked)) == (0, [0], 1)
     assert {row["source"] for row in rows(om)} >= {"model"}
@@ -116,7 +116,7 @@ def test_a_tick_is_left_to_a_worker(om: Om) -> None:
         keep(om, tide_story(session=session))
     model = always(om, "echo")
     run = om("tick", "--background", "--model", model.model, env=EAGER)
-    assert "2 sessions left to a worker" in run.stderr
+    assert "2 sessions left to a background worker" in run.stderr
     wait_for_workers(om, 1)
     assert (pending(om), len(model.asked), len(begun(om))) == (0, 2, 1)
     assert om("tick", "--background", "--check", code=2).stdout == ""
@@ -162,7 +162,7 @@ def test_a_session_may_be_called_anything(om: Om) -> None:
     paths = [om.write(f"{number}.jsonl", tide_story(session=name).text()) for number, name in enumerate(names)]
     for number, path in enumerate(paths[1:], 1):
         run = om("observe", "--background", path, "--observer", "rules", env=EAGER)
-        assert "left to a worker" in run.stderr
+        assert "left to a background worker" in run.stderr
         wait_for_workers(om, number)
     assert pending(om) == 0
     om("observe", "--background", paths[0], "--observer", "rules", env=EAGER)
@@ -180,7 +180,7 @@ def test_what_lies_in_the_directory_is_not_run(om: Om) -> None:
         input=tide_story(session="s").text().encode(), cwd=om.folder, check=True, capture_output=True,
         env=om.environment({**EAGER, "PYTHONPATH": path}),
     )  # fmt: skip
-    assert b"left to a worker" in ended.stderr
+    assert b"left to a background worker" in ended.stderr
     wait_for_workers(om, 1)
     assert codes(om) == [0]
 
@@ -197,8 +197,8 @@ def test_what_is_too_much_is_observed_at_once(om: Om, tokens: int, *, is_at_once
     transcript = om.write("t.jsonl", asking("s", tokens, name="chars-2.5").text())
     run = om("observe", "--background", transcript, "--preset", "mastra", "--model", model.model)
     assert run.stdout == ""
-    assert (f"{tokens} tokens wait, and from 36000 on the background is not enough" in run.stderr) == is_at_once
-    assert ("left to a worker" in run.stderr) != is_at_once
+    assert (f"{tokens} tokens are pending (observe.block_after is 36000)" in run.stderr) == is_at_once
+    assert ("left to a background worker" in run.stderr) != is_at_once
     if is_at_once:
         assert len(model.asked) >= 1
         assert pending(om) == 0
@@ -246,9 +246,9 @@ def test_too_much_waits_for_a_slow_worker_as_long_as_it_is_told_to(om: Om) -> No
     transcript = om.write("t.jsonl", tide_story(session="s").user("We decided to keep it.").text())
     env = {"OM_OBSERVE_TOKENS": "100", "OM_OBSERVE_BLOCK_AFTER": "150"}
     run = om("observe", "--background", transcript, "--model", model.model, "--wait", "0.3", env=env)
-    assert "observing at once" in run.stderr
+    assert "observing now" in run.stderr
     assert "is at the observe lane of session s" in run.stderr
-    assert "1 session left to the workers that are at it" in run.stderr
+    assert "1 session left to running workers" in run.stderr
     model.answers()
     wait_for_workers(om, 1)
     assert pending(om) in (0, 1)  # the one message alone is not due
@@ -301,7 +301,7 @@ def test_a_key_that_is_missing_is_a_warning_and_told_by_the_status(om: Om) -> No
     command = ("observe", "--background", transcript, "--observer", "anthropic")
     run = om(*command, env=EAGER)
     assert "om: warning: anthropic needs a key" in run.stderr
-    assert "8 messages waiting" in run.stderr
+    assert "8 messages pending" in run.stderr
     assert begun(om) == []
     (error,) = om("status", "--json").document["errors"]
     assert error["error"].startswith("anthropic needs a key")
@@ -323,7 +323,7 @@ def test_who_lacks_a_key_keeps_a_worker_from_nothing_else(om: Om) -> None:
     transcript = om.write("t.jsonl", tide_story(session="s").user("We decided to keep it.").text())
     env = {**EAGER, **env, "OM_REFLECTOR_PROVIDER": "rules"}
     run = om("observe", "--background", transcript, "--observer", "anthropic", env=env)
-    assert "1 session left to a worker" in run.stderr
+    assert "1 session left to a background worker" in run.stderr
     wait_for_workers(om, 2)
     assert (codes(om), pending(om)) == ([77, 77], 1)
     assert "item" in {row["kind"] for row in rows(om)}

@@ -168,7 +168,7 @@ class TestAtWork:
         quick = always(om, "echo", name="quick.json")
         transcript = om.write("t.jsonl", buoys(8).text())
         told = om("observe", "--background", "--now", NOW, transcript, "--model", quick.model, env=EAGER)
-        assert "1 session left to the workers that are at it" in told.stderr
+        assert "1 session left to running workers" in told.stderr
         assert begun(om) == [f"{os.uname().nodename}:{worker}:{begun(om)[0].split(':')[2]}"]
         om("tick", "--worker", "--now", NOW, "--session", "buoys", "--model", quick.model, env=EAGER, code=75)
         assert quick.asked == []
@@ -212,7 +212,7 @@ class TestHung:
             quick = always(om, "echo", name="quick.json")
             command = ("observe", "--background", transcript, "--model", quick.model)
             told = om(*command, "--now", self.SOON, env=EAGER).stderr
-            assert "left to the workers that are at it" in told
+            assert "left to running workers" in told
             om(*command, "--now", self.OVER, env=EAGER)
             wait_until(lambda: codes(om))
             assert (codes(om), pending(om)) == ([0], 0)

@@ -82,7 +82,7 @@ def test_what_agents_keep_in_their_own_folders_is_found_observed_and_not_read_ag
     assert_covered_once(om.db)
     again = om("consolidate", "--json", *NOW).document
     assert (again["files"], again["unchanged_files"], again["sessions"]) == ([], 3, [])
-    assert om("consolidate", *NOW).stderr == "consolidated: nothing was to be done\n"
+    assert om("consolidate", *NOW).stderr == "consolidated: nothing to do\n"
 
 
 def test_places_follow_the_variables_of_the_agents(om: Om) -> None:
@@ -187,7 +187,7 @@ def test_nothing_is_made_where_there_is_nothing_to_take_in(om: Om) -> None:
     notes.mkdir()
     (om.folder / "empty").mkdir()
     for more in ([], ["--no-places"], ["--place", "empty"], ["--notes", "notes"], ["--session", "s"]):
-        assert om("consolidate", *more).stderr.endswith("consolidated: nothing was to be done\n")
+        assert om("consolidate", *more).stderr.endswith("consolidated: nothing to do\n")
     assert om("consolidate", "--notes", "nowhere", code=66).stderr.endswith("consolidated: 1 failure\n")
     assert not om.db.parent.exists()
     (notes / "2026-03-01.md").write_text("- We decided to keep the tide table in git.\n", "utf-8")
@@ -335,7 +335,7 @@ def test_only_the_session_that_is_named_is_looked_after(om: Om) -> None:
     om("consolidate", "--session", "one", *NOW)
     waiting = {each["id"]: each["pending"] for each in om("sessions", "--json").document["sessions"]}
     assert waiting == {"one": 0, "two": 3}
-    assert "nothing was to be done" in om("consolidate", "--session", "nobody", *NOW).stderr
+    assert "nothing to do" in om("consolidate", "--session", "nobody", *NOW).stderr
 
 
 # What fails
@@ -445,7 +445,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(om: Om) -> None:
     assert not any(name.endswith(".bak") for name in after)
     grown_old(transcript, *om.home.rglob("*.jsonl"))
     om("consolidate", *NOW)
-    assert om("consolidate", "--dry-run", *NOW).stderr == "om: nothing is to be done\n"
+    assert om("consolidate", "--dry-run", *NOW).stderr == "om: nothing to do\n"
 
 
 # Several at once
@@ -475,7 +475,7 @@ def test_the_second_one_says_who_is_at_it_and_a_session_that_ends_is_not_kept_wa
     while first.poll() is None and number_of(om.db, "leases") < 2:
         time.sleep(0.02)
     second = om("consolidate", *NOW, code=75)
-    assert second.stderr == "om: another `om consolidate` is at it; nothing was done\n"
+    assert second.stderr == "om: another `om consolidate` is running; nothing was done\n"
     om("consolidate", "--session", "another", *NOW)
     first.send_signal(signal.SIGTERM)
     first.communicate()

@@ -149,7 +149,7 @@ def test_a_store_that_fails_at_one_of_several_files_ends_the_run_with_its_code(o
     assert run.returncode == 74, run.stderr
     assert "small.jsonl: claude-code, 8 messages (8 new)" in run.stderr
     assert "om: error: big.jsonl: " in run.stderr
-    assert run.stderr.endswith("om: 1 more input not taken in: the store failed\n")
+    assert run.stderr.endswith("om: 1 more input not read: the store failed\n")
     assert "Traceback" not in run.stderr
 
     again = om("observe", "--json", "small.jsonl", "big.jsonl", "last.jsonl").document["files"]
@@ -163,7 +163,7 @@ def test_a_note_that_could_not_be_printed_is_kept_and_that_is_said(om: Om) -> No
     for number, target in enumerate(("/dev/full", "&-"), start=1):
         run = shell(om, f"om note 'note {number}' >{target}")
         assert run.returncode == 74
-        assert run.stderr.startswith("om: error: the note is kept, but could not be printed: "), run.stderr
+        assert run.stderr.startswith("om: error: the note was stored but could not be printed: "), run.stderr
         assert len(om("log").stdout.splitlines()) == number
 
 

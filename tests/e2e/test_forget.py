@@ -111,8 +111,8 @@ class TestForgetting:
         source = om("log", "--all", "--jsonl").lines[0]
         [reflection] = in_sight(om, "--session", "s", "--kind", "reflection")
         run = om("forget", source["id"], "--dry-run")
-        assert f"`--derived` takes that along): {handle(reflection['id'])}" in run.stderr
-        assert f"may tell it yet: {source['message_ids'][0]}" in run.stderr
+        assert f"(add `--derived`): {handle(reflection['id'])}" in run.stderr
+        assert f"may still contain it: {source['message_ids'][0]}" in run.stderr
         om("forget", source["id"], "--derived")
         assert CODE not in om("log", "--all").stdout
         om("undo")
@@ -197,7 +197,7 @@ class TestForgetting:
         om("prune", "--raw", "--older-than", "1d")
         run = om("forget", row["message_ids"][0])
         assert run.stdout.startswith(row["message_ids"][0])
-        assert f"made of it, and may tell it yet (`--derived` takes that along): {handle(row['id'])}" in run.stderr
+        assert f"derived rows may still contain it (add `--derived`): {handle(row['id'])}" in run.stderr
         om("undo", "1")
         om("show", row["message_ids"][0], code=65)
 
@@ -205,7 +205,7 @@ class TestForgetting:
         harbour(om)
         for more in ([], ["--json"]):
             run = om("forget", "--match", "nothing like it", *more, code=1)
-            assert run.stderr == "om: there is nothing of it\n"
+            assert run.stderr == "om: nothing matches\n"
             assert om("forget", "--match", "nothing like it", "--hard", code=1).stderr == run.stderr
         for wrong in ([], ["--match", " "], ["abcd", "--match", "x"], ["abcd", "--session", "s"]):
             om("forget", *wrong, code=2)
@@ -225,7 +225,7 @@ class TestForgetting:
             om("forget", "--match", CODE)
             assert CODE.encode() in files(om)
             run = om("prune", "--hard", "--yes")
-        assert " freed: the store had " in run.stderr
+        assert " kB freed: " in run.stderr
         assert CODE.encode() not in files(om)
         assert CODE.lower().encode() not in files(om)
         om("undo", code=65)
@@ -241,7 +241,7 @@ def test_what_is_deleted_beside_what_was_named_is_told(om: Om, way: str) -> None
     [folded] = in_sight(om)
     named = ("forget", folded["id"]) if way == "forget" else ("prune", "--keep-last", "0")
     run = om(*named, "--hard", "--yes")
-    assert "\n3 rows out of sight went as well: what those had taken the place of\n" in run.stderr
+    assert "\n3 hidden rows deleted as well, replaced by those\n" in run.stderr
     assert om("log", "--all").stdout == ""
 
 
@@ -256,7 +256,7 @@ def test_files_of_notes_that_tell_it_are_named_and_left_as_they_are(om: Om) -> N
     om("observe", "--format", "text", "--session", "notes", notes / "2026-01-05.md")
     run = om("forget", "--match", CODE, "--dry-run")
     named = " ".join(map(str, sorted(told_in)))
-    assert run.stderr.splitlines()[-1] == f"om: 3 files of notes still hold it: {named}"
+    assert run.stderr.splitlines()[-1] == f"om: 3 files of notes still contain it: {named}"
     done = om("forget", "--match", CODE, "--hard", "--yes", "--json").document
     assert done["files"] == sorted(map(str, told_in))
     assert all(CODE in path.read_text("utf-8") for path in told_in)
@@ -317,7 +317,7 @@ class TestUndoing:
         om("prune", "--raw", "--older-than", "1d")
         om("forget", key)
         run = om("undo", "1" if first == "prune" else "2")
-        assert f"undo that as well ({2 if first == 'prune' else 1})" in run.stderr
+        assert f"undo those as well ({2 if first == 'prune' else 1})" in run.stderr
         om("show", key, code=65)
         run = om("undo")
         assert "stays out of sight" not in run.stderr
@@ -416,7 +416,7 @@ class TestHistory:
 
     def test_without_any_that_is_said(self, om: Om) -> None:
         run = om("history")
-        assert (run.stdout, run.stderr) == ("", "om: nothing was reflected on, pruned or forgotten yet\n")
+        assert (run.stdout, run.stderr) == ("", "om: no operations yet\n")
         assert om("history", "--json").document["operations"] == []
         assert not om.db.exists()
 

@@ -405,7 +405,7 @@ def test_a_failure_writes_nothing_and_all_of_it_waits(om: Om, reply: object) -> 
     failing = always(om, reply)
     run = om("observe", transcript, "--model", failing.model, code=69)
     assert "om: error: " in run.stderr
-    assert "8 messages waiting to be observed" in run.stderr
+    assert "8 messages pending" in run.stderr
     assert run.stdout == ""
     assert rows(om) == []
     assert pending(om) == 8
@@ -507,7 +507,7 @@ def test_what_slices_gave_before_one_fails_is_kept(om: Om) -> None:
     run = om("observe", transcript, "--model", model.model, env=SLICES, code=69)
     shown = [re.findall("gauge ([0-9])", text) for text in model.transcripts]
     read = len(shown[0]) + len(shown[1])
-    assert f"{8 - read} messages waiting" in run.stderr
+    assert f"{8 - read} messages pending" in run.stderr
     assert (len(rows(om)), pending(om)) == (read, 8 - read)
     (error,) = om("status", "--json").document["errors"]
     assert error["lane"] == "observe"
@@ -580,7 +580,7 @@ def test_an_empty_list_is_an_answer_and_a_blank_reply_is_none(om: Om) -> None:
     model = script(om, " ", NOTHING)
     om("observe", transcript, "--model", model.model, code=69)
     run = om("observe", transcript, "--model", model.model)
-    assert "2 messages waiting" in run.stderr
+    assert "2 messages pending" in run.stderr
     assert rows(om) == []
     om("observe", transcript, "--model", model.model)  # it was offered, and nothing has come since
     assert len(model.asked) == 2

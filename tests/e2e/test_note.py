@@ -82,7 +82,7 @@ def test_a_note_resolves_a_failure_and_undoing_it_brings_that_back(om: Om) -> No
     before = om(*block).stdout
     (failure,) = om("log", "--jsonl", "--type", "command_error").lines
     run = om("note", "Cuxhaven was in the old table", "--resolves", failure["id"][-8:])
-    assert run.stderr == "1 row resolved; `om undo 1` takes that back\n"
+    assert run.stderr == "1 row resolved; `om undo 1` reverses that\n"
     assert om("log", "--jsonl", "--type", "command_error").lines == []
     (note,) = om("log", "--jsonl", "--kind", "note").lines
     assert note["session"] == failure["session"]

@@ -78,11 +78,14 @@ class TestPending:
     def test_nothing_pending_is_an_empty_document_and_a_note(self, om: Om) -> None:
         run = om("pending", "--json")
         assert (run.document["messages"], run.document["pending"]) == ([], 0)
-        assert run.stderr == "om: nothing waits to be observed\n"
+        assert run.stderr == "om: nothing is pending\n"
         assert om("pending").stdout == ""
         om("observe", om.write("tide.jsonl", tide_story().text()))
         run = om("pending", "--json", "--session", tide_story().session)
-        assert (run.document["messages"], run.stderr) == ([], f"om: nothing of session {tide_story().session} waits\n")
+        assert (run.document["messages"], run.stderr) == (
+            [],
+            f"om: nothing is pending in session {tide_story().session}\n",
+        )
         assert run.document["recorded"], "rows can be reflected on, though no message waits"
         assert "unknown session `nobody`" in om("pending", "--session", "nobody").stderr
 
@@ -254,7 +257,7 @@ class TestApply:
         before, given = contents(om.db), answer(waiting(om), row("The ids are in stations.json", "m7"))
         run = om("apply", "--dry-run", om.write("answer.json", given))
         assert "fact: The ids are in stations.json" in run.stdout
-        assert run.stderr.endswith("om: a dry run: nothing was written\n")
+        assert run.stderr.endswith("om: dry run: nothing was written\n")
         assert contents(om.db) == before
         om("apply", "answer.json")
 

@@ -56,7 +56,7 @@ class Machine:
         assert len(errors) == 1
         assert len(errors[0]) < 400
         assert KEY not in run.stderr
-        assert "8 messages waiting to be observed" in run.stderr
+        assert "8 messages pending" in run.stderr
         assert run.stdout == ""
         numbers = self.om("status", "--json").document
         assert (numbers["observations"], numbers["pending"]) == (0, 8)
@@ -391,7 +391,7 @@ def test_a_missing_key_is_said_in_one_line_before_any_work(om: Om, wire: str) ->
     first, *_ = run.stderr.splitlines()
     assert first.startswith(f"om: error: {wire} needs a key, and {KEYS[wire]}")
     assert run.stderr.count("error:") == 1
-    assert "8 messages waiting" in run.stderr
+    assert "8 messages pending" in run.stderr
     assert (pending(om), rows(om)) == (8, [])
     tolerant = om("observe", transcript, "--observer", wire, "--best-effort")
     assert "om: warning: " in tolerant.stderr

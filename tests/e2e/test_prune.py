@@ -41,7 +41,7 @@ class TestRules:
         assert [line.split(": ")[1] for line in run.stdout.splitlines()] == [
             f"noted on 2026-01-0{day} (not of the last 2 rows)" for day in (3, 2, 1)
         ]
-        assert run.stderr == "3 rows of 27 tokens in 1 session pruned; `om undo 1` brings that back\n"
+        assert run.stderr == "3 rows of 27 tokens in 1 session pruned; `om undo 1` reverses that\n"
         assert texts(om) == ["noted on 2026-01-05", "noted on 2026-01-04", "across sessions"]
         om("undo")
         assert len(texts(om)) == 6
@@ -269,8 +269,8 @@ class TestHard:
         self.pruned(om)
         refused = om("prune", "--hard", code=2)
         assert refused.stderr.splitlines() == [
-            "om: error: `--hard` deletes 2 rows and 0 messages of 1 operation for good",
-            "hint: say `--yes`, or see with `--dry-run` what that is",
+            "om: error: `--hard` permanently deletes 2 rows and 0 messages of 1 operation",
+            "hint: add `--yes`, or `--dry-run` to list them",
         ]
         om("prune", "--hard", "--dry-run")
         om("undo")
@@ -289,7 +289,7 @@ class TestHard:
         assert om("undo", code=65).stderr.startswith("om: error: nothing to undo")
         assert "deleted for good" in om("undo", "1", code=65).stderr
         again = om("prune", "--hard", "--yes").stderr
-        assert again == "om: nothing was pruned or forgotten that is not deleted yet\n", "and nothing more of nothing"
+        assert again == "om: nothing to delete: nothing was pruned or forgotten since\n", "and nothing more of nothing"
 
     def test_a_dry_run_counts_as_what_is_then_deleted_also_what_was_put_out_of_sight_twice(self, om: Om) -> None:
         """D6."""
@@ -323,7 +323,7 @@ class TestHard:
         copy = om.db.with_name(f"{om.db.name}.v7.bak")
         copy.write_bytes(b"")
         assert om("prune", "--hard", "--yes").stderr.endswith(
-            f"om: 1 backup beside the store may still hold it: {copy.name}\n"
+            f"om: 1 backup beside the store may still contain it: {copy.name}\n"
         )
 
     @pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, 1), ("n", 1, 3), ("", 1, 3)])

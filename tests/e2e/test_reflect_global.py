@@ -238,7 +238,7 @@ def test_rules_fold_what_is_old(om: Om) -> None:
     low = [aged(number, 30, f"Read file {number} of the harbour", priority=Priority.LOW) for number in range(9, 15)]
     kept(om, decided, wanted, *some, *low)
     run = across(om)
-    assert f"the store as it was: {snapshots(om)[0]}" in run.stderr
+    assert f"backup of the store: {snapshots(om)[0]}" in run.stderr
     left = texts(om, "--kind", "observation")
     assert {decided.text, wanted.text, some[0].text} <= set(left)
     assert len(left) < 8
@@ -290,12 +290,12 @@ def _until_asked(model: Script) -> None:
 @pytest.mark.parametrize("arguments", [("--session", "s"), ("--meta",)])
 def test_it_is_for_no_single_session(om: Om, arguments: tuple[str, ...]) -> None:
     """S2.25."""
-    assert "is for no single session" in across(om, *arguments, code=2).stderr
+    assert "exclude each other" in across(om, *arguments, code=2).stderr
 
 
 def test_an_age_goes_with_it(om: Om) -> None:
     """S2.25: in days, hours or weeks; none other."""
-    assert "goes with `--global`" in om("reflect", "--min-age", "3d", code=2).stderr
+    assert "needs `--global`" in om("reflect", "--min-age", "3d", code=2).stderr
     kept(om, aged(1, 1, "a day"), aged(2, 7, "a week"), row(3, text="now", event_at="2026-03-02T11:00:00.000Z"))
     for age, folded in (("0d", 3), ("12h", 2), ("1w", 1), ("30d", 0)):
         assert sum(map(len, plan(om, "--min-age", age)[1])) == folded, age

@@ -139,8 +139,8 @@ def test_what_is_printed_names_everything_by_absolute_paths_and_no_secret(om: Om
 def test_one_scheduler_has_to_be_named(om: Om) -> None:
     """Two would run a job twice; and the one that machines like this have is suggested."""
     run = om("schedule", code=2)
-    assert "which scheduler?" in run.stderr
-    assert "machines like this one have " in run.stderr
+    assert "no scheduler given" in run.stderr
+    assert "usual here: " in run.stderr
     om("schedule", "--cron", "--systemd", code=2)
     om("schedule", "--cron", "--install", "--remove", code=2)
     om("schedule", "--cron", "--dry-run", code=2)
@@ -157,7 +157,10 @@ def test_variables_that_are_in_the_file_of_keys_are_not_missed(om: Om) -> None:
     keys.write_text("# mine\nexport OPENAI_API_KEY='x'\n", "utf-8")
     keys.chmod(0o644)
     env = {"OPENAI_API_KEY": "x"}
-    assert om("schedule", "--cron", env=env).stderr == f"om: warning: others may read {keys}: chmod 600 it\n"
+    assert (
+        om("schedule", "--cron", env=env).stderr
+        == f"om: warning: {keys} is readable by others; run `chmod 600` on it\n"
+    )
     keys.chmod(0o600)
     assert om("schedule", "--cron", env=env).stderr == ""
 
@@ -287,7 +290,7 @@ def test_a_home_and_an_om_may_be_called_anything(tmp_path: Path) -> None:
         done = subprocess.run(["/bin/sh", "-c", as_cron(line)], env=env, cwd="/", capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     said = (om.home / ".local" / "state" / "om" / "consolidate.log").read_text("utf-8")
-    assert said == "consolidated: nothing was to be done\n" * 2
+    assert said == "consolidated: nothing to do\n" * 2
     parts = om("schedule", "--systemd", "--json").document["parts"]
     if shutil.which("systemd-analyze"):
         names = [str(om.write(Path(part["place"]).name, part["text"])) for part in parts]
@@ -312,7 +315,7 @@ def test_the_log_of_a_job_stays_small_and_one_that_cannot_be_kept_keeps_no_job_f
         (logs / "consolidate.log").write_bytes(b"x" * size)
         done = subprocess.run(words, env=env, cwd=om.home, capture_output=True, check=True)
         assert (done.stdout, done.stderr) == (b"", b"")
-    assert (logs / "consolidate.log").read_text("utf-8") == "consolidated: nothing was to be done\n"
+    assert (logs / "consolidate.log").read_text("utf-8") == "consolidated: nothing to do\n"
     assert (logs / "consolidate.log.1").stat().st_size == 1_000_000
     (logs / "consolidate.log").unlink()
     (logs / "consolidate.log").mkdir()
@@ -321,7 +324,7 @@ def test_the_log_of_a_job_stays_small_and_one_that_cannot_be_kept_keeps_no_job_f
             shutil.rmtree(logs)
             logs.write_text("in the way", "utf-8")
         done = subprocess.run(words, env=env, cwd=om.home, capture_output=True, check=True)
-        assert b"consolidated: nothing was to be done" in done.stderr
+        assert b"consolidated: nothing to do" in done.stderr
 
 
 # What is installed
@@ -349,7 +352,7 @@ def test_a_line_of_the_crontab_is_installed_once_and_removed_again(om: Om, machi
         assert om("schedule", "--cron", "--remove", env=machine).stdout == "remove   crontab\n" * 2
         assert spool.read_bytes() == (foreign or b"")
         run = om("schedule", "--cron", "--remove", env=machine)
-        assert (run.stdout, run.stderr) == ("", "om: there is nothing to be removed\n")
+        assert (run.stdout, run.stderr) == ("", "om: nothing to remove\n")
         spool.unlink()
 
 
@@ -428,7 +431,7 @@ def test_where_systemd_does_not_answer_the_rest_is_left_to_be_typed(om: Om, mach
     env = {**machine, "REFUSES": "1"}
     run = om("schedule", "--systemd", "--install", env=env)
     assert run.stderr == (
-        "om: warning: Failed to connect to bus: No medium found; left to be typed: "
+        "om: warning: Failed to connect to bus: No medium found; run yourself: "
         "systemctl --user daemon-reload && systemctl --user enable --now om-consolidate.timer\n"
     )
     units = om.home / ".config" / "systemd" / "user"

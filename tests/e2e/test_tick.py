@@ -236,7 +236,7 @@ def test_messages_that_are_kept_for_later_wait_for_a_tick(om: Om) -> None:
     transcript = om.write("t.jsonl", tide_story().text())
     run = om("observe", "--later", transcript, "--model", model.model)
     om("observe", "--later", transcript, "--observer", "anthropic")
-    assert "8 messages waiting to be observed" in run.stderr
+    assert "8 messages pending" in run.stderr
     assert model.asked == []
     assert pending(om) == 8
     assert om("observe", "--later", transcript, "--json").document["files"][0]["new_messages"] == 0

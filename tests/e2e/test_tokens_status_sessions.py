@@ -202,7 +202,7 @@ def test_help_names_the_counters(om: Om) -> None:
 
 def test_no_sessions_are_no_error(om: Om) -> None:
     run = om("sessions")
-    assert (run.stdout, run.stderr) == ("", "om: no sessions yet; `om observe FILE` takes one in\n")
+    assert (run.stdout, run.stderr) == ("", "om: no sessions yet; `om observe FILE` adds one\n")
     assert om("sessions", "--json").document == {"schema": 1, "sessions": []}
 
 

@@ -97,7 +97,7 @@ def test_an_empty_ledger_says_so(om: Om) -> None:
     assert (run.stdout, run.stderr) == ("", "om: no model was called\n")
     document = om("usage", "--json").document
     assert (document["usage"], document["total"]["calls"], document["total"]["cost"]) == ([], 0, 0.0)
-    assert om("usage", "--since", "7d").stderr == "om: no model was called then\n"
+    assert om("usage", "--since", "7d").stderr == "om: no model was called in this period\n"
 
 
 def test_limits_are_shown_with_what_is_used_of_them(om: Om) -> None:

@@ -219,7 +219,7 @@ def test_what_makes_no_sense_is_a_usage_error(om: Om) -> None:
     om("watch", "-", code=2)
     assert "no such file or folder" in om("watch", "nowhere", "--once", code=66).stderr
     run = om("watch", "nowhere", folder, "--once")
-    assert run.stderr.startswith("om: nowhere is not there yet; it is followed when it comes\n")
+    assert run.stderr.startswith("om: nowhere does not exist yet; it is followed once it does\n")
     assert "disabled by OM_DISABLED" in om("watch", folder, env={"OM_DISABLED": "1"}).stderr
     assert not om.db.exists()
 

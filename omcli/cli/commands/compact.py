@@ -1,4 +1,4 @@
-"""`om compact`: bring a session down to what an agent needs to go on from it."""
+"""`om compact`: shorten a session to what an agent needs to continue it."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def compact(
 
 @record
 class _Job:
-    """What is to be compacted, and how that is told."""
+    """A session to compact, and how to print it."""
 
     run: Run
     file: str | None
-    """None: what the store has."""
+    """None: the messages are in the store."""
     format: str | None
     session: str | None
-    """None: apart from the store."""
+    """None: compact apart from the store."""
     shape: CompactFormat
     summary: str | None
     is_dry: bool
@@ -127,25 +127,25 @@ class _Job:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return self.file or self.session or ""
 
     @property
     def wiring(self) -> AbstractContextManager[Wiring]:
-        """What it is done with."""
+        """The adapters to use."""
         return self.run.wiring.apart() if self.session is None else nullcontext(self.run.wiring)
 
     def check(self, *, target: int, keep: int | None) -> None:
-        """Raises BadUsage for what does not go together."""
+        """Raise BadUsage for options that exclude each other."""
         if self.file is None and self.format is not None:
-            raise BadUsage("`--format` is for a transcript", hint="`om compact FILE --format NAME`")
+            raise BadUsage("`--format` needs a transcript", hint="`om compact FILE --format NAME`")
         if self.is_dry and (self.session is None or self.file is not None):
-            raise BadUsage("`--dry-run` is for a session of the store: `om compact --session ID --dry-run`")
+            raise BadUsage("`--dry-run` needs a session of the store", hint="`om compact --session ID --dry-run`")
         if keep and keep >= target and self.shape.has_tail:
-            raise BadUsage(f"`--tail-budget {keep}` leaves nothing of a budget of {target} tokens")
+            raise BadUsage(f"`--tail-budget {keep}` leaves nothing of the budget of {target} tokens")
 
     def refuse(self, reason: str) -> None:
-        """Says to a program that what it has should stay."""
+        """Tell a program to keep what it has."""
         if self.shape is CompactFormat.JSON:
             self.run.output.document({"replace": False, "reason": reason})
         elif self.shape is CompactFormat.PI:
@@ -166,7 +166,7 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
 
 
 def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
-    if job.session is not None and job.run.is_disabled("nothing is taken in or folded"):
+    if job.session is not None and job.run.is_disabled("nothing is observed or folded"):
         job.refuse("disabled")
         return
     try:
@@ -208,7 +208,7 @@ def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None
 def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
     """What it is done with: the models that are named; rules where nothing may be written down, as a call has to be.
 
-    Rules fold what is compacted apart: of a fold nothing but how far it comes is told, and no row of it is kept.
+    Rules also fold what is compacted apart: no row of it is stored.
     """
     from omcli.base.record import replace
 
@@ -227,13 +227,13 @@ def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
 
 
 def _taken_in(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
-    """Keeps the messages of the transcript; None where there is none."""
+    """Ingest the transcript; None if there is none."""
     if job.file is None:
         return None
     from omcli.operations.compact.session import take_in
     from omcli.operations.ingest.files import FileInput
 
-    is_whole = job.shape.is_gone_on_from  # which branch that is shows only from the beginning
+    is_whole = job.shape.is_gone_on_from  # the branch shows only from the beginning
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
     taken = take_in(FileInput(name=job.file, open=opened), deps, session=job.session)
     if taken.error is not None and not taken.sessions:
@@ -244,7 +244,7 @@ def _taken_in(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
 
 
 def _nothing(job: _Job, taken: FileReport | None) -> None:
-    """Ends where there is nothing to compact."""
+    """Refuse for want of messages. Raises Exit."""
     job.refuse("empty")
     if taken is not None:
         job.run.console.report(", ".join([f"{job.name}: no messages", *_missing(taken)]))
@@ -255,7 +255,7 @@ def _nothing(job: _Job, taken: FileReport | None) -> None:
 
 
 def _summarised(job: _Job, session_id: str, deps: Deps) -> int:
-    """Takes the earlier summary in; gives its tokens."""
+    """Ingest the earlier summary and return its tokens."""
     from omcli.operations.importing import take_in_summary
     from omcli.wiring.inputs import content
 
@@ -279,7 +279,7 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
     if came_to.uncovered:
         run.console.warn(f"{counted(came_to.uncovered, 'message')} not covered by any observation")
     if taken is not None and (others := len(taken.sessions[1:])):
-        run.console.note(f"only `{compacted.session}` was shortened, {counted(others, 'other session')} of it left out")
+        run.console.note(f"only `{compacted.session}` was compacted, {counted(others, 'other session')} left out")
     if compacted.refusal is None:
         run.output.text(compacted.pack.printed)
         run.console.report(_summary(job, compacted, taken))
@@ -287,7 +287,7 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
         job.refuse(compacted.refusal)
         run.console.note(", ".join([f"{job.name}: {_why(compacted)}", *_missing(taken)]))
         if taken is not None and taken.known_messages and not came_to.tokens_before:
-            run.console.note("its messages are kept in another session; `om sessions` lists them")
+            run.console.note("its messages are stored in another session; see `om sessions`")
     if taken is not None and taken.error is not None:
         run.console.error(taken.error, about=job.name)
         raise Exit(taken.error.exit_code)
@@ -301,23 +301,23 @@ def _why(compacted: Compacted) -> str:
     from omcli.operations.compact.session import Refusal
 
     return {
-        Refusal.EMPTY: "there is nothing to replace, or nothing to replace it by",
-        Refusal.LARGER: f"it would come out larger than the {compacted.came_to.tokens_before} tokens it has",
+        Refusal.EMPTY: "nothing to replace, or nothing to replace it with",
+        Refusal.LARGER: f"the result would be larger than the {compacted.came_to.tokens_before} tokens it has",
         Refusal.UNCOVERED: "not printed, since messages would be lost",
     }[compacted.refusal or Refusal.EMPTY]
 
 
 def _summary(job: _Job, compacted: Compacted, taken: FileReport | None) -> str:
-    """What it came to, in a line."""
+    """The result in one line."""
     came_to = compacted.came_to
     messages = f"{counted(taken.counts.messages, 'message')}, " if taken is not None else ""
-    reached = "reached" if came_to.reached else "not reached: what says least is left out"
+    reached = "reached" if came_to.reached else "not reached, the least important rows are left out"
     tokens = f"{came_to.tokens_before} → {came_to.tokens_after} tokens by {compacted.pack.counter}"
     steps = f"{counted(came_to.iterations, 'iteration')}; target of {compacted.contract.target_tokens} {reached}"
     return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing(taken)])
 
 
 def _missing(taken: FileReport | None) -> list[str]:
-    """What of a transcript was taken out, or could not be read."""
+    """Redacted secrets and skipped lines of a transcript."""
 
     return [] if taken is None else list(losses(taken))

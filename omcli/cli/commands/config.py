@@ -1,4 +1,4 @@
-"""`om config`: what a run goes by, and who says so."""
+"""`om config`: the settings and their origins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _show(run: Run, *, with_origin: bool) -> None:
     from omcli.settings.values import as_json, toml
     from omcli.text.redaction import redact
 
-    # A command may have a key among its arguments, a base URL a password.
+    # A command may contain a key, a base URL a password.
     values = {
         key: redact(value).text if isinstance(value, str) else value for key, value in as_json(run.settings).items()
     }

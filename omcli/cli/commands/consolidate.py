@@ -1,4 +1,4 @@
-"""`om consolidate`: the daily job."""
+"""`om consolidate`: daily maintenance."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def consolidate(
 
 
 def _days(age: str | None) -> str | float | None:
-    """An age, or a number of days as a file of settings says it. Raises BadUsage."""
+    """An age in days, or a bare number of days verbatim. Raises BadUsage."""
     from omcli.operations.period import days
 
     return age if age is None or age.isdecimal() else days(age)
@@ -109,23 +109,23 @@ def _check(session: str | None, place: Sequence[Path] | None, notes: str | None,
     if session is not None and not session.strip():
         raise BadUsage("`--session` is empty")
     if session is not None and notes is not None:
-        raise BadUsage("`--notes` is for no single session", hint="`om consolidate --notes DIR` without `--session`")
+        raise BadUsage("`--notes` and `--session` exclude each other")
 
 
 def _agenda(
     run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
 ) -> tuple[Agenda, int]:
-    """What is to be done, and how many files need not be read. Raises BadUsage, NoInput."""
+    """The work to do, and the number of unchanged files. Raises BadUsage, NoInput."""
     from omcli.wiring.consolidate_inputs import agenda
 
     said = run.settings.consolidate
     if said.archive_after is not None and said.notes is None:
-        raise BadUsage("`--archive-after` is about notes, and no folder of them is named", hint="name it with --notes")
+        raise BadUsage("`--archive-after` needs a folder of notes", hint="name it with `--notes`")
     takes_in = not no_places and (session is None or bool(place))
     found, places = agenda(run.wiring, session, place, takes_in=takes_in, read_only=read_only)
     for missing in places.missing:
         if place:
-            raise NoInput(missing, hint="`--place` names a folder or a file that is there")
+            raise NoInput(missing, hint="`--place` takes an existing file or folder")
         run.console.warn(missing)
     for unseen in places.unseen:
         run.console.warn(unseen)
@@ -143,12 +143,12 @@ def _done(run: Run, agenda: Agenda) -> Consolidated:
     try:
         return consolidate(agenda, deps, observing=run.wiring.observing, reflecting=run.wiring.reflecting)
     except LaneTaken:
-        run.console.note("another `om consolidate` is at it; nothing was done")
+        run.console.note("another `om consolidate` is running; nothing was done")
         raise Exit(TryAgain.exit_code) from None
 
 
 def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
-    """Says what failed, each thing once: a model that cannot be had is missed by several parts."""
+    """Print each failure once: several parts may miss the same model."""
     told = set()
     for failure in failures:
         error = failure.error
@@ -166,11 +166,11 @@ def _report(run: Run, done: Consolidated, unchanged: int) -> None:
     if run.json:
         run.output.document(_as_dict(done, unchanged))
     else:
-        run.console.report(f"consolidated: {', '.join(_parts(done)) or 'nothing was to be done'}")
+        run.console.report(f"consolidated: {', '.join(_parts(done)) or 'nothing to do'}")
 
 
 def _parts(done: Consolidated) -> Iterator[str]:
-    """What was done, in words."""
+    """Counts of the work done, in words."""
     messages = sum(report.new_messages for report in done.files) + sum(note.new_messages for note in done.notes)
     rows = sum(session.observations for session in done.sessions) + sum(note.observations for note in done.notes)
     taken = [report for report in done.files if report.error is None]
@@ -211,15 +211,15 @@ def _reflections(done: Consolidated) -> list[Reflection]:
 
 
 def _backup(done: Consolidated) -> str | None:
-    """The copy of the store that was made: of its own, or before rows were folded across sessions."""
+    """The backup of the store, made by itself or before rows were folded across sessions."""
     made = done.backup.path if done.backup else None
     return made or (done.across.snapshot if done.across else None)
 
 
 def _end(run: Run, done: Consolidated, *, is_all: bool, is_tolerant: bool) -> None:
-    """Ends with the code of what failed, if anything that counts did: a bad file only where none was good.
+    """Exit with the code of the decisive failure; a bad file counts only if no file was good.
 
-    `is_all` says that all files that were named were read.
+    `is_all`: every named file was read.
     """
     decisive = done.decisive(but=OF_MODELS if is_tolerant else ())
     if decisive is not None:
@@ -278,7 +278,7 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-# What would be done.
+# ---- the dry run
 
 
 def _foresee(run: Run, agenda: Agenda) -> None:
@@ -298,7 +298,7 @@ def _foresee(run: Run, agenda: Agenda) -> None:
     for line in lines:
         run.output.line(line)
     if not lines:
-        run.console.note("nothing is to be done")
+        run.console.note("nothing to do")
 
 
 def _lines(found: Foreseen) -> Iterator[str]:

@@ -69,7 +69,7 @@ def context(
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())
     if working_memory and has_tiers:
-        raise BadUsage("`--working-memory` has no tiers", hint="`--budget` lowers its 800 tokens")
+        raise BadUsage("`--working-memory` excludes tiers", hint="`--budget` limits it, to 800 tokens at most")
     said = run.settings.context
     total = budget if budget is not None else said.budget
     if working_memory:
@@ -91,7 +91,7 @@ def _print_pack(
     notation: Notation,
     refresh: bool,
 ) -> None:
-    """The pack, within a budget for each tier and for the whole."""
+    """Print the pack, within a budget for each tier and for the whole."""
     from omcli.operations.context import context as pack
 
     layout = run.layout(to)
@@ -112,7 +112,7 @@ def _print_pack(
 
 
 def _print_block(run: Run, session: str | None, *, budget: int | None, to: PackFormat) -> None:
-    """The working-memory block: Markdown, or one JSON document."""
+    """Print the working-memory block as Markdown or one JSON document."""
     from omcli.operations.context import working_block
     from omcli.pack.working_block import CAP, document
 

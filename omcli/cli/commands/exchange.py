@@ -88,7 +88,7 @@ def export(
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
-    """Writes a file that others may not read, like the store. Raises CannotCreate, InputOutput."""
+    """Write a file that only its owner may read, like the store. Raises CannotCreate, InputOutput."""
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -132,10 +132,10 @@ def import_(
     if session is not None and not session.strip():
         raise BadUsage("`--session` is empty")
     exchange = named(format_)
-    if run.is_disabled("nothing was taken in"):
+    if run.is_disabled("nothing was stored"):
         return
     inputs = [Input(name=name, read=partial(_read, name)) for name in files or [STDIN]]
-    with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
+    with run.output.optional():  # rows are stored even if the reader of stdout goes away
         _take_in(run, inputs, exchange, session)
 
 
@@ -172,7 +172,7 @@ def _take_in(run: Run, inputs: list[Input], exchange: Exchange, session: str | N
 
 
 def _end(run: Run, reports: list[ImportReport]) -> None:
-    """Ends with the code of what went wrong. A bad input among good ones is only reported."""
+    """Exit with the code of the decisive error; a bad input among good ones is only reported."""
     failures = [report.error for report in reports if report.error is not None]
     decisive = [error for error in failures if not isinstance(error, BadInput | NoInput)]
     if run.strict or len(failures) == len(reports):

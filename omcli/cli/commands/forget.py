@@ -1,4 +1,4 @@
-"""`om forget`: have something out of memory, and keep it out."""
+"""`om forget`: remove content from the memory, and keep it out."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def forget(
     from omcli.operations.forget import Wanted, forget
 
     if bool(ids) is (match is not None):
-        raise BadUsage("say what to forget: ids, or `--match TEXT`", hint="`om forget 3f9a1c2e`")
+        raise BadUsage("nothing to forget given (expected ids or `--match TEXT`)", hint="`om forget 3f9a1c2e`")
     if match is None and (session is not None or project is not None):
-        raise BadUsage("`--session` and `--project` go with `--match`")
+        raise BadUsage("`--session` and `--project` need `--match`")
     if run.is_disabled("nothing is forgotten"):
         return
-    taken_in = run.wiring.reading.bookmarks.files()  # what is deleted for good takes that along
+    taken_in = run.wiring.reading.bookmarks.files()  # permanent deletion removes these as well
     wanted = Wanted(ids=tuple(ids or ()), match=match, session=session, project=resolved(project), with_derived=derived)
     store = run.wiring.reading if dry_run or hard else run.wiring.existing
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
@@ -85,7 +85,7 @@ def forget(
 
 
 def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:
-    """Files of notes that tell it as well."""
+    """Files of notes with the same content."""
     from omcli.text.phrases import USER
     from omcli.wiring.stale_notes import notes_that_say
 
@@ -107,7 +107,7 @@ def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) 
             run.output.line(f"{each.session}: {each.text} (observed ahead)")
     _report(run, found, dry_run=dry_run)
     if files:
-        run.console.note(f"{counted(len(files), 'file')} of notes still hold it: {_some(list(map(str, files)))}")
+        run.console.note(f"{counted(len(files), 'file')} of notes still contain it: {_some(list(map(str, files)))}")
     if found.erased is not None and not found.is_empty:
         rows = len(found.rows) + len(found.along)
         deletion.tell(run, found.erased, besides=deletion.besides(found.done, rows))
@@ -115,29 +115,29 @@ def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) 
 
 def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
     if found.is_empty:
-        run.console.note("there is nothing of it")
+        run.console.note("nothing matches")
         return
     if dry_run:
-        run.console.report(f"would go: {_in_words(found)}")
+        run.console.report(f"would forget: {_in_words(found)}")
     elif found.erased is not None:
         run.console.report(f"{_in_words(found)} deleted")
     elif found.done is not None:
-        run.console.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` takes that back")
+        run.console.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` reverses that")
     if found.telling:
         names = _some([handle(row.id) for row in found.telling])
-        run.console.note(f"made of it, and may tell it yet (`--derived` takes that along): {names}")
+        run.console.note(f"derived rows may still contain it (add `--derived`): {names}")
     if found.telling_ahead:
         ahead = counted(len(found.telling_ahead), "row")
-        run.console.note(f"{ahead} observed ahead, made of it, may tell it yet (`--derived` takes that along)")
+        run.console.note(f"{ahead} buffered, derived from it, may still contain it (add `--derived`)")
     if found.sources:
         names = _some([kept.key for kept in found.sources])
-        run.console.note(f"messages that it came from, and may tell it yet: {names}")
+        run.console.note(f"source messages may still contain it: {names}")
 
 
 def _some(ids: Sequence[str]) -> str:
-    """The ids, or the first of many."""
+    """The ids, or the first of many and a count."""
     more = len(ids) - _MANY
-    return " ".join(ids[:_MANY]) + (f" and {more} more, which `--json` names" if more > 0 else "")
+    return " ".join(ids[:_MANY]) + (f" and {more} more (`--json` lists all)" if more > 0 else "")
 
 
 def _in_words(found: Forgotten) -> str:
@@ -146,7 +146,7 @@ def _in_words(found: Forgotten) -> str:
     counts = ((rows, "row"), (messages, "message"), (len(found.titles), "title"))
     parts = [counted(number, noun) for number, noun in counts if number]
     if found.ahead:
-        parts.append(f"{counted(len(found.ahead), 'row')} observed ahead")
+        parts.append(f"{counted(len(found.ahead), 'buffered row')}")
     return ", ".join(parts) or "nothing"
 
 

@@ -66,7 +66,7 @@ def history(
         header = ("NUMBER", "WHEN", "WHAT", "WHERE", "CAME TO", "STATE")
         run.output.table(header, [_cells(done) for done in found], wrapped=("WHERE", "CAME TO"))
     elif last != 0:
-        run.console.note("nothing was reflected on, pruned or forgotten yet")
+        run.console.note("no operations yet")
 
 
 def _cells(done: Operation) -> tuple[str, ...]:
@@ -125,12 +125,12 @@ def undo(
     run.console.report(f"operation {found.undone.number} {verb}")
     if found.held_by:
         numbers = " ".join(map(str, found.held_by))
-        run.console.note(f"some of it stays out of sight, by what was done besides: undo that as well ({numbers})")
+        run.console.note(f"some rows stay hidden by later operations; undo those as well ({numbers})")
 
 
 def _show(run: Run, found: UndoPreview) -> None:
     for row in found.rows:
-        run.output.row(replace(row, superseded_by=None, dropped_at=None))  # as it is in sight
+        run.output.row(replace(row, superseded_by=None, dropped_at=None))  # as a visible row
     for kept in found.messages:
         run.output.line(f"{kept.key} {kept.session}: {kept.message.role}")
     for session, title in found.titles:

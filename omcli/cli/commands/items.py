@@ -1,4 +1,4 @@
-"""`om items`: what lasts."""
+"""`om items`: lasting facts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ om items --type behavior --project . --jsonl | jq -r .text
 
 
 class ItemType(StrEnum):
-    """What a lasting fact is about."""
+    """A type of lasting facts."""
 
     KNOWLEDGE = Type.KNOWLEDGE
     BEHAVIOR = Type.BEHAVIOR

@@ -1,4 +1,4 @@
-"""`om note`: write something down by hand."""
+"""`om note`: write a note by hand."""
 
 from __future__ import annotations
 
@@ -73,15 +73,13 @@ def note(
     if noted.redactions:
         run.console.note(f"{counted(sum(noted.redactions.values()), 'secret')} redacted")
     if noted.resolved:
-        run.console.report(
-            f"{counted(len(noted.resolved), 'row')} resolved; `om undo {noted.operation}` takes that back"
-        )
+        run.console.report(f"{counted(len(noted.resolved), 'row')} resolved; `om undo {noted.operation}` reverses that")
     try:
         _print(run, noted)
     except (OSError, InputOutput) as error:
         raise InputOutput(
-            f"the note is kept, but could not be printed: {getattr(error, 'strerror', None) or error}",
-            hint="no need to repeat it: `om log --last 1` shows it",
+            f"the note was stored but could not be printed: {getattr(error, 'strerror', None) or error}",
+            hint="`om log --last 1` shows it",
         ) from None
 
 

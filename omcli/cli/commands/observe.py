@@ -1,4 +1,4 @@
-"""`om observe`: take transcripts in."""
+"""`om observe`: remember transcripts."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ jq -c '.messages[]' chat.json | om observe --format openai -
 
 _BAD_INPUT: tuple[type[OmError], ...] = (BadInput, NoInput)
 _OF_ONE_INPUT = (*_BAD_INPUT, TryAgain, *OF_MODELS)
-"""What does not keep the next input from being kept; after anything else the store would refuse that as well."""
+"""Errors of one input; after any other the store would refuse the next input as well."""
 _TOLERATED = (*OF_MODELS, *ELSEWHERE)
-"""What `--best-effort` makes a warning of: the messages are kept, and wait."""
+"""Errors that `--best-effort` turns into warnings: the messages are stored and stay pending."""
 
 
 @with_shared(examples=_EXAMPLES)
@@ -82,11 +82,11 @@ def observe(
         raise BadUsage("`--later` and `--background` exclude each other")
     check_transcript("observe", given=bool(files), format_name=format_, session=session)
     apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    files = [] if run.is_disabled("nothing was taken in") else files or [STDIN]
+    files = [] if run.is_disabled("nothing was stored") else files or [STDIN]
     opened = partial(run.wiring.transcript, format_name=format_, session=session)
     inputs = [FileInput(name=name, open=partial(opened, name)) for name in files]
     tolerant = tolerant or background
-    with run.output.optional():  # what is taken in is not lost because nobody reads the rest of what is printed
+    with run.output.optional():  # messages are stored even if the reader of stdout goes away
         deps, failed = _deps(run, later=later, is_tolerant=tolerant)
         waits = later or background or failed is not None
         reports, documents = _take_in(run, inputs, session, deps, waits=waits, is_tolerant=tolerant)
@@ -140,7 +140,7 @@ def _take_in(
         if report.error is not None and not isinstance(report.error, _OF_ONE_INPUT):
             break
     if left := len(inputs) - len(reports):
-        run.console.note(f"{counted(left, 'more input')} not taken in: the store failed")
+        run.console.note(f"{counted(left, 'more input')} not read: the store failed")
     return reports, documents
 
 
@@ -161,9 +161,9 @@ def _finish(
     *,
     is_tolerant: bool,
 ) -> None:
-    """Prints the document, and ends with the code of what went wrong; what `failed` before any input counts last.
+    """Print the document and exit with the code of the decisive error; one that `failed` before any input counts last.
 
-    A bad input among good ones is only reported; what kept a good one from being taken in is never passed over.
+    A bad input among good ones is only reported.
     """
     failures = [report.error for report in reports if report.error is not None]
     if is_tolerant:

@@ -57,17 +57,17 @@ def pending(
 def _nothing(session: str | None, waiting: Waiting) -> str:
     if session is not None and waiting.showing is None:
         return unknown_session(session)
-    return f"nothing of session {session} waits" if session is not None else "nothing waits to be observed"
+    return f"nothing is pending in session {session}" if session is not None else "nothing is pending"
 
 
 def _left(waiting: Waiting) -> int:
-    """How many messages wait behind those that are shown."""
+    """The number of pending messages after those shown."""
     shown = waiting.showing
     return waiting.messages - len(shown.batch.messages) if shown and shown.batch else 0
 
 
 def _as_text(shown: Showing, *, left: int) -> str:
-    """All of it, as it can be pasted into a chat."""
+    """The prompt as text, to be pasted into a chat."""
     from omcli.llm.prompts import prompt
     from omcli.observers.model.prompt import strip_token
 
@@ -165,7 +165,7 @@ def apply(
     from omcli.wiring.inputs import STDIN
 
     if file is None and is_typed():
-        raise BadUsage("no answer given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
+        raise BadUsage("no reply given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
     if run.is_disabled("nothing was written"):
         return
     name = file or STDIN
@@ -173,7 +173,7 @@ def apply(
         document = _document(name)
     deps = run.deps()
     applied = apply.apply(document, deps, counters=run.wiring.counter, dry_run=dry_run)
-    with run.output.optional():  # it is written, whoever reads what is printed
+    with run.output.optional():  # rows are stored even if the reader of stdout goes away
         _print(run, applied, dry_run=dry_run)
 
 
@@ -184,7 +184,7 @@ def _document(name: str) -> Any:
     text = content(name).decode("utf-8", "replace")
     document = json_in(text)
     if document is None:
-        raise BadInput("it ends before it is complete" if ends_early(text) else "there is no JSON in it")
+        raise BadInput("the reply is cut off" if ends_early(text) else "the reply is not JSON")
     return document
 
 
@@ -207,12 +207,12 @@ def _print(run: Run, applied: Applied, *, dry_run: bool) -> None:
         run.output.row(row)
     run.console.report(_summary(applied))
     if dry_run:
-        run.console.note("a dry run: nothing was written")
+        run.console.note("dry run: nothing was written")
 
 
 def _summary(applied: Applied) -> str:
     parts = [f"{counted(applied.messages, 'message')} covered", f"{counted(len(applied.rows), 'row')} written"]
     if applied.hidden:
-        parts.append(f"{counted(len(applied.hidden), 'row')} out of sight")
+        parts.append(f"{counted(len(applied.hidden), 'row')} hidden")
     parts += [f"{finding.replace('_', ' ')} {count}" for finding, count in sorted(applied.findings.items())]
     return f"session {applied.session}: {', '.join(parts)}"

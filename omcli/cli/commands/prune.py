@@ -1,4 +1,4 @@
-"""`om prune`: take out of sight what is old, or too much."""
+"""`om prune`: hide what is old or too much."""
 
 from __future__ import annotations
 
@@ -91,17 +91,17 @@ def _instant(run: Run, older_than: str) -> str:
 
 
 def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
-    """Raises BadUsage for rules that do not go together, and where there are none that `for_good` can do without."""
+    """Raise BadUsage for rules that exclude each other, and for none without `for_good`."""
     if is_raw and (rules.messages_before is None or rules.is_about_rows or rules.is_across or rules.spares_none):
-        raise BadUsage("`--raw` goes with `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
+        raise BadUsage("`--raw` takes only `--older-than` and `--session`", hint="`om prune --raw --older-than 30d`")
     if rules.keep_sessions is not None and (rules.session is not None or rules.is_across):
-        raise BadUsage("`--keep-sessions` is for all sessions", hint="leave `--session` and `--cross` out")
+        raise BadUsage("`--keep-sessions` excludes `--session` and `--cross`")
     if rules.is_across and rules.session is not None:
-        raise BadUsage("rows across sessions are of no single session", hint="leave `--session` or `--cross` out")
+        raise BadUsage("`--cross` and `--session` exclude each other")
     if rules.is_empty and not for_good:
         raise BadUsage("no rule given", hint="`--older-than 90d`, `--keep-last N`, `--budget N` or `--keep-sessions N`")
     if rules.is_empty and (rules.session is not None or rules.is_across or rules.spares_none):
-        raise BadUsage("`--hard` alone deletes all that was pruned and forgotten", hint="say what is to go beside it")
+        raise BadUsage("`--hard` alone deletes everything pruned and forgotten", hint="add a rule to prune by")
 
 
 def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:
@@ -148,13 +148,13 @@ def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
     if found.is_empty:
         run.console.note("nothing to prune")
     elif dry_run:
-        run.console.report(f"would go: {_in_words(found)}")
+        run.console.report(f"would prune: {_in_words(found)}")
     elif found.erased is not None:
         run.console.report(f"{_in_words(found)} deleted")
         deletion.tell(run, found.erased, besides=deletion.besides(found.done, len(found.rows)))
     else:
         number = found.done.number if found.done else ""
-        run.console.report(f"{_in_words(found)} pruned; `om undo {number}` brings that back")
+        run.console.report(f"{_in_words(found)} pruned; `om undo {number}` reverses that")
 
 
 def _in_words(found: Pruned) -> str:
@@ -166,7 +166,7 @@ def _in_words(found: Pruned) -> str:
 
 
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
-    """Deletes all that was pruned and forgotten."""
+    """Delete everything that was pruned and forgotten."""
     from omcli.memory.changes import EraseResult
     from omcli.operations.prune import erase, erasing
 
@@ -184,7 +184,7 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
         run.console.report(f"would be deleted: {what}")
         return
     if not found:
-        run.console.note("nothing was pruned or forgotten that is not deleted yet")
+        run.console.note("nothing to delete: nothing was pruned or forgotten since")
     else:
         deletion.confirm(run, what, is_sure=is_sure)
     erased = erase(run.wiring.existing.operations, clock=run.wiring.clock) if run.wiring.has_store else EraseResult()

@@ -62,10 +62,11 @@ def reflect(
     apply_model_flags(run, "reflector", provider=reflector, model=model, base_url=base_url)
     if across and (session is not None or meta):
         raise BadUsage(
-            "`--global` is for no single session", hint="`om reflect --session ID`, or `om reflect --global`"
+            "`--global` and `--session` or `--meta` exclude each other",
+            hint="`om reflect --session ID`, or `om reflect --global`",
         )
     if min_age is not None and not across:
-        raise BadUsage("`--min-age` goes with `--global`")
+        raise BadUsage("`--min-age` needs `--global`")
     if run.is_disabled("nothing is reflected on"):
         return
     with _failing(run, is_tolerant=tolerant):
@@ -119,7 +120,7 @@ def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> Non
         again=again,
     )
     if found.snapshot:
-        run.console.note(f"the store as it was: {found.snapshot}")
+        run.console.note(f"backup of the store: {found.snapshot}")
     if run.json:
         plan = {
             "keep": [row.id for row in found.plan.kept],
@@ -149,7 +150,7 @@ def _print_plan(run: Run, plan: GlobalPlan) -> None:
 
 
 def _show(run: Run, reflection: Reflection, *, dry_run: bool = False) -> None:
-    """Prints what was made, and reports what it came to."""
+    """Print the new rows and report the result."""
     if run.json:
         run.output.document({**reflection_as_dict(reflection), "dry_run": dry_run})
         return

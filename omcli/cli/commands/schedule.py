@@ -1,4 +1,4 @@
-"""`om schedule`: have the machine do the daily work."""
+"""`om schedule`: run maintenance by the machine's scheduler."""
 
 from __future__ import annotations
 
@@ -61,27 +61,27 @@ def schedule(
     if install and remove:
         raise BadUsage("`--install` and `--remove` exclude each other")
     if dry_run and not (install or remove):
-        raise BadUsage("there is nothing to try: printing changes nothing", hint="with --install or --remove")
+        raise BadUsage("`--dry-run` needs `--install` or `--remove`")
     if (install or remove) and run.is_disabled("nothing is changed"):
         return
     if not remove:
         _schedule(run, chosen, _job(run, at, every), install=install, dry_run=dry_run)
     elif at is not None or every is not None:
-        raise BadUsage("`--remove` takes all of it away, whenever it runs")
+        raise BadUsage("`--remove` excludes `--at` and `--every`")
     else:
         _remove(run, chosen, dry_run=dry_run)
 
 
 def _chosen(**asked: bool) -> str:
-    """The one scheduler that was asked for. Two are no better than one: a job would run twice."""
+    """The one scheduler that was asked for; with two the job would run twice."""
     from omcli.schedules.table import default_name
 
     names = [name for name, is_asked in asked.items() if is_asked]
     if len(names) == 1:
         return names[0]
     raise BadUsage(
-        "which scheduler?" if not names else f"`--{names[0]}` and `--{names[1]}` exclude each other",
-        hint=f"one of --cron, --systemd and --launchd; machines like this one have {default_name()}",
+        "no scheduler given" if not names else f"`--{names[0]}` and `--{names[1]}` exclude each other",
+        hint=f"one of --cron, --systemd and --launchd; default_name here: {default_name()}",
     )
 
 
@@ -122,7 +122,7 @@ def _schedule(run: Run, chosen: Scheduler, job: Job, *, install: bool, dry_run: 
     if missing:
         run.console.note(f"a scheduled run will not see {', '.join(missing)}; it reads {job.keys}")
     if is_open(job.keys):
-        run.console.warn(f"others may read {job.keys}: chmod 600 it")
+        run.console.warn(f"{job.keys} is readable by others; run `chmod 600` on it")
     if done is not None:
         _tell(run, done, dry_run=dry_run)
 
@@ -139,23 +139,23 @@ def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
     if run.json:
         run.output.document({"scheduler": chosen.name, **_as_dict(done, dry_run=dry_run)})
     if not done.changes:
-        run.console.note("there is nothing to be removed")
+        run.console.note("nothing to remove")
     _tell(run, done, dry_run=dry_run)
 
 
 def _tell(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
-    """What became of each part, a line each, and what is left to be done by hand."""
+    """Print the changes, a line each, and the commands left to run by hand."""
     if not run.json:
         for change in done.changes:
             run.output.line(f"{change.step:<7}  {change.place}")
     if done.left:
-        run.console.warn(f"{done.said}; left to be typed: {' && '.join(done.left)}")
+        run.console.warn(f"{done.said}; run yourself: {' && '.join(done.left)}")
     if dry_run:
-        run.console.note("a dry run: nothing was changed")
+        run.console.note("dry run: nothing was changed")
 
 
 def _text(parts: Iterable[EntryText]) -> str:
-    """As they are; where there are several, under the names of their files."""
+    """The parts verbatim; several ones under their file names."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0].text

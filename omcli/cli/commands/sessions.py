@@ -52,7 +52,7 @@ def sessions(
     elif project is not None:
         run.console.note(f"no sessions of project {resolved(project)}; `om sessions` lists all")
     elif last != 0:
-        run.console.note("no sessions yet; `om observe FILE` takes one in")
+        run.console.note("no sessions yet; `om observe FILE` adds one")
 
 
 def _cells(summary: SessionSummary) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def status(run: Run) -> None:
 
 
 def _fared(ran: Ran) -> str:
-    """How a worker fared, in words."""
+    """The result of a worker in words."""
     if ran.ended is None:
         return "a worker was killed" if ran.is_gone else "a worker is at it"
     return "a worker did what was due" if not ran.ended else f"a worker ended with {ran.ended}: {ran.error or ''}"

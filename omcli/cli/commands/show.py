@@ -1,4 +1,4 @@
-"""`om show`: one row in full."""
+"""`om show`: a row or a message in full."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _work(
     is_worker: bool = False,
     note: Callable[[OmError], None] = lambda _: None,
 ) -> None:
-    """Does what is due; as a worker, nobody reads the rows of it. Raises Exit."""
+    """Do what is due; a worker prints no rows. Raises Exit."""
     done: list[Ticked] = []
     can = able(run.wiring, run.existing_deps())
     for error in can.errors:
@@ -153,7 +153,7 @@ def _work(
 
 
 def _ticks(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
-    """Does what is due, session by session; a worker until nothing is."""
+    """Do what is due, session by session; a worker goes on until nothing is."""
     from omcli.operations import background, tick
 
     if is_worker:
@@ -164,7 +164,7 @@ def _ticks(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: 
 
 
 def _code(done: Sequence[Ticked], unable: Sequence[OmError], *, is_tolerant: bool) -> int:
-    """What a run ends with that did this, and could not have the rest done."""
+    """The exit code, by what was done and which models were not available."""
     failures = [ticked.error for ticked in done if ticked.error is not None]
     if is_tolerant:
         failures = [error for error in failures if not isinstance(error, OF_MODELS)]

@@ -1,4 +1,4 @@
-"""`om usage`: what models have cost."""
+"""`om usage`: cost of the models."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def usage(
         run.wiring.reading.ledger, since=begins, until=ends, by=by, limits=run.wiring.limits, now=now
     )
     if not found.sums:
-        run.console.note("no model was called" + (" then" if since or until else ""))
+        run.console.note("no model was called" + (" in this period" if since or until else ""))
     if run.json:
         run.output.document(
             {

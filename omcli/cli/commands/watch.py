@@ -42,7 +42,7 @@ om watch --once ~/.claude/projects
 """
 
 _SHORTEST, _LONGEST = 0.05, 86_400.0
-"""Seconds between two looks."""
+"""Seconds between two looks at the files."""
 _BAD_INPUT = (BadInput, NoInput)
 
 
@@ -84,11 +84,11 @@ def watch(
 
         check_format(format_)
     apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
-    if run.is_disabled("nothing is taken in"):
+    if run.is_disabled("nothing is stored"):
         return
     shown = _Shown(run, jsonl=jsonl, is_tolerant=tolerant)
     watching = _watching(run, paths, glob, format_, at_most_every=at_most_every, is_tolerant=tolerant)
-    with run.output.optional():  # a round is finished, though nobody reads what it prints
+    with run.output.optional():  # a round is finished even if the reader of stdout goes away
         for event in watching.round() if once else watching.rounds(interval):
             shown.show(event)
             if run.output.is_lost and not once:
@@ -98,19 +98,19 @@ def watch(
 
 
 def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, jsonl: bool) -> None:
-    """Raises BadUsage, and NoInput where none of the paths is there."""
+    """Raise BadUsage, and NoInput if none of the paths exists."""
     for name, given in spans.items():
         least = _SHORTEST if name == "--interval" else 0
         seconds(given, option=f"{name} ", least=least, most=_LONGEST)
     if run.json and (jsonl or not once):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream, or `--once`")
     if "-" in paths:
-        raise BadUsage("standard input cannot be watched", hint="`om observe -` takes it in")
+        raise BadUsage("stdin cannot be watched", hint="`om observe -` reads it")
     missing = [path for path in paths if not os.path.lexists(path)]
     if len(missing) == len(paths):
-        raise NoInput(f"{missing[0]}: there is no such file or folder", hint="check the path")
+        raise NoInput(f"{missing[0]}: no such file or folder")
     for path in missing:
-        run.console.note(f"{path} is not there yet; it is followed when it comes")
+        run.console.note(f"{path} does not exist yet; it is followed once it does")
 
 
 def _watching(
@@ -122,7 +122,7 @@ def _watching(
     at_most_every: float,
     is_tolerant: bool,
 ) -> Watch:
-    """What follows the files. A model that cannot be had is said at once, before any work. Raises Exit."""
+    """The watch over the files; a model that is not available is reported before any work. Raises Exit."""
     from omcli.operations.watch import Watch
     from omcli.wiring.folders import Folders
 
@@ -131,7 +131,7 @@ def _watching(
         if not is_tolerant:
             run.console.error(error)
             raise Exit(error.exit_code)
-        run.console.warn_of(error)  # what it would do waits
+        run.console.warn_of(error)  # its work stays pending
     return Watch(
         Folders(paths, glob or ()),
         _opened(run, format_name),
@@ -141,7 +141,7 @@ def _watching(
 
 
 def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextManager[Opened]]:
-    """Opens what a round works with: a store anew, which may have been moved or put back from a copy meanwhile."""
+    """Open the dependencies of a round, with the store anew: it may have been moved or restored meanwhile."""
     from functools import partial
 
     from omcli.base.record import replace
@@ -156,7 +156,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
                 return FileInput(name=path, open=partial(wiring.transcript, path, format_name=format_name))
 
             plain = run.deps(wiring)
-            deps = replace(plain, wait=0.0)  # a session that somebody else is at is looked at again
+            deps = replace(plain, wait=0.0)  # a busy session is looked at again
             can = able(wiring, deps)
             yield Opened(ingesting=deps, ticking=can.deps, when=can.when, transcript=transcript)
 
@@ -164,7 +164,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
 
 
 class _Shown:
-    """What is printed and said of a watch; with `--once` also the document, and the code that it ends with."""
+    """Prints the events of a watch; with `--once` also the document, and chooses the exit code."""
 
     def __init__(self, run: Run, *, jsonl: bool, is_tolerant: bool) -> None:
         self._run = run
@@ -176,7 +176,7 @@ class _Shown:
         self._failed: dict[str, OmError] = {}
 
     def show(self, event: Event) -> None:
-        """Prints rows, and says the rest."""
+        """Print rows on stdout, the rest on stderr."""
         from omcli.operations.ingest.files import FileReport
         from omcli.operations.tick import Ticked
         from omcli.operations.watch import Trouble
@@ -194,9 +194,9 @@ class _Shown:
             self._followed = event.files
 
     def finish(self) -> None:
-        """Prints the document that was asked for, and ends with the code of what went wrong. Raises Exit.
+        """Print the document if asked for, and raise Exit with the code of the decisive error.
 
-        A file that is no transcript is only reported, unless there is no other.
+        A file that is not a transcript is only reported, unless it is the only one.
         """
         if self._run.json:
             found = {"followed": self._followed, "files": self._files, "sessions": self._sessions}

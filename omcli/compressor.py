@@ -1,0 +1,435 @@
+"""The Python API: the memory of a session, for a program that runs an agent. `om` does the same on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
+
+from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError, StaleBatch
+from omcli.base.record import record, replace
+from omcli.memory.message import Message
+from omcli.memory.observation import Observation
+from omcli.operations.ingest.window import Ingested
+from omcli.settings.resolve import resolve
+from omcli.text.dates.instants import pinned, seconds
+from omcli.wiring import Wiring
+
+if TYPE_CHECKING:
+    from omcli.memory.notation import Notation
+    from omcli.memory.transcript import Transcript
+    from omcli.operations.deps import Deps
+    from omcli.operations.reflect.rows import Reflection
+    from omcli.pack.budget import Tier
+    from omcli.pack.context_pack import ContextPack
+
+
+class Dumped(Protocol):
+    """A message object of a model's SDK: `response.choices[0].message`, or Anthropic's response."""
+
+    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
+        """The message as a dict for JSON."""
+
+
+Said = Mapping[str, object] | Message | Dumped
+"""A message in any of the accepted shapes."""
+
+
+@record
+class Stats:
+    """Sizes of a context. All tokens are counted by `counter`."""
+
+    working: int
+    """Tokens of the last messages as printed."""
+    session: int
+    """Tokens of the session's observations."""
+    cross: int
+    """Tokens of other sessions' rows and of lasting items."""
+    total: int
+    """Tokens of the three tiers."""
+    pending: int
+    """Messages of the session that no observation covers yet."""
+    counter: str
+    """The token counter, by name."""
+    budget: int
+    """The most tokens `Context.text` may have."""
+
+
+@record
+class Context:
+    """The memory an agent should know, at one moment."""
+
+    text: str
+    """The whole context as `om context` prints it, at most `stats.budget` tokens; may be empty."""
+    memory: str
+    """The same without the last messages, for the system prompt of an agent that also gets `messages`."""
+    cross: str
+    """The cross-session tier, as in `text`."""
+    session: str
+    """The tier of this session."""
+    working: str
+    """The last messages."""
+    messages: tuple[Mapping[str, object], ...]
+    """The last messages in OpenAI's chat format, oldest first, each call with its result, to continue from.
+
+    Long results and arguments are excerpts. `ingest` recognises these messages.
+    """
+    anthropic_messages: tuple[Mapping[str, object], ...]
+    """The same in Anthropic's Messages format."""
+    stats: Stats
+
+
+@record
+class Worked:
+    """Results of observing and reflecting."""
+
+    observations: tuple[Observation, ...] = ()
+    """Rows written, oldest first."""
+    reflections: tuple[Observation, ...] = ()
+    """Rows that replaced others."""
+    items: tuple[Observation, ...] = ()
+    """Lasting facts for later sessions."""
+    pending: int = 0
+    """Messages that no observation covers yet."""
+    error: OmError | None = None
+    """The error that stopped the work; earlier results are stored."""
+    warnings: tuple[str, ...] = ()
+    """Warnings for people."""
+
+
+_OBJECTS = count(1)
+"""Numbers of the compressors of this process."""
+
+
+class ContextCompressor:
+    """The memory of one session of an agent, in `om`'s store.
+
+    `ingest` new messages, `build_context` before the model is called, and `tick` now and then, in a thread of its own
+    if a model observes. All state is in the store, so any process may make any of these calls, and `om` may work on the
+    same session at the same time.
+
+    Every call opens and closes the store (some milliseconds). Threads may share a compressor: `ingest` and
+    `build_context` do not wait for `tick`; of several threads in `tick`, `flush` or `reflect` one works and the others
+    wait. After a fork, create a new one in the child. Nothing is printed; all errors are OmErrors.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        *,
+        db: str | Path | None = None,
+        preset: str | None = None,
+        config: str | Path | None = None,
+        counter: str | None = None,
+        wait: float | None = None,
+        settings: Mapping[str, object] | None = None,
+        project: str | Path | None = None,
+        now: str | None = None,
+    ) -> None:
+        """Open the memory of the session with this id, which need not exist yet.
+
+        Settings are resolved once, as on the command line: these arguments, then `OM_*` variables, the project's file,
+        the user's (or `config`) and the `preset`. `db` is the store, `wait` the seconds to wait for other writers;
+        `settings` sets anything else by its key (see `om config`): `{"observe.tokens": 4000}`.
+
+        `project` is the folder whose sessions share memory, by default the current directory. `now` pins the clock to
+        an instant like `2026-01-28T09:30:00Z`.
+
+        Raises BadUsage for invalid values, BadConfiguration for an unknown preset and an unreadable `config`, NoInput
+        if the current directory was deleted.
+        """
+        if not session.strip():
+            raise BadUsage("the id of the session is empty")
+        self.session = session
+        place = None if db is None else _absolute(db)
+        given = {"db": place, "preset": preset, "counter": counter, "wait": seconds(wait)}
+        flags = {**(settings or {}), **{key: value for key, value in given.items() if value is not None}}
+        found = resolve(flags, os.environ, config=None if config is None else _absolute(config))
+        self.settings = replace(found, db=_absolute(found.db))
+        self._project = str(_absolute(project or ""))
+        self._now = pinned(now)
+        self._worker = f"{next(_OBJECTS)}"
+        self._working = Lock()
+        self._keeps_pictures: bool | None = None
+        self._is_closed = False
+        self._warnings = list(self.settings.warnings)
+        with self._wired() as wiring:
+            self._counter = wiring.counter_or_default(self._warnings.append)
+            self._notation = wiring.notation_or_default(self._warnings.append)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about settings that were ignored."""
+        return tuple(self._warnings)
+
+    def ingest(self, messages: Said | Iterable[Said]) -> Ingested:
+        """Store messages without their secrets; they are observed later, by `tick` or `flush`.
+
+        A list is the agent's conversation, from its beginning, from anywhere in it, or from `build_context`: messages
+        after the known ones are new, so pass the whole list whenever it has grown. A single message is the next one: it
+        is new even if its text is known, unless its `id` or `timestamp` is.
+
+        A message is a dict in the format of OpenAI's chat completions or Anthropic's Messages, an object of their SDKs,
+        or a `Message`. System messages and om's own output are not stored.
+
+        Raises BadInput for an invalid message, StoreLocked if another process writes for longer than `wait`, and
+        CannotCreate, InputOutput, BadConfiguration if the store cannot be opened.
+        """
+        said, is_next = ([messages], True) if is_message(messages) else (listed(messages), False)
+        with self._wired() as wiring:
+            transcript = transcript_of(said)
+            if wiring.settings.disabled:
+                return Ingested()
+            from omcli.operations.ingest.window import ingest
+
+            deps = wiring.deps(self._counter)
+            deps = replace(deps, observer=replace(deps.observer, takes_images=self._keeps(wiring)))
+            return ingest(transcript, deps, session=self.session, project=self._project, is_next=is_next)
+
+    def build_context(self, budget: int | None = None) -> Context:
+        """Return what the agent should know now, in at most `budget` tokens (by default that of the settings).
+
+        Only reads: takes no lock and asks no model. With the setting `context.freeze` the context is the frozen one, as
+        of `om context`. It has all three tiers even with presets for which `om context` prints the working-memory
+        block. Raises BadUsage for an invalid budget; InputOutput, BadConfiguration if the store cannot be read.
+        """
+        if budget is not None and (not isinstance(budget, int) or budget < 0):
+            raise BadUsage(f"{budget!r} is not a valid budget (expected tokens, 0 or more)")
+        from omcli.operations.context import Place, context
+
+        with self._wired() as wiring:
+            said = wiring.settings
+            place = Place(project=self._project, session=self.session, is_everywhere=said.scope == "global")
+            contexted = context(
+                wiring.reading,
+                place,
+                budgets=wiring.budgets({"total": said.context.budget if budget is None else budget}),
+                counter=self._counter,
+                now=wiring.clock.now(),
+                notation=self._notation,
+                choice=wiring.choice,
+                eviction=wiring.eviction,
+            )
+            return context_of(contexted.pack, self._notation, order=wiring.choice.order)
+
+    def tick(self) -> Worked:
+        """Observe pending messages and reflect if the settings say it is due; usually it is not.
+
+        Errors of a model, or another process working on the session, are returned in `Worked.error`; the messages stay
+        pending. Raises only if the store cannot be opened.
+        """
+        from omcli.operations import tick
+
+        warnings: list[str] = []
+        with self._at_work() as wiring:
+            if wiring is None:
+                return Worked()
+            worked = Worked()
+            try:
+                deps = self._deps(wiring, warnings)
+                for ticked in tick.tick(deps, wiring.due(), sessions=[self.session]):
+                    worked = replace(_reflected(ticked.reflection), observations=ticked.rows, error=ticked.error)
+            except OmError as error:
+                worked = Worked(error=error)
+            return self._told(worked, wiring, warnings)
+
+    def flush(self) -> Worked:
+        """Observe all pending messages, due or not, then reflect if that is due.
+
+        Raises ProviderFailed, NotAllowed, BadConfiguration for a model, LaneTaken if another process works on the
+        session for longer than `wait`, StoreLocked, InputOutput. Earlier results are stored.
+        """
+        from omcli.operations import tick
+
+        warnings: list[str] = []
+        with self._at_work() as wiring:
+            if wiring is None:
+                return Worked()
+            deps = self._deps(wiring, warnings)
+            worked = Worked(observations=tuple(_observed(self.session, deps)))
+            for ticked in tick.tick(deps, wiring.due(), sessions=[self.session]):
+                if ticked.error is not None:
+                    raise ticked.error
+                worked = replace(_reflected(ticked.reflection), observations=(*worked.observations, *ticked.rows))
+            return self._told(worked, wiring, warnings)
+
+    def reflect(self) -> Worked:
+        """Fold observations into fewer rows and extract lasting items, due or not; for the end of a session.
+
+        Raises the errors of `flush`.
+        """
+        from omcli.operations.reflect.session import reflect_session
+
+        warnings: list[str] = []
+        with self._at_work() as wiring:
+            if wiring is None:
+                return Worked()
+            worked = _reflected(reflect_session(self.session, self._deps(wiring, warnings)))
+            return self._told(worked, wiring, warnings)
+
+    def close(self) -> None:
+        """Close it: further calls raise BadUsage. Pending messages are left to the next `tick`."""
+        self._is_closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _wired(self) -> Iterator[Wiring]:
+        if self._is_closed:
+            raise BadUsage("the compressor is closed")
+        wiring = Wiring(self.settings, now=self._now, worker=self._worker)
+        try:
+            yield wiring
+        finally:
+            wiring.close()
+
+    @contextmanager
+    def _at_work(self) -> Iterator[Wiring | None]:
+        """Let in one thread at a time; yields None if writing is disabled."""
+        with self._working, self._wired() as wiring:
+            yield None if wiring.settings.disabled else wiring
+
+    def _keeps(self, wiring: Wiring) -> bool:
+        """Return if images are kept until observed; found out once, since it takes an SDK."""
+        if self._keeps_pictures is None:
+            self._keeps_pictures = False
+            with suppress(*OF_MODELS):  # the later observer reports it
+                self._keeps_pictures = wiring.observing(wiring.deps(self._counter)).observer.takes_images
+        return self._keeps_pictures
+
+    def _deps(self, wiring: Wiring, warnings: list[str]) -> Deps:
+        return wiring.reflecting(wiring.observing(wiring.deps(self._counter, warn=warnings.append)))
+
+    def _told(self, worked: Worked, wiring: Wiring, warnings: Iterable[str]) -> Worked:
+        return replace(worked, pending=wiring.store.batches.pending(self.session).messages, warnings=tuple(warnings))
+
+
+def _absolute(path: str | Path) -> Path:
+    """The absolute path as of now, since the current directory may change. Raises NoInput."""
+    try:
+        return Path(path).expanduser().absolute()
+    except FileNotFoundError:
+        raise NoInput("the current directory no longer exists") from None
+
+
+def _observed(session: str, deps: Deps) -> Iterator[Observation]:
+    """Observe until nothing is pending, skipping batches that another process was faster with."""
+    from omcli.operations.observe.session import observe_session
+
+    while True:
+        try:
+            for step in observe_session(session, deps):
+                yield from step.rows
+        except StaleBatch:
+            continue
+        return
+
+
+def _reflected(reflection: Reflection | None) -> Worked:
+    return Worked(reflections=reflection.rows, items=reflection.items) if reflection else Worked()
+
+
+# ---- messages in
+
+
+def is_message(said: object) -> TypeGuard[Said]:
+    """Return if a value is one message, not several."""
+    return isinstance(said, Mapping | Message) or callable(getattr(said, "model_dump", None))
+
+
+def listed(messages: object) -> list[Said]:
+    """A list of messages. Raises BadInput for anything else."""
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise BadInput(
+            f"{type(messages).__name__} is not a valid message", hint="a message is a dict with `role` and `content`"
+        )
+    said = list(messages)
+    for number, message in enumerate(said, start=1):
+        if not is_message(message):
+            raise BadInput(
+                f"message {number} is of type {type(message).__name__}", hint="messages are dicts, or `Message`s"
+            )
+    return said
+
+
+def transcript_of(messages: Sequence[Said]) -> Transcript:
+    """Messages as a transcript. Raises BadInput."""
+    from omcli.memory.transcript import Transcript
+
+    own = [message for message in messages if isinstance(message, Message)]
+    if len(own) == len(messages):
+        return Transcript(format="openai", items=own)
+    if own:
+        raise BadInput("dicts and `Message`s in one list", hint="use only dicts or only `Message`s")
+    from omcli.wiring.inputs import messages_in
+
+    return messages_in(map(_as_json, messages))
+
+
+def _as_json(message: object) -> str:
+    try:
+        return json.dumps(message, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"a message cannot be written as JSON: {error}") from None
+
+
+def _plain(value: object) -> object:
+    """An SDK's object or another mapping as a dict for JSON. Raises TypeError."""
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json", exclude_none=True)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"it contains a {type(value).__name__}")
+
+
+# ---- context out
+
+
+def context_of(pack: ContextPack, notation: Notation, *, order: tuple[Tier, ...]) -> Context:
+    """A pack as a `Context`, with its tiers in `order`."""
+    from omcli.pack.budget import Tier
+    from omcli.pack.layouts.chat import ANTHROPIC, OPENAI
+    from omcli.pack.layouts.layout import Head, PackContent
+    from omcli.pack.layouts.text import Text
+
+    head = Head(
+        session=pack.session,
+        counter=pack.counter,
+        budgets=pack.budgets,
+        pending=pack.pending,
+        notation=notation,
+        order=order,
+    )
+    layout = Text(head=head)
+    shown = PackContent(cross=pack.cross, session=pack.observations, tail=pack.turns)
+    parts = {tier: layout.part(tier, shown) for tier in Tier}
+    return Context(
+        text=pack.printed,
+        memory=layout.block(parts[tier] for tier in head.order if tier is not Tier.TAIL),
+        cross=parts[Tier.CROSS],
+        session=parts[Tier.SESSION],
+        working=parts[Tier.TAIL],
+        messages=tuple(OPENAI.messages(pack.turns)),
+        anthropic_messages=tuple(ANTHROPIC.messages(pack.turns)),
+        stats=Stats(
+            working=pack.tokens[Tier.TAIL],
+            session=pack.tokens[Tier.SESSION],
+            cross=pack.tokens[Tier.CROSS],
+            total=sum(pack.tokens.values()),
+            pending=pack.pending,
+            counter=pack.counter,
+            budget=pack.budgets.total,
+        ),
+    )
