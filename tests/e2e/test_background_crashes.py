@@ -22,6 +22,7 @@ from tests.e2e.background import EAGER, at_work, begun, codes, is_any_left, stop
 from tests.e2e.contents import assert_covered_once, contents, is_writable, number_of
 from tests.e2e.scripts import UNTIL, always, pending, rows, script
 from tests.e2e.transcripts import Talk, tide_story
+from tests.soak import first_only
 
 NOW, LATER = "2026-02-10T12:00:00Z", "2100-01-01T00:00:00.000Z"
 
@@ -69,7 +70,7 @@ def undisturbed(new_om: Callable[[], Om]) -> dict[str, list[tuple[object, ...]]]
 # Kills
 
 
-@pytest.mark.parametrize("kills", [1, *(pytest.param(kills, marks=pytest.mark.soak) for kills in (4, 5))])
+@pytest.mark.parametrize("kills", first_only([1, 4, 5]))
 def test_callers_and_workers_that_are_killed_anywhere_lose_and_double_nothing(
     kills: int, om: Om, undisturbed: dict[str, list[tuple[object, ...]]], chance: random.Random
 ) -> None:

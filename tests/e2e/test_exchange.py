@@ -93,7 +93,7 @@ def test_an_export_is_not_taken_for_a_transcript(told: Om, name: str) -> None:
     """F45: rows quote what was said; observing them would be remembering memory."""
     text = told("export", "--to", name).stdout
     run = told("observe", stdin=text, code=65)
-    assert "memory that was written down, and no transcript\nhint: `om import` takes it in" in run.stderr
+    assert "this is exported memory, not a transcript\nhint: use `om import` for it" in run.stderr
     assert told("sessions", "--json").document["sessions"][0]["messages"] == 8
 
 

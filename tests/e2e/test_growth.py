@@ -21,6 +21,7 @@ from tests.conftest import Om
 from tests.e2e.killing import Killing
 from tests.e2e.transcripts import Talk, long_talk
 from tests.shared import TRANSCRIPTS, needs_shared
+from tests.soak import first_only
 from tests.unit.formats.readings import items_of
 
 STORIES = Path(__file__).parents[1] / "stories"
@@ -147,7 +148,7 @@ def test_a_crash_between_the_messages_and_the_bookmark_costs_one_reading(om: Om)
     assert observe(om, path)["unread_bytes"] == path.stat().st_size
 
 
-@pytest.mark.parametrize("parts", [2, pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("parts", first_only([2, 10]))
 def test_runs_killed_while_a_file_grows_leave_what_one_run_over_the_whole_file_does(
     parts: int, new_om: Callable[[], Om], chance: random.Random
 ) -> None:

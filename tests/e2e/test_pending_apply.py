@@ -21,6 +21,7 @@ from tests.e2e.contents import assert_covered_once, contents
 from tests.e2e.killing import Killing
 from tests.e2e.transcripts import PROJECT, Talk, long_talk, tide_story
 from tests.e2e.waiting import answer, keep, row, waiting
+from tests.soak import first_only
 
 NOW = ("--now", "2026-02-11T09:00:00Z")
 
@@ -447,7 +448,7 @@ def test_of_two_answers_at_once_one_is_written(om: Om) -> None:
     assert_covered_once(om.db)
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", first_only([1, 6]))
 def test_apply_killed_anywhere_leaves_all_or_nothing(om: Om, kills: int, chance: random.Random) -> None:
     """F22: kill -9 while an answer is written down: it can be handed in again, or is stale."""
     keep(om, long_talk("a", 160, lines=2))

@@ -17,6 +17,7 @@ from tests.architecture.test_hot_path import HEAVY
 from tests.conftest import Om
 from tests.e2e.long_work import LASTING, STANDING, long_work
 from tests.e2e.scripts import pending
+from tests.soak import first_only
 
 SESSION = "tide-table"
 SETTINGS = {
@@ -210,7 +211,7 @@ def test_python_and_om_work_at_the_same_time(om: Om) -> None:
     _is_covered_once(om)
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(8, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", first_only([4, 8]))
 def test_an_agent_that_is_killed_loses_and_doubles_nothing(om: Om, kills: int) -> None:
     """S0.15, S0.38: whenever it dies, the next one hands the same conversation over and goes on."""
     story = long_work()[:61]

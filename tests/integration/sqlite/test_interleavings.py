@@ -29,6 +29,7 @@ from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.running import start
 from tests.integration.sqlite.watching import SetClock, Watcher, word_for_word
 from tests.material import COUNTER, NOW, said, session
+from tests.soak import first_only
 
 SEEDS, STEPS, DEEPEST = 400, 25, 4
 PARALLEL_SEEDS = 200
@@ -202,7 +203,7 @@ def test_a_lane_that_cannot_be_given_back_makes_no_failure_of_what_is_done(folde
         assert store.sessions.status().pending == 0
 
 
-@pytest.mark.parametrize("group", range(4))
+@pytest.mark.parametrize("group", first_only(range(4)))
 def test_whatever_happens_while_an_observer_thinks_each_message_is_covered_once(folder: Path, group: int) -> None:
     """F25, F1, F24, T75: appends, observes, deaths and a clock that jumps, over two connections and into each other."""
     happened: Counter[str] = Counter()

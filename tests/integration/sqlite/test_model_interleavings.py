@@ -37,6 +37,7 @@ from omcli.wiring import uuid7
 from tests.fakes.deps import by_reflector
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often
 from tests.material import COUNTER, said, session
+from tests.soak import first_only
 
 SEEDS, GROUPS, STEPS, DEEPEST = 160, 4, 24, 3
 LONGEST_LIFE = 14
@@ -310,7 +311,7 @@ def play(path: Path, seed: int, *, looks_ahead: bool = False) -> Iterator[Play]:
         yield Play(chance, stores, watcher, gone, meta=meta, looks_ahead=looks_ahead)
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("group", first_only(range(GROUPS)))
 def test_whatever_happens_while_models_think_nothing_is_lost_or_doubled(folder: Path, group: int) -> None:
     """F25, F1, F21, F24, F28, T75: appends, observers, reflectors, ticks, failures, deaths and a clock that jumps."""
     happened: Counter[str] = Counter()
@@ -329,7 +330,7 @@ def test_whatever_happens_while_models_think_nothing_is_lost_or_doubled(folder: 
     happened_often(happened, [what for each in often for what in each], times=1)
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("group", first_only(range(GROUPS)))
 def test_what_is_observed_ahead_is_written_down_once_whatever_happens(folder: Path, group: int) -> None:
     """F14, T76, F25, T75: blocks, activation, reflections meanwhile, observers that come in between."""
     happened: Counter[str] = Counter()
