@@ -1,1 +1,1 @@
-"""Records, patterns and errors: the ground everything else stands on."""
+"""Records, patterns and errors, for every other package."""

@@ -1,33 +1,33 @@
-"""Everything that can go wrong and be said in one line, with the exit code each failure has.
+"""Errors that are explained in one line, with their exit codes.
 
     OmError                  70  the root; only its children are raised
     ├── BadUsage              2  the command line asks for something impossible
-    ├── BadInput             65  the input is not what it should be
-    │   ├── UnknownFormat    65  no reader recognises the input
-    │   ├── UnknownId        65  an id names nothing, or more than one thing
-    │   └── NotUndoable      65  an operation that cannot be taken back, or none that could be
-    ├── NoInput              66  there is no such input, or it cannot be read
-    ├── CannotCreate         73  a file or folder cannot be made
-    ├── InputOutput          74  the disk refused: full, failing, read-only
-    ├── TryAgain             75  somebody else was quicker or still is at it
+    ├── BadInput             65  the input is not valid
+    │   ├── UnknownFormat    65  the input is not a transcript of any known format
+    │   ├── UnknownId        65  an id matches nothing, or more than one thing
+    │   └── NotUndoable      65  an operation that cannot be undone
+    ├── NoInput              66  the input does not exist, or cannot be read
+    ├── CannotCreate         73  a file or folder cannot be created
+    ├── InputOutput          74  the disk failed: full, failing, read-only
+    ├── TryAgain             75  another process was faster, or is still working
     │   ├── StoreLocked      75  another process holds the write lock
-    │   ├── SessionTaken     75  another process began a session under this name, with other messages
+    │   ├── SessionTaken     75  another process started a session under this name, with other messages
     │   ├── LaneTaken        75  another process is observing this session
     │   └── StaleBatch       75  the cursor moved since the batch was read
-    ├── ProviderFailed       69  a model gave no reply that can be used
-    │   ├── Unreachable      69  no connection, no answer in time, or the endpoint is out of order
-    │   ├── NotAModel        69  something answered, but no model endpoint
-    │   ├── PromptTooLong    69  more was asked than the model can read at once
+    ├── ProviderFailed       69  a model gave no usable reply
+    │   ├── Unreachable      69  no connection, no reply in time, or an endpoint out of order
+    │   ├── NotAModel        69  the address answers, but is not a model endpoint
+    │   ├── PromptTooLong    69  the prompt exceeds the model's context
     │   ├── CutOff           69  the reply ended before it was complete
     │   │   └── Looped       69  the reply repeated itself until it was cut off
-    │   ├── Refused          69  the model, or a filter before it, declined
-    │   ├── Unusable         69  the reply is not what was asked for
-    │   └── OverLimit        69  a limit on what models may cost would be passed; nothing was asked
-    ├── NotAllowed           77  no key, or one that the endpoint does not accept
+    │   ├── Refused          69  the model, or a filter, declined
+    │   ├── Unusable         69  the reply does not have the requested form
+    │   └── OverLimit        69  a limit on model costs would be exceeded; nothing was sent
+    ├── NotAllowed           77  the key is missing, or not accepted by the endpoint
     ├── BadConfiguration     78  a setting or the store itself does not fit this program
     │   ├── UnknownModel     78  the endpoint has no model of this name
     │   └── NewerStore       78  the store was written by a later version of om
-    └── MigrationFailed      70  the store could not be brought to the schema of this version of om
+    └── MigrationFailed      70  the store could not be migrated to the schema of this version of om
 
 The numbers are those of BSD's sysexits.h; `om` adds 130 (SIGINT) and 141 (SIGPIPE).
 """
@@ -40,8 +40,7 @@ from typing import ClassVar
 class OmError(Exception):
     """A failure that is explained to the user in one line.
 
-    `slug` names it in JSON output and in the manual, `exit_code` is what the process ends with, `hint` says what to
-    try.
+    `slug` names it in JSON output and in the manual, `exit_code` ends the process, `hint` suggests what to try.
     """
 
     slug: ClassVar[str] = "internal"
@@ -61,66 +60,66 @@ class BadUsage(OmError):
 
 
 class BadInput(OmError):
-    """The input is not what it should be."""
+    """The input is not valid."""
 
     slug = "bad-input"
     exit_code = 65
 
 
 class UnknownFormat(BadInput):
-    """No reader recognises the input as a transcript."""
+    """The input is not a transcript of any known format."""
 
     slug = "unknown-format"
 
 
 class UnknownId(BadInput):
-    """An id names nothing, or more than one thing."""
+    """An id matches nothing, or more than one thing."""
 
     slug = "unknown-id"
 
 
 class NotUndoable(BadInput):
-    """An operation cannot be taken back: it was already, its rows are gone for good, or a later one stands on it."""
+    """An operation cannot be undone: it was undone already, its rows are deleted, or a later one depends on it."""
 
     slug = "not-undoable"
 
 
 class NoInput(OmError):
-    """There is no such input, or it cannot be read."""
+    """The input does not exist, or cannot be read."""
 
     slug = "no-input"
     exit_code = 66
 
 
 class CannotCreate(OmError):
-    """A file or folder cannot be made."""
+    """A file or folder cannot be created."""
 
     slug = "cannot-create"
     exit_code = 73
 
 
 class InputOutput(OmError):
-    """The disk refused: full, failing or read-only."""
+    """The disk failed: full, failing or read-only."""
 
     slug = "input-output"
     exit_code = 74
 
 
 class TryAgain(OmError):
-    """Somebody else was quicker, or still is at it; nothing was lost."""
+    """Another process was faster, or is still working; nothing was lost."""
 
     slug = "try-again"
     exit_code = 75
 
 
 class StoreLocked(TryAgain):
-    """Another process held the store's write lock for longer than we were told to wait."""
+    """Another process held the store's write lock for longer than the timeout."""
 
     slug = "store-locked"
 
 
 class SessionTaken(TryAgain):
-    """Another process began a session under the name we chose for ours, with other messages."""
+    """Another process started a session with the name chosen for this one, with other messages."""
 
     slug = "session-taken"
 
@@ -132,32 +131,32 @@ class LaneTaken(TryAgain):
 
 
 class StaleBatch(TryAgain):
-    """The cursor moved between reading a batch and recording what it gave."""
+    """The cursor moved between reading a batch and recording its result."""
 
     slug = "stale-batch"
 
 
 class ProviderFailed(OmError):
-    """A model gave no reply that can be used; what was to be worked on waits for the next run."""
+    """A model gave no usable reply; its input waits for the next run."""
 
     slug = "provider-failed"
     exit_code = 69
 
 
 class Unreachable(ProviderFailed):
-    """No connection, no answer in time, or the endpoint is out of order."""
+    """No connection, no reply in time, or an endpoint out of order."""
 
     slug = "unreachable"
 
 
 class NotAModel(ProviderFailed):
-    """Something answered where a model was expected, but no model endpoint."""
+    """The address answers, but is not a model endpoint."""
 
     slug = "not-a-model"
 
 
 class PromptTooLong(ProviderFailed):
-    """More was asked than the model can read at once."""
+    """The prompt exceeds the model's context."""
 
     slug = "prompt-too-long"
 
@@ -175,25 +174,25 @@ class Looped(CutOff):
 
 
 class Refused(ProviderFailed):
-    """The model, or a filter before it, declined."""
+    """The model, or a filter, declined."""
 
     slug = "refused"
 
 
 class Unusable(ProviderFailed):
-    """The reply is not what was asked for."""
+    """The reply does not have the requested form."""
 
     slug = "unusable-reply"
 
 
 class OverLimit(ProviderFailed):
-    """A limit on what models may cost would be passed; nothing was asked."""
+    """The request would exceed a limit on model costs, and was not sent."""
 
     slug = "over-limit"
 
 
 class NotAllowed(OmError):
-    """There is no key, or one that the endpoint does not accept."""
+    """The key is missing, or not accepted by the endpoint."""
 
     slug = "not-allowed"
     exit_code = 77
@@ -219,18 +218,18 @@ class NewerStore(BadConfiguration):
 
 
 class MigrationFailed(OmError):
-    """The store could not be brought to the schema of this version of `om`; it is as it was."""
+    """The store could not be migrated to the schema of this version of `om`; it is unchanged."""
 
     slug = "migration-failed"
 
 
 OF_MODELS = (ProviderFailed, NotAllowed, BadConfiguration)
-"""What goes wrong with a model, and not with what it is given: work waits, or somebody else does it."""
+"""Failures of a model rather than its input: the input waits, or rules handle it."""
 OF_REPLIES = (CutOff, Refused, Unusable)
-"""What is wrong with a reply, and not with the way to the model: the next one may do."""
+"""Failures of one reply rather than the connection: the next reply may be usable."""
 OF_MATERIAL = (*OF_REPLIES, PromptTooLong)
-"""What a model fails at since it was given this material: with other material it may not."""
+"""Failures of a model with this input; other input may work."""
 ELSEWHERE = (LaneTaken, StaleBatch)
-"""Somebody else does it, or has done it."""
+"""Another process does the work, or has done it."""
 OF_ONE_SESSION = (*OF_MATERIAL, *ELSEWHERE)
-"""What keeps no other session from being worked on."""
+"""Failures that leave other sessions unaffected."""

@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first used: most runs use a few of them."""
+"""Patterns compiled on first use, since most runs need only a few."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, AnyStr, cast
 
 
 def lazily(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """`re.compile(expression, flags)`, later: compiling all that the rules know takes longer than a small transcript.
+    """Return a pattern that is compiled on first use: compiling all rules takes longer than a small transcript.
 
-    An error in the expression is raised when it is used.
+    An invalid expression raises on first use.
     """
     return cast("re.Pattern[AnyStr]", _Uncompiled(expression, flags))
 
 
 class _Uncompiled:
-    """Takes what it is asked for from the compiled pattern, and keeps it: afterwards it is as fast as that."""
+    """Delegates to the compiled pattern and caches its methods, so that it is equally fast afterwards."""
 
     def __init__(self, expression: Any, flags: int) -> None:
         self._expression = expression

@@ -1,11 +1,10 @@
-"""Records: what `dataclass(frozen=True, slots=True, kw_only=True)` makes of a class, without what that costs to start.
+"""Records: classes like `dataclass(frozen=True, slots=True, kw_only=True)`, without its start-up cost.
 
-Importing `dataclasses` takes as long as starting Python, and every class it makes another half millisecond: of
-`om context` that was a third. A record costs what a class costs, and its `__init__` is compiled when some have been
-made. `dataclasses.replace`, `asdict` and `fields` take records as well; copying and pickling make them anew.
+Importing `dataclasses` takes as long as starting Python, and every class half a millisecond more: a third of `om
+context`. A record costs no more than a plain class, and its `__init__` is compiled after a few instances.
+`dataclasses.replace`, `asdict` and `fields` accept records; copying and pickling build new ones.
 
-Every annotation of the class is a field. A record is made of a class of its own: it takes no fields from another one,
-and no other takes its fields.
+Every annotation of the class is a field. Records cannot be subclassed, and don't inherit fields.
 """
 
 from __future__ import annotations
@@ -18,51 +17,51 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FEW = 40
-"""Records of a class that are made before its `__init__` is compiled."""
+"""Number of instances made before a class's `__init__` is compiled."""
 
 
 class _Factory:
-    """A default that is made anew for every record."""
+    """A default made anew for every record."""
 
     def __init__(self, make: Callable[[], object]) -> None:
         self.make = make
 
 
 def field(*, default_factory: Callable[[], T]) -> T:
-    """The default of a field whose value every record makes for itself."""
+    """Declare a field whose default is made anew for every record."""
     return cast("T", _Factory(default_factory))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """The class as a record: its annotations are its fields, given by keyword and never changed."""
+    """Make a class a record: its annotations are fields, given by keyword and never changed."""
     return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def positional_record(cls: type[T]) -> type[T]:
-    """The class as a record whose fields may be given in their order: for few, which go without saying."""
+    """Make a class a record whose few, obvious fields may be given by position."""
     return _made(cls, {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash}, in_order=True)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def mutable_record(cls: type[T]) -> type[T]:
-    """The class as a record whose fields may be changed."""
+    """Make a class a record whose fields may be changed."""
     return _made(cls, {"__hash__": None})
 
 
 def replace(of: T, **changes: object) -> T:
-    """The record with some fields changed."""
+    """Return a copy of the record with some fields changed."""
     return type(of)(**{**fields_of(of), **changes})
 
 
 def fields_of(of: object) -> dict[str, Any]:
-    """The fields of a record by name, as they are."""
+    """Return the fields of a record by name."""
     return {name: getattr(of, name) for name in _names(of)}
 
 
 def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False) -> type[T]:
-    """The class again, with slots, which can only be had from the beginning."""
+    """Build the class again, since slots can only be set at creation."""
     names = tuple(cls.__annotations__)
     defaults = {name: value for name, value in vars(cls).items() if name in names}
     for name, default in defaults.items():
@@ -86,7 +85,7 @@ def _made(cls: type[T], methods: Mapping[str, object], *, in_order: bool = False
 def _init_compiled_when_it_pays(
     names: tuple[str, ...], defaults: Mapping[str, object], *, in_order: bool
 ) -> Callable[..., None]:
-    """Compiling takes as long as setting a hundred records field by field, and most classes make but a few."""
+    """Compiling takes as long as setting a hundred records field by field, and most classes make only a few."""
     all_names = frozenset(names)
     required = {name for name in names if name not in defaults}
     made = 0
@@ -129,7 +128,7 @@ def _compiled_init(
 
 
 class _Fields:
-    """`__dataclass_fields__`, made when somebody asks."""
+    """`__dataclass_fields__`, made on demand."""
 
     def __init__(self, defaults: Mapping[str, object]) -> None:
         self._defaults = defaults

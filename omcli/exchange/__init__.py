@@ -1,4 +1,4 @@
-"""How other designs write memory down, as whole files: printed by `om export`, read by `om import`."""
+"""Memory files of other designs: written by `om export`, read by `om import`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BEGINNING = lazily(
 
 
 def named(name: str) -> Exchange:
-    """The format of this name. Raises BadUsage."""
+    """Return the format of this name. Raises BadUsage."""
     if name not in _MODULES:
         raise BadUsage(f"memory is not written as `{name}`", hint=f"one of: {', '.join(NAMES)}")
     found: dict[str, Exchange] = import_module(f"omcli.exchange.{_MODULES[name]}").EXCHANGES
@@ -45,5 +45,5 @@ def named(name: str) -> Exchange:
 
 
 def is_written(beginning: str) -> bool:
-    """Whether a file that begins like this is memory that was written down, as `om export` does, and no transcript."""
+    """Return True if a file with this beginning is exported memory rather than a transcript."""
     return _BEGINNING.match(beginning) is not None

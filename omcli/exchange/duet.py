@@ -1,4 +1,4 @@
-"""duet's groups: rows between tags, or below headings, that name the first and the last message they cover."""
+"""duet's groups: rows between tags, or below headings, with the first and last message they cover."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DATE = lazily(r"\((?P<dated>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})\) (?P
 
 
 def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Groups between tags, a blank line between them."""
+    """Yield groups between tags, separated by blank lines."""
     gap = ""
     for group in groups:
         attributes = {
@@ -52,7 +52,7 @@ def _in_tags(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator
 
 
 def _under_headings(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Groups below headings, as duet shows them to its reflector."""
+    """Yield groups below headings, as duet shows them to its reflector."""
     gap = ""
     for group in groups:
         written = id_range(group.reach)
@@ -69,7 +69,7 @@ def _rows(group: Group) -> Iterator[str]:
 
 
 def parse(text: str) -> Iterator[Group | Unreadable]:
-    """Group by group, whichever way they are written; what stands outside of all groups is left out."""
+    """Parse groups in either form; text outside of groups is left out."""
     reading: _Reading | None = None
     for written in lines_of(text):
         opened = _opened(written)
@@ -87,7 +87,7 @@ def parse(text: str) -> Iterator[Group | Unreadable]:
 
 
 def _opened(written: str) -> _Reading | None:
-    """The group that begins with a line."""
+    """Return the group that starts with a line."""
     if found := _OPENING.fullmatch(written):
         given = dict(_ATTRIBUTE.findall(found["attributes"]))
         kind = given.get("kind")
@@ -106,15 +106,15 @@ def _opened(written: str) -> _Reading | None:
 
 @mutable_record
 class _Reading:
-    """A group on its way in."""
+    """A group being read."""
 
     head: Group
     rows: list[PrintedRow] = field(default_factory=list)
     more: list[list[str]] = field(default_factory=list)
-    """For every row the lines that go on with it."""
+    """Continuation lines of each row."""
 
     def add(self, written: str) -> None:
-        """Takes a line in: the range below a heading, a row, or more of the row above."""
+        """Add a line: the range below a heading, a row, or a continuation."""
         if not self.rows and (named := _RANGE.fullmatch(written)):
             self.head = replace(self.head, reach=reach_of(named["range"]))
             return
@@ -131,7 +131,7 @@ class _Reading:
         self.more.append([])
 
     def group(self) -> Group:
-        """What was taken in; a row without a mark in front is as grave as the marks in it."""
+        """Return the finished group; a row without a mark in front has the priority of the marks inside it."""
         rows = (_whole(line, " ".join((line.text, *more))) for line, more in zip(self.rows, self.more, strict=True))
         return replace(self.head, entries=tuple(GroupRow(line=line) for line in rows))
 

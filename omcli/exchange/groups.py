@@ -1,4 +1,4 @@
-"""What all ways to write memory down have in common: groups of rows, with the messages they were made of."""
+"""Groups of rows with the messages they were made from, common to all exchange formats."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class GroupRow:
     """A row in a group."""
 
     line: PrintedRow
-    """Its date is empty where none is written."""
+    """Its date is empty if none is written."""
     under: int | None = None
-    """The place in the group, before its own, of the row that this one is a detail of."""
+    """Index of the earlier row in the group that this one is a detail of."""
 
 
 @record
 class MessageRange:
-    """The messages that a group was made of: by their printed ids, by their places in the session, or both."""
+    """Messages that a group was made from, by printed ids, by positions in the session, or both."""
 
     first: str | None = None
     last: str | None = None
-    """The id of the last message: both ends are included."""
+    """Id of the last message: both ends are included."""
     start: int | None = None
-    """The place of the first message, from 0."""
+    """Position of the first message, from 0."""
     end: int | None = None
-    """The place after the last message."""
+    """Position after the last message."""
 
 
 NOWHERE = MessageRange()
@@ -46,50 +46,50 @@ NOWHERE = MessageRange()
 
 @record
 class Group:
-    """Rows written in one piece. Rows of no batch, and lasting items, are groups of their own."""
+    """Rows written in one piece. Rows of no batch, and items, form groups of their own."""
 
     entries: tuple[GroupRow, ...]
     kind: Kind = Kind.OBSERVATION
     id: str | None = None
     session: str | None = None
-    """None for what belongs to no session."""
+    """None if it belongs to no session."""
     cwd: str | None = None
     created_at: str | None = None
-    """Instant at which it was written."""
+    """Instant of writing."""
     reach: MessageRange = NOWHERE
     category: str | None = None
-    """Of an item: what it is about, in the words of its design."""
+    """Category of an item, in the words of the format."""
     tags: tuple[str, ...] = ()
     generation: int = 0
 
 
 @record
 class Unreadable:
-    """Something in a file that is no row."""
+    """Part of a file that is not a row."""
 
     reason: str
 
 
 @record
 class Exchange:
-    """A way to write memory down."""
+    """A file format for memory."""
 
     name: str
     counter: str
-    """The token counter in whose units it states sizes."""
+    """The token counter for its sizes."""
     render: Callable[[Iterable[Group], Callable[[str], int]], Iterator[str]]
-    """Groups as text, piece by piece; the function counts tokens."""
+    """Yields groups as text, piece by piece; the function counts tokens."""
     parse: Callable[[str], Iterator[Group | Unreadable]]
-    """What a file holds. Never raises: what is no row is `Unreadable`."""
+    """Parses a file. Never raises: parts that are not rows are `Unreadable`."""
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a file; only a line feed ends one, since a row may hold other breaks."""
+    """Return the lines of a file; only a line feed ends one, since a row may contain other breaks."""
     return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
 def outline(group: Group) -> Iterator[tuple[int, GroupRow]]:
-    """The rows of a group with their depth, each behind the row it is a detail of."""
+    """Yield the rows of a group with their depth, details after the row they belong to."""
     below: dict[int | None, list[int]] = {}
     for place, entry in enumerate(group.entries):
         below.setdefault(entry.under, []).append(place)
@@ -101,7 +101,7 @@ def outline(group: Group) -> Iterator[tuple[int, GroupRow]]:
 
 
 def escape_tag(text: str, tag: str) -> str:
-    r"""Text in which no such tag opens or closes: `</tag` is `<\/tag`."""
+    r"""Escape the tags of this name in a text: `</tag` becomes `<\/tag`."""
     return _tag(rf"<(\\*/?{tag})").sub(r"<\\\1", text) if "<" in text else text
 
 
@@ -116,12 +116,12 @@ def _tag(expression: str) -> re.Pattern[str]:
 
 
 def attribute(text: str) -> str:
-    """Text as it stands between the quotes of an attribute, on one line."""
+    """Return a text as it is written between the quotes of an attribute, on one line."""
     return _SPECIAL.sub(lambda found: _MARKUP.get(found[0]) or f"&#{ord(found[0])};", text)
 
 
 def unescaped(text: str) -> str:
-    """Text that was an `attribute`, as it was."""
+    """Undo `attribute`."""
     return _REFERENCE.sub(lambda found: _NAMED[found[1]] if found[1] else _character(int(found[2])), text)
 
 
@@ -130,14 +130,14 @@ def _character(number: int) -> str:
 
 
 def id_range(reach: MessageRange) -> str | None:
-    """`first:last`, escaped for an attribute; None where the ids are not known."""
+    """Return `first:last`, escaped for an attribute; None if the ids are unknown."""
     if reach.first is None or reach.last is None:
         return None
     return ":".join(attribute(key).replace(":", "&#58;") for key in (reach.first, reach.last))
 
 
 def reach_of(written: str) -> MessageRange:
-    """The messages that `first:last` names. Ids may have colons themselves, both of them equally many."""
+    """Parse `first:last`. Ids may contain colons, both of them equally many."""
     parts = written.split(":")
     half, is_odd = divmod(len(parts), 2)
     if is_odd or not written.strip(":"):
@@ -146,7 +146,7 @@ def reach_of(written: str) -> MessageRange:
 
 
 def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
-    """The objects of a text that has one on each line; None for a line that is none, nothing for a blank one."""
+    """Yield the object on each line; None for a line that is not an object, nothing for a blank one."""
     for written in filter(str.strip, lines_of(text)):
         try:
             found = json.loads(written, strict=False)
@@ -157,18 +157,18 @@ def objects_of(text: str) -> Iterator[Mapping[str, object] | None]:
 
 FORMAT = "imported_from"
 ORIGINAL_ID = "original_id"
-"""Of the group, or of the item."""
+"""Id of the group or item."""
 WRITTEN_AT = "written_at"
 CWD = "cwd"
 CATEGORY = "category"
 MARK = "mark"
-"""What the row was marked with; see `notation.line`."""
+"""The row's mark; see `notation.printed_row`."""
 _ENDS = {"first": "first_message", "last": "last_message", "start": "first_place", "end": "end_place"}
-"""The keys of a `MessageRange`."""
+"""Keys of a `MessageRange`."""
 
 
 def provenance(group: Group, *, format_name: str) -> dict[str, object]:
-    """What the rows of a group keep of it; what it does not say is left out."""
+    """Return the metadata of imported rows that describe their group, without unknown values."""
     said: dict[str, object] = {
         FORMAT: format_name,
         ORIGINAL_ID: group.id,
@@ -181,7 +181,7 @@ def provenance(group: Group, *, format_name: str) -> dict[str, object]:
 
 
 def imported_reach(metadata: Mapping[str, object]) -> MessageRange:
-    """The messages that a row was made of, as its group said."""
+    """Return the messages of an imported row, as stated by its group."""
     first, last, start, end = (metadata.get(key) for key in _ENDS.values())
     return MessageRange(
         first=first if isinstance(first, str) else None,

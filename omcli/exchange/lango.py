@@ -1,4 +1,4 @@
-"""Lango's memory: Markdown paragraphs, or JSON Lines with the places of the messages each group was made of."""
+"""Lango's memory: Markdown paragraphs, or JSON Lines with the positions of each group's messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ESCAPE = "\\"
 
 
 def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Paragraphs of a line for every row; priorities and dates are not written."""
+    """Yield a paragraph per group with a line per row, without priorities and dates."""
     parts: dict[str, list[Group]] = {heading: [] for heading in _HEADINGS}
     for group in groups:
         parts["### Summary" if group.kind is Kind.REFLECTION else "### Recent"].append(group)
@@ -31,13 +31,13 @@ def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[
 
 
 def written(entry: GroupRow) -> str:
-    """A row's line; one that looks like a heading, or like no line at all, begins with a backslash."""
+    """Return a row's line; one that looks like a heading, or like no line at all, begins with a backslash."""
     words = NONE.words(entry.line, "")
     return _ESCAPE + words if words.strip().lstrip(_ESCAPE) in _GUARDED else words
 
 
 def _parse(text: str) -> Iterator[Group | Unreadable]:
-    """Paragraph by paragraph, a row for every line."""
+    """Parse paragraphs, a row for every line."""
     kind = Kind.OBSERVATION
     entries: list[GroupRow] = []
     for line in (*lines_of(text), ""):
@@ -51,7 +51,7 @@ def _parse(text: str) -> Iterator[Group | Unreadable]:
 
 
 def row(line: str) -> GroupRow:
-    """A row that is written without date and priority."""
+    """Parse a row without date and priority."""
     is_guarded = line.startswith(_ESCAPE) and line.strip().lstrip(_ESCAPE) in _GUARDED
     return GroupRow(line=NONE.line(line[1:] if is_guarded else line, mark="", dated=""))
 
@@ -60,7 +60,7 @@ _Fields = dict[str, object]
 
 
 def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[str]:
-    """An object for every group; its content is a paragraph with a line for every row. Both ends are included."""
+    """Yield an object per group; its content has a line for every row. Both ends are included."""
     for group in groups:
         content = "\n".join(written(entry) for entry in group.entries)
         reach = group.reach
@@ -77,7 +77,7 @@ def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iter
 
 
 def _parse_jsonl(text: str) -> Iterator[Group | Unreadable]:
-    """Object by object; one with a generation is a reflection."""
+    """Parse objects; one with a generation is a reflection."""
     for found in objects_of(text):
         yield (found and _group(found)) or Unreadable(reason="no observation")
 

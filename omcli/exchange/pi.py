@@ -21,7 +21,7 @@ _TAB = "    "
 
 
 def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """Days, a blank line between them."""
+    """Yield days, separated by blank lines."""
     day = ""
     for group in groups:
         for depth, entry in _by_day(group):
@@ -33,7 +33,7 @@ def render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[s
 
 
 def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
-    """The outline of a group. A detail of another day than the row it belongs to would stand under the wrong date."""
+    """Outline of a group. A detail of another day than its row would be printed under the wrong date."""
     entries = group.entries
     same = [
         entry
@@ -45,7 +45,7 @@ def _by_day(group: Group) -> Iterator[tuple[int, GroupRow]]:
 
 
 def parse(text: str) -> Iterator[Group | Unreadable]:
-    """All rows as one group. A row without a time has that of the row above it, or its day's first minute."""
+    """Parse all rows as one group. A row without a time has that of the row above it, or its day's first minute."""
     day, clock = "", "00:00"
     entries: list[GroupRow] = []
     above: list[tuple[int, int]] = []  # indents and places of the rows that the next one may be a detail of
@@ -72,7 +72,7 @@ def parse(text: str) -> Iterator[Group | Unreadable]:
 
 
 def _marked(written: str) -> tuple[Notation, str | None, str]:
-    """The mark at the beginning of a row, and what follows it."""
+    """Split a row into notation, mark and the rest."""
     for notation in _READ:
         found = notation.undated.fullmatch(written)
         if found and found["mark"]:
@@ -81,7 +81,7 @@ def _marked(written: str) -> tuple[Notation, str | None, str]:
 
 
 def _date(written: str) -> str | None:
-    """The day that a header names, as `YYYY-MM-DD`."""
+    """Parse a header with a day, to `YYYY-MM-DD`."""
     if found := _DAY.fullmatch(written):
         return f"{found['year']}-{found['month']}-{found['day']}"
     found = _SPOKEN_DAY.fullmatch(written)

@@ -1,4 +1,4 @@
-"""Summaries as hosts keep them, to be read alone: packs that om printed, pi's text, or prose and lists of a model."""
+"""Summaries stored by hosts: packs printed by `om`, pi's text, or prose and lists of a model."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _OWN_TAG = lazily(rf"</?{TAG}(?: [^<>]*)?>")
 _OWN_HEADINGS = frozenset({"This session:", "From other sessions:"})
 _OWN_TITLES = frozenset({"Conversation Memory", "From Other Sessions", "Summary", "Recent"})
 _RAW = frozenset({"Last messages:", "Last Messages"})
-"""What a pack puts above messages: those are in the transcript."""
+"""Headings of messages in a pack, which are skipped: the transcript has them."""
 _LONGEST = 600
-"""Characters of a row; a longer paragraph is cut between its sentences."""
+"""Limit in characters for a row; a longer paragraph is cut between sentences."""
 _SENTENCE_END = lazily(r"(?<=[.!?。！？]) +")
 
 
 def parse(text: str) -> Iterator[Group | Unreadable]:
-    """A row for every list item and paragraph, under the title that stands above it; never raises."""
+    """Yield a row for every list item and paragraph, with the title above it. Never raises."""
     text = _summary_of(text)
     if _DATED_BY_PI.search(text):
         yield from pi.parse(text)
@@ -42,7 +42,7 @@ def parse(text: str) -> Iterator[Group | Unreadable]:
 
 
 def _summary_of(text: str) -> str:
-    """The summary in what `om compact` printed as JSON, or else the text as it is."""
+    """The summary in the JSON that `om compact` printed; other text unchanged."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
@@ -60,7 +60,7 @@ def _summary_of(text: str) -> str:
 
 
 def _texts(turn: object) -> Iterator[str]:
-    """What a message says, in either shape of lists."""
+    """Texts of a message, in either chat format."""
     content = turn.get("content") if isinstance(turn, dict) else None
     for part in content if isinstance(content, list) else [content]:
         said = part.get("text") if isinstance(part, dict) else part
@@ -69,7 +69,7 @@ def _texts(turn: object) -> Iterator[str]:
 
 
 def _written(row: Mapping[str, object]) -> str:
-    """A row of a document below its minute, as a pack in text has it."""
+    """A row of a document below its minute, as in a text pack."""
     at, said = instant(row.get("event_at") or row.get("observed_at")) or "", str(row.get("text") or "")
     priority = next((each for each in Priority if each == row.get("priority")), Priority.MEDIUM)
     status = next((each for each in Status if each == row.get("status")), None)
@@ -78,7 +78,7 @@ def _written(row: Mapping[str, object]) -> str:
 
 
 class _Outline:
-    """The lines of a summary, read from the first to the last."""
+    """Reads a summary line by line."""
 
     def __init__(self) -> None:
         self._title = ""
@@ -87,7 +87,7 @@ class _Outline:
         self._paragraph: list[str] = []
 
     def rows(self, text: str) -> Iterator[PrintedRow]:
-        """The rows of a text."""
+        """Yield the rows of a text."""
         for written in lines_of(text):
             line = written.strip()
             item = _ITEM.fullmatch(written)
@@ -100,7 +100,7 @@ class _Outline:
         yield from self._said()
 
     def _is_about(self, line: str) -> bool:
-        """Whether a line says something of those below it, and remembers what."""
+        """Return True if a line describes those below it, and remember that."""
         heading = _HEADING.fullmatch(line)
         title = heading["title"].strip() if heading else line
         if _OWN_TAG.fullmatch(line):

@@ -11,23 +11,23 @@ from omcli.memory.row_json import json_line
 from omcli.text.dates.instants import instant
 
 _READ = (WORDS, EMOJI, BRACKETS, NONE)
-"""Notations that are tried one after another."""
+"""Notations to try, in order."""
 
 
 def row(written: str) -> PrintedRow | None:
-    """What a line says, or None where it begins with no date."""
+    """Parse a line; None if it does not begin with a date."""
     return next((read for notation in _READ if (read := notation.parse(written))), None)
 
 
 def _render(groups: Iterable[Group], _tokens: Callable[[str], int]) -> Iterator[str]:
-    """A line for every row."""
+    """Yield a line for every row."""
     for group in groups:
         for entry in group.entries:
             yield f"{WORDS.render(entry.line)}\n"
 
 
 def _parse(text: str) -> Iterator[Group | Unreadable]:
-    """All rows as one group: the lines do not tell more."""
+    """Parse all rows as one group, since the lines contain no more."""
     entries: list[GroupRow] = []
     for written in lines_of(text):
         read = row(written)
@@ -43,7 +43,7 @@ _Fields = dict[str, object]
 
 
 def _render_jsonl(groups: Iterable[Group], tokens: Callable[[str], int]) -> Iterator[str]:
-    """An object for every group and every item."""
+    """Yield an object for every group and every item."""
     for group in groups:
         yield json_line(_item(group) if group.kind is Kind.ITEM else _block(group, tokens)) + "\n"
 
@@ -76,7 +76,7 @@ def _item(group: Group) -> _Fields:
 
 
 def _parse_jsonl(text: str) -> Iterator[Group | Unreadable]:
-    """Object by object; a line that holds none is left out."""
+    """Parse objects; a line without one is left out."""
     for found in objects_of(text):
         yield (found and _group(found)) or Unreadable(reason="no block")
 

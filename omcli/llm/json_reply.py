@@ -1,4 +1,4 @@
-"""What a model answered, read with patience: JSON in a fence or among words, lists that break off, rows on one line."""
+"""Tolerant reading of a model's reply: JSON in a fence or among words, lists that break off, rows on one line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from omcli.text.clean import clean, one_line
 from omcli.text.similarity import is_repetitive
 
 LONGEST_ROW = 10_000
-"""Characters a row may have; a longer one is cut."""
+"""Limit in characters for a row; a longer one is cut."""
 _STARTS = 8
-"""Places at most at which JSON is looked for among words: each takes a reading of the rest."""
+"""Number of places to look for JSON among words; each try parses the rest of the text."""
 # An object with a key, a list of objects. `[ ]` and `{}` among words are no answer.
 _BEGINS = lazily(r"\{\s*\"|\[\s*\{")
 _FENCED = lazily(r"\A```[\w+-]*[ \t]*\n(.*?)(?:\n[ \t]*```.*)?\Z", re.DOTALL)
@@ -26,7 +26,7 @@ _TEXTS = lazily(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 
 
 def whole(reply: Reply) -> str:
-    """The text of a reply that ended as it should. Raises Refused, CutOff (Looped for a loop), Unusable."""
+    """Return the text of a reply that ended normally. Raises Refused, CutOff (Looped for a loop), Unusable."""
     if reply.stop is Stop.REFUSAL:
         raise Refused(f"{reply.model} declined to answer")
     if reply.stop is Stop.LENGTH and is_repetitive(_TEXTS.findall(reply.text) or reply.text.splitlines()):
@@ -34,14 +34,14 @@ def whole(reply: Reply) -> str:
     if reply.stop is Stop.LENGTH:
         raise CutOff(f"the reply of {reply.model} was cut off")
     if not reply.text.strip():
-        raise Unusable(f"{reply.model} answered nothing")
+        raise Unusable(f"{reply.model} gave an empty reply")
     return reply.text
 
 
 def json_in(text: str) -> Any:
-    """The JSON that a reply is, as a whole or in a fence, else the first object or list of objects in it.
+    """Return the JSON of a reply, bare or in a fence, else the first object or list of objects in it.
 
-    None where there is none. Line breaks inside strings are allowed, NaN and its like are not.
+    None without JSON. Line breaks inside strings are allowed, NaN and the like are not.
     """
     bare = _bare(text)
     for start in (0, *_starts(bare)):
@@ -55,7 +55,7 @@ def json_in(text: str) -> Any:
 
 
 def ends_early(text: str) -> bool:
-    """Whether a reply is JSON that stops before it is complete."""
+    """Return True if a reply is JSON that stops before it is complete."""
     bare = _bare(text)
     start = next(iter(_starts(bare)), None)
     if start is None:
@@ -71,16 +71,16 @@ def ends_early(text: str) -> bool:
 
 @record
 class Elements:
-    """What could be read of a list."""
+    """Readable part of a list."""
 
     values: tuple[Any, ...]
     end: int
-    """Where the list ends in the text; where it breaks off, the end of what could be read."""
+    """Index after the list; if it breaks off, after the readable part."""
     is_whole: bool
 
 
 def elements(text: str) -> Elements | None:
-    """The elements of the first list in a text, one by one up to the first that cannot be read; None without a list."""
+    """Return the elements of the first list in a text, up to the first unreadable one; None without a list."""
     at = text.find("[")
     if at < 0:
         return None
@@ -99,58 +99,58 @@ def elements(text: str) -> Elements | None:
 
 
 def text_of(value: object, key: str) -> str:
-    """The text under a key of an object; empty where there is none."""
+    """Return the text under a key of an object; empty if missing."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, str) else ""
 
 
 def list_of(value: object, key: str) -> list[Any]:
-    """The list under a key of an object; empty where there is none."""
+    """Return the list under a key of an object; empty if missing."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
 
 def texts_of(value: object, key: str) -> list[str]:
-    """The texts in the list under a key of an object, each once; a text alone is a list of it."""
+    """Return the distinct texts in the list under a key of an object; a single text counts as a list."""
     found = value.get(key) if isinstance(value, Mapping) else None
     listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
     return list(dict.fromkeys(each for each in listed if isinstance(each, str)))
 
 
 def label_in(text: str) -> str:
-    """A label, an id or a handle as it is cited, however it is bracketed."""
+    """Return a cited label, id or handle without brackets."""
     return text.strip(" []()").lower()
 
 
 def row_text(text: str) -> str:
-    """A text as a row has it: on one line, without control characters, cut where it is too long."""
+    """Return a text as stored in a row: on one line, without control characters, cut if it is too long."""
     line = one_line(clean(text))
     return line if len(line) <= LONGEST_ROW else f"{line[:LONGEST_ROW]}… [truncated {len(line) - LONGEST_ROW} chars]"
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
 def _bare(text: str) -> str:
-    """A reply without white space and a fence around it."""
+    """A reply without surrounding white space and fence."""
     stripped = text.lstrip("\ufeff").strip()
     fenced = _FENCED.match(stripped) if stripped.startswith("```") else None
     return fenced[1].strip() if fenced else stripped
 
 
 def _is_answer(value: object) -> bool:
-    """Whether JSON that words follow is more than words as well: `[1] says so`."""
+    """Return True if JSON followed by words is more than words itself, unlike `[1] says so`."""
     return isinstance(value, dict) or (
         isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
     )
 
 
 def _starts(text: str) -> list[int]:
-    """Where JSON may begin, the first places."""
+    """The first indexes at which JSON may begin."""
     return [found.start() for found, _ in zip(_BEGINS.finditer(text), range(_STARTS), strict=False)]
 
 

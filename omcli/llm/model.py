@@ -1,4 +1,4 @@
-"""A language model as the core sees it: a prompt out, a reply in."""
+"""The port of a language model: prompts, replies, and the ledger of calls."""
 
 from __future__ import annotations
 
@@ -11,71 +11,71 @@ from omcli.base.record import record
 
 @record
 class Price:
-    """What a model costs: US dollars for a million tokens."""
+    """Price of a model in US dollars per million tokens."""
 
     input: float
     output: float
     cached: float | None = None
-    """For input that is read from the endpoint's cache; None: the same as for other input."""
+    """For input read from the endpoint's cache; None if it costs the same as other input."""
 
 
 @record
 class Picture:
-    """An image inside a prompt."""
+    """An image in a prompt."""
 
     media_type: str
     data: bytes
 
 
 class Stop(StrEnum):
-    """Why a reply ended."""
+    """Reason for the end of a reply."""
 
     END = "end"
     LENGTH = "length"
-    """It was cut off: by its own limit, or by the end of the context."""
+    """Cut off by its own limit, or by the end of the context."""
     REFUSAL = "refusal"
     """The model, or a filter, declined."""
 
 
 @record
 class Reply:
-    """What a model answered, before anybody believes it."""
+    """A model's reply, before validation."""
 
     text: str
     stop: Stop
     model: str
-    """The model that answered, as the endpoint names it."""
+    """The model that replied, as named by the endpoint."""
     input_tokens: int | None = None
-    """What the endpoint counted, cached ones included, over all attempts; None where it does not tell."""
+    """As counted by the endpoint, including cached ones, over all attempts; None if unknown."""
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    """Those of the input that were read from the endpoint's cache."""
+    """Part of the input that was read from the endpoint's cache."""
 
 
 @record
 class Prompt:
-    """What a model is asked."""
+    """A request to a model."""
 
     system: str
-    """The rules it goes by. Nothing of a transcript is ever in here."""
+    """Instructions; never contains any part of a transcript."""
     content: tuple[str | Picture, ...]
-    """What it is shown, in order."""
+    """Texts and images, in order."""
     schema: Mapping[str, object]
     """JSON schema of the reply: every field required, null for absence, no further ones, no lengths, no `\\d`."""
     name: str
-    """What the schema is called on the wire: letters and underscores."""
+    """Name of the schema on the wire: letters and underscores."""
     max_output: int | None = None
-    """Tokens the reply may have; None leaves it to the provider."""
+    """Limit in tokens for the reply; None leaves it to the provider."""
     temperature: float | None = None
     """None: not sent."""
     session: str | None = None
-    """Which session it is about, for the ledger: never sent."""
+    """Session it is about, for the ledger; never sent."""
     reads: Callable[[Reply], object] | None = None
-    """Reads a reply, and raises ProviderFailed for one that is of no use: for the ledger, who asks reads it as well."""
+    """Reads a reply, and raises ProviderFailed if it is unusable. For the ledger; the caller reads it as well."""
 
 
 class Provider(Protocol):
-    """A model behind some wire. A call has one deadline, over all its attempts."""
+    """A model behind an endpoint. A call has one deadline for all its attempts."""
 
     @property
     def name(self) -> str:
@@ -83,14 +83,14 @@ class Provider(Protocol):
 
     @property
     def model(self) -> str:
-        """The model, as the endpoint knows it."""
+        """The model's name at the endpoint."""
 
     @property
     def takes_images(self) -> bool:
-        """Whether a prompt may hold pictures."""
+        """True if a prompt may contain images."""
 
     def ask(self, prompt: Prompt) -> Reply:
-        """The reply to a prompt. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+        """Return the reply to a prompt. Raises ProviderFailed, NotAllowed, BadConfiguration."""
 
 
 @record
@@ -98,9 +98,9 @@ class ModelCall:
     """A call of a model, for the ledger."""
 
     at: str
-    """Instant at which it ended."""
+    """Instant of its end."""
     lane: str
-    """What for: one of `ports.Lane`."""
+    """Purpose: one of `ports.Lane`."""
     session: str | None
     provider: str
     model: str
@@ -108,38 +108,38 @@ class ModelCall:
     output_tokens: int | None
     cached_tokens: int | None
     cost: float | None
-    """In US dollars; None where no price is known."""
+    """In US dollars; None if the price is unknown."""
     duration: int
-    """Milliseconds."""
+    """In milliseconds."""
     outcome: str
-    """`ok`, or the slug of what went wrong."""
+    """`ok`, or the slug of the error."""
 
 
 class Ledger(Protocol):
-    """Where calls are written down."""
+    """Port for recording calls."""
 
     def note_call(self, call: ModelCall) -> None:
-        """Writes a call down."""
+        """Record a call."""
 
     def calls(self, *, since: str | None = None, until: str | None = None) -> Iterator[ModelCall]:
-        """Calls that ended at or after `since` and before `until`, oldest first."""
+        """Yield calls that ended at or after `since` and before `until`, oldest first."""
 
     def spent(self, *, since: str) -> Spent:
-        """What calls from an instant on have come to."""
+        """Return the total of calls since an instant."""
 
 
 @record
 class Spent:
-    """What calls came to."""
+    """Total of calls."""
 
     tokens: int
-    """Of input and output, as far as endpoints told."""
+    """Of input and output, as far as reported."""
     cost: float
     """In US dollars, as far as prices are known."""
 
 
 class OutputMode(StrEnum):
-    """A way to ask for a reply of a certain structure, the strictest first."""
+    """Ways to request structured output, the strictest first."""
 
     JSON_SCHEMA = "json_schema"
     JSON_OBJECT = "json_object"
@@ -147,10 +147,10 @@ class OutputMode(StrEnum):
 
 
 class OutputModes(Protocol):
-    """What is remembered of how endpoints take structured output."""
+    """Port for remembering the output modes of endpoints."""
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
-        """The output_mode that worked last; None where nothing is known."""
+        """Return the mode that worked last; None if unknown."""
 
     def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
-        """Remembers what worked."""
+        """Remember a mode that worked."""

@@ -1,4 +1,4 @@
-"""The structure of replies, and the words that stand in them: what models and agents are asked for, and what it means.
+"""JSON schemas of replies, and the words allowed in them.
 
 Every wire accepts such schemas: nothing optional, null for absence, no lists of types, no lengths. Lengths, labels and
 names are checked in code.
@@ -20,34 +20,34 @@ KINDS: Mapping[str, Type] = MappingProxyType({
     "outcome": Type.OUTCOME, "error": Type.BLOCKER, "event": Type.EVENT, "question": Type.QUESTION,
     "identity": Type.FACT,
 })  # fmt: skip
-"""What a row is about, in a model's words. A task is what was asked for: of `Type.TASK`, what is being done now, there
-is one at any time, and it has a field of its own."""
+"""Types of rows in a model's words. Its `task` is a request: `Type.TASK`, the current work, exists only once and has a
+field of its own."""
 
 MOST_ROWS, MOST_SOURCES, MOST_REPLACED = 60, 20, 10
-"""Rows of one reply; messages that a row cites; rows that it takes the place of."""
+"""Limits for rows in a reply, messages cited by a row, and rows replaced by a row."""
 MOST_TAGS, LONGEST_TAG = 8, 40
-"""Tags of an item; characters of one."""
+"""Limits for tags of an item, and characters of a tag."""
 
 TEXT: Schema = {"type": "string"}
 
 
 def one_of(*values: str) -> Schema:
-    """One of these words."""
+    """Return a schema for one of these words."""
     return {"type": "string", "enum": list(map(str, values))}
 
 
 def maybe(schema: Schema) -> Schema:
-    """The same, or null. Lists of types are refused by some wires."""
+    """Return a schema that also allows null. Lists of types are refused by some wires."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def list_of(schema: Schema) -> Schema:
-    """Any number of it."""
+    """Return a schema for a list."""
     return {"type": "array", "items": schema}
 
 
 def object_of(fields: Mapping[str, Schema]) -> Schema:
-    """An object with all of these fields, and no other."""
+    """Return a schema for an object with exactly these fields."""
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
@@ -55,4 +55,4 @@ TEXTS = list_of(TEXT)
 STATED: Mapping[str, Schema] = MappingProxyType({
     "text": TEXT, "priority": one_of(*PRIORITIES), "kind": one_of(*KINDS), "status": maybe(one_of(*STATUSES)),
 })  # fmt: skip
-"""What every row that is written says of itself."""
+"""Fields of every row."""

@@ -1,4 +1,4 @@
-"""A batch: messages observed together, where it ends, its slices, and what an observer makes of it."""
+"""Batches: messages observed together, where a batch ends, its slices, and the result of observing it."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from omcli.memory.observation import Draft, Observation
 
 @record
 class Batch:
-    """Messages of one session that no observation covers yet, with the two ends they were read between."""
+    """Messages of one session that no observation covers yet, with the `seq` before the first and of the last."""
 
     session: str
     after: int
-    """The cursor when the batch was read: everything up to this `seq` is covered, or was observed ahead."""
+    """Cursor when the batch was read: everything up to this `seq` is covered, or buffered."""
     through: int
-    """Where the cursor will be when the batch is recorded."""
+    """Position of the cursor after the batch is recorded."""
     messages: tuple[KeptMessage, ...]
     earlier_calls: tuple[KeptMessage, ...] = ()
-    """Calls before the batch whose results are in it: for reading along, already covered. Of several with one call id,
-    the latest."""
+    """Calls before the batch whose results are in it, for context only. Of several with one call id, the latest."""
     last_said: KeptMessage | None = None
-    """The main thread's last assistant text before the batch: what its first prompt may answer. Already covered."""
+    """Last assistant text of the main thread before the batch, which its first prompt may reply to. For context only.
+    """
     cwd: str | None = None
-    """The session's working directory."""
+    """Working directory of the session."""
     context_rows: tuple[Observation, ...] = ()
-    """Visible observations of the session, oldest first, that the batch may settle, overrule or repeat."""
+    """Visible observations of the session, oldest first, that the batch may settle, supersede or repeat."""
     deferred_through: int = 0
-    """Up to which `seq` the messages were offered before, from the same cursor, without giving anything yet."""
+    """Last `seq` that was offered before, from the same cursor, without giving anything yet."""
     is_late: bool = False
-    """Whether the cursor has passed the messages: they were put aside while they waited, and came back."""
+    """True if the cursor is past the messages: they were hidden while they waited, and restored later."""
 
     def follows(self, row: Observation) -> bool:
-        """Whether a row is of messages that were said before those of the batch."""
+        """Return True if all messages of a row precede the batch."""
         return bool(row.sources) and max(row.sources) <= self.after
 
 
 class BatchOutcome(StrEnum):
-    """What became of a batch."""
+    """Result of observing a batch."""
 
     OBSERVED = "observed"
     EMPTY = "empty"
-    """Nothing worth noting: covered all the same."""
+    """Nothing worth noting; the batch is covered all the same."""
     DEFERRED = "deferred"
-    """Nothing worth noting yet: the cursor stays, and what follows may give it a meaning."""
+    """Nothing worth noting yet: the cursor stays, since later messages may give these a meaning."""
     FAILED = "failed"
     """The observer failed: nothing was written and the cursor stayed."""
 
@@ -65,19 +65,19 @@ class Stopped:
 
 @record
 class Observed:
-    """What an observer makes of a batch."""
+    """Observations made of a batch."""
 
     drafts: tuple[Draft, ...]
-    """What is worth keeping, oldest first."""
+    """Rows to keep, oldest first."""
     used: tuple[str, ...] = ()
-    """Ids of context rows that mattered for what was said."""
+    """Ids of context rows that were relevant."""
     title: str | None = None
-    """What the session is about, where that is new."""
+    """Title of the session, if the batch gives it a new one."""
     waits_after: int | None = None
-    """What the batch says behind this `seq` gave nothing yet, but what follows may give it a meaning; None: all of it
+    """Messages after this `seq` gave nothing yet, but later ones may give them a meaning; None if the whole batch
     counts."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """What had to be put right in a reply, by kind: rows rejected, trimmed, added back."""
+    """Corrections to a reply, by kind: rows rejected, trimmed, added back."""
     stopped: Stopped | None = None
     """None if the observer read all of the batch."""
 
@@ -88,54 +88,54 @@ class Observed:
 
 
 class Observer(Protocol):
-    """Messages to observations."""
+    """Messages in, observations out."""
 
     def observe(self, batch: Batch) -> Observed:
-        """What is worth keeping of a batch. Raises ProviderFailed, NotAllowed, BadConfiguration."""
+        """Return the rows worth keeping. Raises ProviderFailed, NotAllowed, BadConfiguration."""
 
 
 class BatchReader(Protocol):
-    """A batch on its way through a model, which is shown one slice of it after the other."""
+    """Port for reading a batch with a model, slice by slice."""
 
     def read(self, part: Batch, *, warmer: bool = False) -> None:
-        """Asks about the next slice; `warmer` after a reply that ran into a loop.
+        """Ask about the next slice; `warmer` after a reply that ran into a loop.
 
-        Raises ProviderFailed, NotAllowed, BadConfiguration: the slice counts as not read then. After CutOff, and after
-        PromptTooLong, a smaller one may do; after Looped, which is a CutOff, best one that is asked for `warmer`.
+        Raises ProviderFailed, NotAllowed, BadConfiguration, and the slice counts as unread. After CutOff or
+        PromptTooLong, retry with a smaller one; after Looped, which is a CutOff, also `warmer`.
         """
 
     def skip(self, part: Batch) -> None:
-        """Leaves the next slice to the rules."""
+        """Leave the next slice to the rules."""
 
     def observed(self) -> Observed:
-        """What is worth keeping of all that was read so far."""
+        """Return the rows of all slices read so far."""
 
 
 class SlicedObserver(Observer, Protocol):
-    """A model, which is not shown all of a batch at once."""
+    """A model that reads a batch in slices."""
 
     def begin(self, batch: Batch) -> BatchReader:
-        """Begins to read a batch."""
+        """Start reading a batch."""
 
 
 # ---- where a batch ends
 
 
 class MessageSize(NamedTuple):
-    """What has to be known of a waiting message to place the end of a batch."""
+    """Size and role of a waiting message, to decide where a batch ends."""
 
     tokens: int
     role: str
-    """One of `Role`."""
+    """A value of `Role`."""
     call_id: str | None
 
 
 def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_messages: int | None = None) -> int:
-    """How many of the waiting messages, oldest first, make the next batch: at most `max_tokens` and `max_messages`, at
-    least one if any.
+    """Return the number of waiting messages, oldest first, in the next batch: at most `max_tokens` and `max_messages`,
+    but at least one.
 
-    A batch does not end between a call and its result where the two, and what stands between them, fit into one batch:
-    it then ends before the call. Reads no further than twice `max_tokens`.
+    A batch does not end between a call and its result if the two and everything between them fit into one batch: it
+    then ends before the call. Reads at most twice `max_tokens`.
     """
     starts: list[int] = []
     calls: dict[str, int] = {}
@@ -161,7 +161,7 @@ def batch_length(waiting: Iterable[MessageSize], *, max_tokens: int, max_message
 
 
 def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
-    """The length, shortened until no pair is parted; 0 where the pairs interlock from the first message on."""
+    """Shorten the length until no pair is split; 0 if the pairs interlock from the first message on."""
     for call, result in sorted(pairs, reverse=True):
         if call < length <= result:
             length = call
@@ -172,7 +172,7 @@ def _before_open_calls(length: int, pairs: list[tuple[int, int]]) -> int:
 
 
 def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int | None = None) -> Batch:
-    """What follows a message of a batch, as much as `batch_length` allows; at least one message has to follow it."""
+    """Return the next slice after a message, as long as `batch_length` allows; at least one message has to follow."""
     left = [kept for kept in batch.messages if kept.seq > after]
     waiting = (MessageSize(kept.tokens, kept.message.role, kept.message.call_id) for kept in left)
     length = batch_length(waiting, max_tokens=max_tokens, max_messages=max_messages)
@@ -180,7 +180,7 @@ def next_slice(batch: Batch, *, after: int, max_tokens: int, max_messages: int |
 
 
 def between(batch: Batch, after: int, through: int) -> Batch:
-    """The messages of a batch behind one `seq` up to another, as a batch: what goes before is there to read along."""
+    """Return the messages after one `seq` up to another as a batch, with those before as context."""
     before = [kept for kept in batch.messages if kept.seq <= after]
     messages = tuple(kept for kept in batch.messages if after < kept.seq <= through)
     said = (kept for kept in reversed(before) if kept.message.agent is None and kept.message.role is Role.ASSISTANT)
@@ -195,7 +195,7 @@ def between(batch: Batch, after: int, through: int) -> Batch:
 
 
 def _answered(before: Sequence[KeptMessage], messages: Sequence[KeptMessage]) -> tuple[KeptMessage, ...]:
-    """The calls of before whose results are among the messages: of several with one call id, the latest."""
+    """Return the earlier calls whose results are among the messages; of several with one call id, the latest."""
     called: set[str] = set()
     missing: set[str] = set()
     for kept in messages:

@@ -1,4 +1,4 @@
-"""Blocks: what was observed ahead of its time, when that is due, and which of it is written down.
+"""Buffered batches: observed before they are due, and written to memory later.
 
 Mastra observes ahead in small steps and activates what it has; Zora prepares one chunk before its threshold.
 """
@@ -16,44 +16,43 @@ from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Priority, Source, Status, Type
 
 _ROUNDING = 1e-6
-"""A fifth of 30 000, said as 1 - 0.8, is 5 999.999999999999."""
+"""A fifth of 30,000, given as 1 - 0.8, is 5,999.999999999999."""
 
 
 @record
 class BufferedBatch:
-    """What an observer made of messages that were not yet due. It is no part of memory until it is activated."""
+    """Result of observing messages before they were due. Not part of memory until it is activated."""
 
     batch: Batch
-    """Its messages, as far as they are there and not covered; read back it may have none."""
+    """The messages that still exist and are not covered; may be empty when read back."""
     begins: int
-    """The `seq` behind which it was read; the batch begins later where the cursor has come so far."""
+    """The `seq` before its first message when it was observed; the batch starts later if the cursor is past that."""
     observed: Observed
     ids: tuple[str, ...]
-    """Of the rows that its drafts become, one each: what is observed after them may name them."""
+    """Id of each row its drafts become, so that later observations can refer to them."""
     source: Source
-    """Who observed: rules, or a model."""
+    """Rules or a model."""
     at: str
-    """When."""
+    """Instant of observation."""
 
 
 class Span(NamedTuple):
-    """The messages of a session behind one `seq`, up to another."""
+    """Messages of a session after one `seq`, up to another."""
 
     after: int
     through: int
 
 
 def is_superfluous(span: Span, others: Iterable[Span], cursor: int) -> bool:
-    """Whether the cursor has passed it, or one of the others holds all of it."""
+    """Return True if the cursor is past the span, or another span contains it."""
     held = any(other.after <= span.after and span.through <= other.through for other in others)
     return held or span.through <= cursor
 
 
 def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
-    """The spans that can be written down one after another, from the cursor on, and the `seq` behind which each begins.
+    """Yield the spans that can be written one after another from the cursor on, each with the `seq` it starts after.
 
-    What the cursor has passed of one, or the one before has, is left out. One inside another is passed over, and behind
-    a gap there is none.
+    Parts before the cursor or in the previous span are left out. Nested spans are skipped; a gap ends the sequence.
     """
     for span in sorted(spans, key=lambda span: (span.after, -span.through)):
         if span.through <= cursor:
@@ -65,50 +64,50 @@ def in_line(spans: Iterable[Span], cursor: int) -> Iterator[tuple[Span, int]]:
 
 
 def activated(sizes: Sequence[int], *, waiting: int, floor: int) -> int:
-    """How many of the blocks, oldest first, are written down: while `floor` tokens stay unobserved; the first always.
+    """Return the number of buffered batches to write, oldest first, leaving `floor` tokens unobserved; at least one.
 
-    `sizes` are tokens of their messages, `waiting` those of all that wait.
+    `sizes` are the tokens of their messages, `waiting` those of all waiting messages.
     """
     fitting = sum(waiting - end >= floor for end in accumulate(sizes))
     return max(fitting, min(1, len(sizes)))
 
 
 def tokens_of(amount: float, whole: int) -> int:
-    """A share of something, up to 1, or tokens, as tokens: what is over is cut off."""
+    """Convert an amount to whole tokens, rounded down: up to 1 it is a share of `whole`, else tokens."""
     return int(amount * whole + _ROUNDING) if amount <= 1 else int(amount)
 
 
 @record
 class BufferPolicy:
-    """When messages are observed ahead, in tokens; 0 for never."""
+    """Thresholds in tokens for observing ahead; 0 for never."""
 
     at: int = 0
-    """Once, when so many wait."""
+    """Observe once, when this many wait."""
     every: int = 0
-    """Whenever so many have come since the last block."""
+    """Observe again after this many since the last buffered batch."""
     late: int = 0
-    """So many instead, ..."""
+    """Replaces `every` …"""
     late_from: int = 0
-    """... once this many wait."""
+    """… from this many waiting tokens on."""
     messages: int = 0
-    """At least so many messages have to be there."""
+    """Minimum number of messages."""
 
     @classmethod
     def of(cls, amount: float, *, tokens: int, late: int, late_from: int, messages: int) -> Self:
-        """From how settings say it: an amount up to 1 is a share of `tokens`, the threshold."""
+        """Build from settings: an amount up to 1 is a share of `tokens`, the threshold."""
         if amount <= 1:
             return cls(at=tokens_of(amount, tokens), messages=messages)
         return cls(every=int(amount), late=late, late_from=late_from, messages=messages)
 
     def step(self, waiting: int) -> int:
-        """Tokens from one block to the next, where so many wait."""
+        """Return the tokens between buffered batches while this many wait."""
         return self.late if self.late and waiting >= self.late_from else self.every
 
     def is_due(self, *, waiting: int, fresh: int, messages: int, blocks: int) -> bool:
-        """Whether the next block is to be made.
+        """Return True if the next buffered batch is due.
 
-        `waiting` are all tokens that wait, `fresh` those no block has and no observer was offered, `messages` those no
-        block has.
+        `waiting` counts all waiting tokens, `fresh` those neither buffered nor offered before, `messages` the messages
+        not yet buffered.
         """
         needed = self.step(waiting) if self.every else self.at if not blocks else 0
         return 0 < needed <= fresh and messages >= self.messages
@@ -118,7 +117,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def written(observed: Observed, ids: tuple[str, ...]) -> str:
-    """As JSON; what is not said is left out."""
+    """Return the result as JSON without empty fields."""
     rows = [{"id": name, **_plain(draft)} for name, draft in zip(ids, observed.drafts, strict=True)]
     said = {"rows": rows, "used": observed.used, "title": observed.title, "findings": dict(observed.findings)}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
@@ -130,7 +129,7 @@ def _plain(draft: Draft) -> dict[str, object]:
 
 
 def read(text: str) -> tuple[Observed, tuple[str, ...]]:
-    """What was written. Raises ValueError where it is anything else."""
+    """Parse the JSON of `written`. Raises ValueError."""
     try:
         said: Any = json.loads(text)
         rows = _list(said["rows"])
@@ -142,7 +141,7 @@ def read(text: str) -> tuple[Observed, tuple[str, ...]]:
         )
         return observed, _ids([row["id"] for row in rows])
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"no block: {error!r}") from error
+        raise ValueError(f"not a valid buffered batch: {error!r}") from error
 
 
 def _draft(row: Mapping[str, object]) -> Draft:
@@ -155,7 +154,7 @@ def _draft(row: Mapping[str, object]) -> Draft:
 
 def _is(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise ValueError(f"{value!r} is no {kind.__name__}")
+        raise ValueError(f"{value!r} is not a valid {kind.__name__}")
     return value
 
 

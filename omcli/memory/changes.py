@@ -1,4 +1,4 @@
-"""What is done to memory in one piece, written down so that it can be taken back: folding, pruning, forgetting."""
+"""Operations: changes that are recorded in one piece and can be undone, such as reflecting, pruning and forgetting."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from omcli.memory.message import KeptMessage
 
 UNDONE = "undone"
-"""Why a row is out of sight that an operation made which was taken back."""
+"""Reason stored with a row whose operation was undone."""
 
 
 class OperationKind(StrEnum):
-    """What was done."""
+    """Kind of an operation."""
 
     REFLECT = "reflect"
     COMPACT = "compact"
-    """Several reflections that were one to who asked for it."""
+    """Several reflections that one request asked for."""
     PRUNE = "prune"
     FORGET = "forget"
     NOTE = "note"
-    """A row by hand, in place of others."""
+    """A row written by hand that replaces others."""
     UNDO = "undo"
 
 
 class SessionTitle(NamedTuple):
-    """A title that a session has, or had."""
+    """A present or former title of a session."""
 
     session: str
     title: str
@@ -39,61 +39,61 @@ class SessionTitle(NamedTuple):
 
 @record
 class OperationWrite:
-    """Rows and messages to be taken out of sight in one piece.
+    """Rows and messages to hide in one piece.
 
-    What is put aside already is so by this change as well, and comes back when none of them stands any more.
+    Whatever is hidden already is then hidden by this operation too, and restored when none of them holds it any more.
     """
 
     verb: OperationKind
     scope: Scope = Scope()
     made: tuple[Observation, ...] = ()
-    """Rows that it writes down."""
+    """Rows to write."""
     dropped: tuple[Dropped, ...] = ()
-    """Rows that stay in the log, hidden; one that is out of sight already stays as it is."""
+    """Rows to hide but keep in the log; one that is hidden already stays as it is."""
     messages: tuple[int, ...] = ()
-    """`seq` of messages that are put aside: no tail, no observer and nobody who asks is shown them."""
+    """`seq` of messages to hide from tails, observers and searches."""
     forgotten: tuple[str, ...] = ()
-    """Ids of rows that are put aside, hidden or not, and leave a tombstone: what they say is not taken in again."""
+    """Ids of rows to hide with a tombstone, so that their text is not stored again."""
     along: tuple[str, ...] = ()
-    """Ids of rows that are put aside with those, and leave none: what they took the place of."""
+    """Ids of rows to hide along with those, without a tombstone: the rows they replaced."""
     titles: tuple[SessionTitle, ...] = ()
-    """Titles of sessions that are put aside, and leave a tombstone."""
+    """Titles of sessions to hide with a tombstone."""
     digests: tuple[str, ...] = ()
-    """Further tombstones: of what was observed ahead, and is not to be written down."""
+    """Further tombstones, of buffered observations that must not be written."""
     seen: int | None = None
-    """The place in the log of the last row looked at to find those; where rows have come since, it is stale."""
+    """Position in the log of the last row looked at; newer rows make the operation stale."""
     figures: Mapping[str, object] = field(default_factory=dict)
-    """What it was asked to do, for people; nothing of what it takes out of sight. The store adds how many `rows`,
-    `messages` and `titles` that were, and `ahead`, how many of the further tombstones there are."""
+    """Options of the request, for people, without any hidden text. The store adds counts of `rows`, `messages`,
+    `titles`, and of further tombstones as `ahead`."""
 
 
 @record
 class Operation:
-    """An operation as it was written down, with its parts."""
+    """An operation as recorded, with its parts."""
 
     number: int
     verb: OperationKind
     scope: Scope
     at: str
     made: int
-    """Rows that it made."""
+    """Number of rows it wrote."""
     hidden: int
-    """Rows that are out of sight by it, in the log or put aside."""
+    """Number of rows it hid, in the log or out of it."""
     messages: int
-    """Messages that are put aside by it (`Message.is_counted`)."""
+    """Number of messages it hid (`Message.is_counted`)."""
     figures: Mapping[str, object]
     undoes: int | None = None
-    """The operation that it took back."""
+    """Number of the operation it undid."""
     undone_by: int | None = None
-    """The operation that took it back."""
+    """Number of the operation that undid it."""
     final_at: str | None = None
-    """When what it took out of sight was deleted for good."""
+    """Instant at which everything it hid was deleted for good."""
     uncounted: int = 0
-    """What is put aside by it beside those: events, and what was queued or summed up."""
+    """Number of other messages it hid: events, queued prompts and summaries."""
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether it can be taken back, as far as can be told without the rows."""
+        """True if it can be undone, as far as that shows without the rows."""
         put_aside = self.hidden or self.messages or self.uncounted
         did = self.made or put_aside or self.figures.get("titles") or self.figures.get("ahead")
         return self.verb is not OperationKind.UNDO and self.undone_by is None and self.final_at is None and bool(did)
@@ -101,55 +101,56 @@ class Operation:
 
 @record
 class UndoPreview:
-    """What it comes to when an operation is taken back."""
+    """Effect of undoing an operation."""
 
     undone: Operation
-    """As it was before."""
+    """The operation before it is undone."""
     rows: tuple[Observation, ...]
-    """Rows that are there again, in the log's order, but for those that others have taken the place of meanwhile."""
+    """Rows to restore, in log order, without those replaced meanwhile."""
     gone: tuple[Observation, ...]
-    """Rows that it made, and that leave sight."""
+    """Rows it wrote, which will be hidden."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
     held_by: tuple[int, ...]
-    """Operations that stand, and have some of the rows, messages or titles out of sight as well: those stay so."""
+    """Other operations that hide some of the same rows, messages or titles, which therefore stay hidden."""
 
 
 @record
 class RelatedRows:
-    """What rows and messages have to do with other rows, in the log's order; none of it is among them."""
+    """Rows that derive from other rows and messages, or were replaced by them; in log order, without those rows
+    themselves."""
 
     derived: tuple[Observation, ...]
-    """Rows that were made of them, or took their place, however many steps later."""
+    """Rows made from them, or replacing them, in any number of steps."""
     replaced: tuple[Observation, ...]
-    """Rows that they took the place of, in however many steps, but for what they were made of."""
+    """Rows they replaced, in any number of steps, except their sources."""
 
 
 @record
 class EraseResult:
-    """What was deleted for good."""
+    """Result of a permanent deletion."""
 
     rows: int = 0
     messages: int = 0
-    """`Message.is_counted`."""
+    """See `Message.is_counted`."""
     bytes_before: int = 0
-    """Of the store's files."""
+    """Size of the store's files."""
     bytes_after: int = 0
 
 
 @record
 class RowHistory:
-    """What became of a row, and how it came to be."""
+    """Origin and fate of a row."""
 
     made_by: Operation | None = None
-    """The operation that made it; None where it was observed, noted or taken in."""
+    """Operation that wrote it; None if it was observed, noted or imported."""
     hidden_by: Operation | None = None
-    """The operation that took it out of sight; None where a later observation did, or nothing has."""
+    """Operation that hid it; None if it is visible or a later observation replaced it."""
     replaced: tuple[Observation, ...] = ()
-    """The rows that it took the place of, oldest first."""
+    """Rows it replaced, oldest first."""
     made_of: tuple[Observation, ...] = ()
-    """The rows that it was made of."""
+    """Rows it was made from."""
     made_into: tuple[Observation, ...] = ()
-    """The rows that were made of it."""
+    """Rows made from it."""
     successor: Observation | None = None
-    """The row that took its place."""
+    """Row that replaced it."""

@@ -1,4 +1,4 @@
-"""Rows compared: do they say what a text or another row says."""
+"""Comparison of rows: coverage of one by others, and tombstones of forgotten text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from omcli.text.similarity import SPEAKERS, says, significant_terms, wording
 
 _WORDS_REPEATED = 0.75
 _HALF = lazily("[\ud800-\udfff]")
-"""Of a surrogate pair: stores have U+FFFD in its place."""
+"""Half of a surrogate pair, which stores replace by U+FFFD."""
 
 
 def row_says(row: Observation | Draft, text: str) -> bool:
-    """Whether a part of a row - what it says, its tags, its metadata - contains a text as `wording` has it."""
+    """Return True if the row's text, tags or metadata contain a text normalised by `wording`."""
     return any(text in wording(part) for part in _parts(row))
 
 
@@ -30,18 +30,19 @@ def _parts(row: Observation | Draft) -> Iterator[str]:
 
 
 def covers(rows: Sequence[Draft], draft: Draft) -> bool:
-    """Whether rows of the same messages say what a row says.
+    """Return True if rows of the same messages cover a row.
 
-    A message may come to several rows, so those that share a message with it count together.
+    A message may give several rows, so all rows that share a message count together.
     """
     about = [row.text for row in rows if set(row.sources) & set(draft.sources)]
     return bool(about) and says("\n".join(about), draft.text)
 
 
 def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
-    """Whether a row says no more than rows of the same messages do together.
+    """Return True if a row says no more than rows of the same messages do together.
 
-    They have all of its names and three quarters of its words, common ones as well: what is left out for that is gone.
+    They must contain all of its names and three quarters of its words, common ones included, since the row is dropped
+    then.
     """
     told = "\n".join(row.text for row in rows if set(row.sources) & set(draft.sources))
     words = significant_terms(draft.text) - SPEAKERS
@@ -54,18 +55,18 @@ def repeats(draft: Draft, rows: Sequence[Draft]) -> bool:
 
 
 def tombstone(row: Observation) -> str:
-    """The digest by which what a row says is known again: 32 hex digits.
+    """Return the digest that identifies the text of a row: 32 hex digits.
 
-    What somebody said is the same wherever it is said; what a tool did is another thing in another session.
+    Speech is the same in every session; a tool event belongs to its own session.
     """
     return tombstone_to_be(row, session=row.session)
 
 
 def tombstone_to_be(said: Draft | Observation, *, session: str | None) -> str:
-    """The digest of what is, or will be, a row of this session."""
+    """Return the digest of a row or draft in this session."""
     return tombstone_of(said.text, session=session if said.type in TOOL_EVENTS else None)
 
 
 def tombstone_of(text: str, *, session: str | None = None) -> str:
-    """The digest of a text, wherever it is said or in one session; case and spaces do not matter."""
+    """Return the digest of a text, in every session or in one; case and spaces are ignored."""
     return digest(session, wording(_HALF.sub("\ufffd", text)))

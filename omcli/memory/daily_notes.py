@@ -1,4 +1,4 @@
-"""Daily notes: the pieces of one that are taken in, and the place in `MEMORY.md` where it is said what lasts of it."""
+"""Daily notes: their pieces, and the sections of `MEMORY.md` that hold their lasting facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omcli.memory.transcript import IngestedFile, Transcript
 from omcli.text.clean import one_line
 
 FORMAT = "notes"
-"""What sessions of daily notes are said to be written by."""
+"""Format name of sessions made from daily notes."""
 
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
 _ITEM = re.compile(r" ?(?:[-*+]|\d{1,9}[.)])[ \t]")
@@ -24,51 +24,51 @@ _MARK = re.compile(rb"<!-- om: (end of )?(\d{4}-\d{2}-\d{2}) -->[ \t]*\r?\n?\Z")
 
 @record
 class Note:
-    """A day's note."""
+    """One day's note."""
 
     day: str
-    """`2026-01-05`."""
+    """A day like `2026-01-05`."""
     path: str
 
 
 class Notebook(Protocol):
-    """A folder of daily notes."""
+    """Port for a folder of daily notes."""
 
     @property
     def path(self) -> str:
-        """Which folder it is: absolute, links resolved."""
+        """Absolute path of the folder, links resolved."""
 
     def notes(self) -> tuple[Note, ...]:
-        """The notes in it, oldest first. Raises NoInput."""
+        """Return the notes, oldest first. Raises NoInput."""
 
     def as_it_is(self, note: Note) -> IngestedFile:
-        """What a note is known by when all of it has been taken in as it is now. Raises NoInput."""
+        """Return the origin and stamp of a note that was ingested as it is now. Raises NoInput."""
 
     def opened(self, note: Note) -> AbstractContextManager[Transcript]:
-        """A note as a transcript of its session. Raises NoInput."""
+        """Open a note as a transcript of its session. Raises NoInput."""
 
     def remember(self, note: Note, section: str) -> None:
-        """Puts a section into `MEMORY.md`, in place of the one of that day. Raises InputOutput, and CannotCreate."""
+        """Write a section to `MEMORY.md`, replacing the one of that day. Raises InputOutput, CannotCreate."""
 
     def unremember(self, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-        """Takes facts out of the sections of `MEMORY.md`, and tells how many. Raises InputOutput, and CannotCreate."""
+        """Remove facts from the sections of `MEMORY.md` and return their number. Raises InputOutput, CannotCreate."""
 
     def archive(self, note: Note, known: IngestedFile) -> str | None:
-        """Moves a note to `archive` and tells where it is; None where it is not what it was then.
+        """Move a note to `archive` and return its path; None if it has changed since.
 
-        Raises InputOutput, and CannotCreate.
+        Raises InputOutput, CannotCreate.
         """
 
 
 def session_of(folder: str, day: str) -> str:
-    """The session that a day's note belongs to."""
+    """Return the id of the session for a day's note."""
     return f"{FORMAT}-{digest(folder)[:8]}-{day}"
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The paragraphs and list items of a note, each below the heading it stands under: by them is seen what is new.
+    """Yield the paragraphs and list items of a note, each below its heading; new ones show what was added.
 
-    What is fenced is one piece; a heading of the first level at the top is the note's title, and belongs to none.
+    A fenced block is one piece; a first-level heading at the top is the title of the note and heads no piece.
     """
     heading, piece, fence = "", list[str](), ""
     is_first = True
@@ -107,15 +107,15 @@ def _without_front_matter(text: str) -> str:
 
 
 def section(day: str, facts: Sequence[str]) -> str:
-    """What lasts of a day, as it stands in `MEMORY.md`."""
+    """Return a day's section of `MEMORY.md`."""
     lines = (f"- {one_line(fact).replace('<!--', '<! --')}\n" for fact in facts)
     return f"<!-- om: {day} -->\n## {day}\n\n{''.join(lines)}<!-- om: end of {day} -->\n"
 
 
 def with_section(content: bytes, day: str, section: str) -> bytes:
-    """`MEMORY.md` with a day's section in the place of the one it has, or among the others, or at its end.
+    """Return `MEMORY.md` with a day's section replaced, inserted among the others, or appended.
 
-    Everything outside it stays as it is, to the byte.
+    Everything outside it stays the same to the byte.
     """
     new, found = section.encode(), _sections(content)
     for its_day, begin, end in found:
@@ -132,7 +132,7 @@ def with_section(content: bytes, day: str, section: str) -> bytes:
 
 
 def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[bool]]) -> tuple[bytes, int]:
-    """`MEMORY.md` without some of the facts in its sections, and how many those were; the rest to the byte."""
+    """Return `MEMORY.md` without forgotten facts, and the number of those; the rest stays the same to the byte."""
     lines = content.splitlines(keepends=True)
     sections, ends = _sections(content), [*accumulate(map(len, lines))]
     facts = {
@@ -146,7 +146,7 @@ def without_facts(content: bytes, are_gone: Callable[[Sequence[str]], Sequence[b
 
 
 def _sections(content: bytes) -> list[tuple[str, int, int]]:
-    """Day, beginning and end of every section; a mark without its other one is somebody's text."""
+    """Day, start and end of every section; an unpaired mark is ordinary text."""
     found: list[tuple[str, int, int]] = []
     day, begin, at = "", 0, 0
     for line in content.splitlines(keepends=True):

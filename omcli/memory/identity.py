@@ -1,4 +1,4 @@
-"""What makes a message the same message when it comes again: from the same file, a grown one, or a resumed copy."""
+"""Identity of a message: the same when it is read again from the same file, a longer one, or a resumed copy."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from omcli.memory.message import Message, Role, content_digest, digest
 
 _SECOND = len("2026-01-25T10:47:18")
 _TWINS = {"openai": "anthropic", "anthropic": "openai"}
-"""Plain turns are the same in both, and which of the two a list is shows only when a tool has been called."""
+"""Plain turns look the same in both formats; only a tool call shows which one a list is."""
 _OF_BOTH = (Role.USER, Role.ASSISTANT)
 
 
 class Identities:
-    """Identities for the messages of one reading of one session, in the order of the transcript.
+    """Identities of the messages of one session, in transcript order.
 
-    The content counts always: producers repeat ids (exports with masked ids do) and rewrite messages under the same
-    id. With it goes the producer's id, or else the second in which it was written, and how often the same came before
-    in this reading - the same number every time a transcript is read from its beginning, also when it has grown.
+    The content always counts: producers repeat ids (exports with masked ids do) and rewrite messages under the same id.
+    The producer's id counts as well, or else the second of writing and the number of equal messages before: the same
+    number whenever the transcript is read from its beginning, even if it has grown.
 
-    `copies` says that the format's sessions copy messages of earlier sessions (after a resume): their ids and instants
-    then hold over all sessions. Content alone never does: two sessions may well both say "ok".
+    `copies` is True if the format's sessions copy messages of earlier ones (after a resume): ids and instants then
+    identify messages across sessions. Content alone never does, since two sessions may both say "ok".
     """
 
     def __init__(self, session: str, *, format_name: str, copies: bool, before: Counter[int] | None = None) -> None:
-        """`before` is `counted()` of the reading that this one goes on with."""
+        """`before` is `counted()` of the reading that this one continues."""
         self._session = digest("session", format_name, session)
         twin = _TWINS.get(format_name)
         self._twin = twin and digest("session", twin, session)
@@ -32,17 +32,17 @@ class Identities:
         self._before = before or Counter[int]()
 
     def counted(self) -> Counter[int]:
-        """How often each message without an id came so far."""
+        """Return the number of times each message without an id has occurred."""
         return self._before
 
     def of(self, message: Message) -> str:
-        """The identity of the next message, 32 hex digits."""
+        """Return the identity of the next message, 32 hex digits."""
         identity, _ = self.ever(message)
         return identity
 
     def ever(self, message: Message) -> tuple[str, str | None]:
-        """The identity of the next message, and the one that it may have had formerly, where it is another: in stores
-        of schema 1, or in a list that was still taken for one of the other kind."""
+        """Return the identity of the next message, and the one it may have had in stores of schema 1, or in a list that
+        was taken for the other format; None if there is no such other identity."""
         content = content_digest(message)
         if message.id is not None:
             return self._ever(message, content, 0)
@@ -51,11 +51,11 @@ class Identities:
         return self._ever(message, content, self._before[short] - 1)
 
     def nth(self, message: Message, before: int) -> tuple[str, str | None]:
-        """What `ever` gives for a message that came so often before."""
+        """Return what `ever` gives for a message with this many equal ones before it."""
         return self._ever(message, content_digest(message), before)
 
     def short(self, message: Message) -> int:
-        """What messages without an id are counted under: the same for those that differ in nothing but their count."""
+        """Return the key for counting messages without an id: equal for those that differ only in that count."""
         return self._short(message, content_digest(message))
 
     def _ever(self, message: Message, content: str, before: int) -> tuple[str, str | None]:
@@ -74,7 +74,7 @@ class Identities:
         return int(self._placed(message, content, self._session)[:16], 16)
 
     def _placed(self, message: Message, content: str, session: str) -> str:
-        """The content with what tells where and when it was written."""
+        """Digest of the content with its place and time of writing."""
         anywhere = self._anywhere or session
         if message.id is not None:
             return digest(anywhere, "id", message.id, message.at, content)
@@ -84,10 +84,11 @@ class Identities:
 
 
 def printed_key(message: Message, identity: str) -> str:
-    """A message's id in print: the producer's, or `m` and 11 digits of its identity."""
+    """Return the printed id of a message: the producer's, or `m` and 11 digits of its identity."""
     return message.id or f"m{identity[:11]}"
 
 
 def derived_session(format_name: str, opening: Message) -> str:
-    """A session id for a transcript that has none, from its first prompt: the same for a grown file, and for a pipe."""
+    """Return a session id for a transcript without one, from its first prompt: also the same for a longer file, or a
+    pipe."""
     return f"{format_name}-{digest(opening.id, opening.at, opening.name, opening.text)[:12]}"

@@ -10,38 +10,38 @@ from omcli.base.record import record
 
 
 class Role(StrEnum):
-    """Who or what a message is from."""
+    """Author of a message."""
 
     USER = "user"
-    """Words of a person, or of the parent agent where `agent` is set."""
+    """A person, or the parent agent if `agent` is set."""
     ASSISTANT = "assistant"
     """Visible text of the agent; thinking is left out."""
     CALL = "call"
     """A tool call: `tool` is the name, `text` its arguments as the producer wrote them (JSON, or free text)."""
     RESULT = "result"
-    """What a tool answered: `text` is its output, `failed` and `exit_code` its outcome."""
+    """Output of a tool: `text` is the output, `failed` and `exit_code` its outcome."""
     EVENT = "event"
-    """Something else that happened and is worth keeping: a slash command, an interruption, a compaction."""
+    """Other events worth keeping: a slash command, an interruption, a compaction."""
 
 
 class MessageKind(StrEnum):
     """Kind of an uncommon message. Plain prompts, replies, calls and results have none.
 
-    The user's asides are words of a person that stand where no prompt does; they are kept, but not counted as prompts.
+    The kinds of user messages are a person's words outside a prompt; they are stored, but not counted as prompts.
     """
 
     QUEUED = "queued"
-    """user: typed while the agent worked and written nowhere else."""
+    """user: typed while the agent worked, and recorded nowhere else."""
     REMARK = "remark"
     """user: said while refusing a tool call."""
     ANSWER = "answer"
-    """user: given to a question the agent asked through a tool."""
+    """user: reply to a question the agent asked through a tool."""
     NOTE = "note"
-    """user: a piece of a note somebody wrote down, said to nobody."""
+    """user: a piece of a written note."""
     DELEGATED = "delegated"
-    """user: what an agent wrote for its subagent."""
+    """user: instructions from an agent to its subagent."""
     CONTINUED = "continued"
-    """assistant: more of an answer whose beginning is a message already; the two count as one."""
+    """assistant: continuation of an earlier reply; the two count as one."""
     COMMAND = "command"
     """event: a slash command and its arguments."""
     SHELL = "shell"
@@ -49,30 +49,30 @@ class MessageKind(StrEnum):
     INTERRUPT = "interrupt"
     """event: the person stopped the agent."""
     COMPACTION = "compaction"
-    """event: the context was compacted here; `text` holds the summary where the transcript has one."""
+    """event: the context was compacted here; `text` holds the summary if the transcript has one."""
     SUMMARY = "summary"
-    """event: a summary of an earlier part that the transcript carries along."""
+    """event: a summary of an earlier part, included in the transcript."""
 
 
 @record
 class Image:
-    """An image that was part of a message."""
+    """An image in a message."""
 
     media_type: str
     size: int
-    """Bytes."""
+    """In bytes."""
     sha256: str
     content: bytes | None = None
-    """Its bytes, on the way into the store: there they wait for a model that takes images, and go when it has seen
-    them. None where nobody wants them, and always in what is read from the store."""
+    """The bytes on their way into the store, which keeps them until a model that takes images has seen them. None if
+    they are not wanted, and always None when read from the store."""
 
 
 LARGEST_IMAGE = 5_000_000
-"""Bytes of an image that models take."""
+"""Largest image in bytes that models accept."""
 
 
 def attachment(kind: str, media_type: str, size: int) -> str:
-    """What stands in the text where something was attached. Size in bytes, shown in units of 1024."""
+    """Placeholder for an attachment in the text. `size` is in bytes, shown in units of 1024."""
     subtype = media_type.rpartition("/")[2]
     shown = f"{size} B" if size < 1024 else f"{size / 1024:.0f} KB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MB"
     return f"[{kind} {subtype} {shown}]"
@@ -80,36 +80,36 @@ def attachment(kind: str, media_type: str, size: int) -> str:
 
 @record
 class Message:
-    """One turn or tool event. `text` is what was said or written, verbatim but for secrets and injected context."""
+    """One turn or tool event. `text` is verbatim, except for removed secrets and injected context."""
 
     role: Role
     text: str
     kind: MessageKind | None = None
     id: str | None = None
-    """The producer's own id, where it gives one that tells messages of a session apart."""
+    """The producer's own id, if it is unique within the session."""
     at: str | None = None
-    """When, as an instant (`dates`), where the producer says so."""
+    """Instant (`dates`), if the producer gives one."""
     utc_offset: int | None = None
-    """Minutes east of UTC where it was said, where the producer says so: which day "yesterday" was."""
+    """Minutes east of UTC, if the producer gives them; decides the date of "yesterday"."""
     name: str | None = None
-    """The speaker, where several share a role."""
+    """The speaker, if several share a role."""
     agent: str | None = None
     """The subagent or side chain this belongs to; None for the session's main thread."""
     cwd: str | None = None
-    """The working directory, where it differs from the session's."""
+    """The working directory, if it differs from the session's."""
     tool: str | None = None
     """calls and results: the tool's name as the producer spells it (`mcp__server__tool`, `exec_command`)."""
     call_id: str | None = None
     """calls and results: joins the two; remarks and replies to questions: the call they are about."""
     failed: bool | None = None
-    """results: True failed, False succeeded, None where the transcript does not tell."""
+    """results: True if failed, False if succeeded, None if unknown."""
     exit_code: int | None = None
-    """results: the exit code of the command, where one is given."""
+    """results: exit code of the command, if known."""
     images: tuple[Image, ...] = ()
 
     @property
     def is_counted(self) -> bool:
-        """Whether this is a prompt, an answer, a call, a result or a note: what `messages` counts everywhere."""
+        """True for prompts, replies, calls, results and notes: the messages that every `messages` count includes."""
         return self.role is not Role.EVENT and self.kind in (None, MessageKind.NOTE)
 
 
@@ -118,18 +118,18 @@ class KeptMessage:
     """A message with its place in the store."""
 
     seq: int
-    """Order of arrival, over all sessions: what cursors hold."""
+    """Order of arrival over all sessions; the unit of cursors."""
     session: str
     key: str
-    """The message's id in print: the producer's, or one derived from its content."""
+    """Printed id of the message: the producer's, or one derived from its content."""
     message: Message
     tokens: int
     counter: str
-    """The token counter that `tokens` is stated in."""
+    """The token counter of `tokens`."""
 
 
 def digest(*parts: str | None) -> str:
-    """32 hex digits over parts; absent and empty parts differ, and parts never run into each other."""
+    """Return 32 hex digits over parts; absent and empty parts differ, and parts never run together."""
     import hashlib  # noqa: PLC0415 - 6 ms that reading a store need not pay
 
     state = hashlib.blake2b(digest_size=16)
@@ -140,10 +140,10 @@ def digest(*parts: str | None) -> str:
 
 
 def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
-    """What a message says and does, without who recorded it where and when: the basis of its identity.
+    """Return a digest of the content of a message, independent of the place and time of recording.
 
-    `tool_of_result` counts a result's tool as well. It is learnt from the call, which a piece of a transcript need not
-    have.
+    `tool_of_result` includes the tool of a result, which is known from the call and so may be missing in a partial
+    transcript.
     """
     return digest(
         message.role,
@@ -158,11 +158,11 @@ def content_digest(message: Message, *, tool_of_result: bool = False) -> str:
 
 
 def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
-    """For the place of every call, the places of its results, ascending; none for a call nobody answered.
+    """Map the index of every call to the indexes of its results, ascending; empty for a call without a result.
 
-    Producers repeat ids, so a result belongs to the nearest call before it; of calls that were made together under one
-    id each has the next result, and the last one those that are left. Without an id it belongs to the nearest that
-    has none either and no result yet.
+    Producers repeat ids, so a result belongs to the nearest call before it; of calls made together under one id, each
+    gets the next result, and the last one the rest. A result without an id belongs to the nearest such call that has no
+    result yet.
     """
     found: dict[int, tuple[int, ...]] = {}
     twins = _twins(messages)
@@ -180,7 +180,7 @@ def results_by_call(messages: Sequence[Message]) -> dict[int, tuple[int, ...]]:
 
 
 def _twins(messages: Sequence[Message]) -> list[int]:
-    """For every place how many calls of its id were made right before it, with nothing but calls between."""
+    """For every index, the number of calls with the same id made directly before it."""
     together: Counter[str | None] = Counter()
     found: list[int] = []
     for message in messages:

@@ -1,11 +1,11 @@
-r"""How a row is written on one line, and read back: `[2026-02-10 14:32] CRITICAL done: text`.
+r"""Notations: a row on one line, written and read back, like `[2026-02-10 14:32] CRITICAL done: text`.
 
-A notation is exact: text goes in and comes out byte for byte, but for these escapes, which parsing takes back:
+A notation is exact: text is restored byte for byte, with these escapes, which parsing removes:
 
 * a text that begins like a status (`done: `, `resolved: `) or a mark of the notation gets a backslash in front;
-* `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`: nothing inside a pack may end it;
+* `<om-memory` and `</om-memory` become `<\om-memory` and `<\/om-memory`, so that nothing inside a pack can end it;
 
-and but for what is not written at all: an open status, line breaks (a space stands for them) and terminal controls.
+and without what is never written: an open status, line breaks (written as a space) and terminal controls.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "
     "Names, paths and ids are exact."
 )
-"""What the reader is told: statements, since agents distrust commands that come out of a tool."""
+"""Told to the reader of a pack: statements, since agents distrust commands in the output of a tool."""
 
 TAG = "om-memory"
-"""What encloses a pack; `formats.values` leaves out what stands in it."""
+"""Element that encloses a pack; `formats` leaves its content out of transcripts."""
 
 WORKING_TITLE = "## Working Memory"
 """Title of the working-memory block."""
@@ -47,7 +47,7 @@ _SAID = lazily(r"(?:(?P<status>done|resolved): )?(?P<text>.*)", re.DOTALL)
 
 @record
 class PrintedRow:
-    """What a printed row says."""
+    """Content of a printed row."""
 
     dated: str
     """`YYYY-MM-DD HH:MM`."""
@@ -55,14 +55,14 @@ class PrintedRow:
     status: Status | None
     text: str
     importance: int | None = None
-    """0 to 10, where it is known."""
+    """0 to 10, if known."""
     mark: str = ""
-    """What it was marked with where it was read; a notation that knows the mark writes it again."""
+    """The mark it was read with; a notation that knows the mark writes it again."""
 
 
 @record
 class MarkMeaning:
-    """What a mark says."""
+    """Meaning of a mark."""
 
     priority: Priority
     status: Status | None = None
@@ -78,42 +78,43 @@ class Notation:
 
     name: str
     marks: Mapping[str, MarkMeaning]
-    """None: priorities are not written."""
+    """Empty if priorities are not written."""
     looks_marked: re.Pattern[str]
-    """The beginning of a text that would be read as a status or a mark, and so gets a backslash in front."""
+    """Start of a text that would be read as a status or a mark, and is therefore escaped by a backslash."""
     written: re.Pattern[str]
-    """A row on a line of its own."""
+    """A row on its own line, with a date."""
     undated: re.Pattern[str]
-    """A row below its minute."""
+    """A row below the line with its minute."""
     usual: str
-    """The mark of a medium row of which nothing else is known: what goes without saying below a minute."""
+    """Mark of a plain medium row, omitted below a minute."""
     may_repeat: bool
-    """Whether several marks before one text are read."""
+    """True if several marks before one text are read."""
 
     def render(self, said: PrintedRow) -> str:
-        """The row on a line of its own, with its date."""
+        """Return the row on its own line, with its date."""
         mark = self.mark(said)
         return f"[{said.dated}] {mark} {self.words(said, mark)}" if mark else f"[{said.dated}] {self.words(said, mark)}"
 
     def render_under(self, said: PrintedRow) -> str:
-        """The row below a line that holds its minute; a medium priority goes without a mark."""
+        """Return the row for a line below its minute; a medium priority needs no mark."""
         mark = self.mark(said)
         return self.words(said, mark) if mark == self.usual else f"{mark} {self.words(said, mark)}"
 
     def parse(self, written: str, minute: str = "") -> PrintedRow | None:
-        """What a line says, or None where it is no row. The second text is the minute it stands under, or empty."""
+        """Parse a line; None if it is not a row. The second text is the minute it stands under, or empty."""
         found = (self.undated if minute else self.written).fullmatch(written)
         return found and self.line(found["said"], mark=found["mark"], dated=minute or found["dated"])
 
     def mark(self, said: PrintedRow) -> str:
-        """The mark of a row: the one it was read with, where that says the same here. Empty where marks are none."""
+        """Return the mark of a row: the one it was read with, if that means the same here. Empty if no mark fits."""
         meaning = self.meaning(said.mark) if said.mark else None
         if meaning is not None and _fits(meaning, said):
             return said.mark
         return next((mark for mark, meaning in self.marks.items() if _fits(meaning, said)), "")
 
     def meaning(self, mark: str) -> MarkMeaning | None:
-        """What a mark says, or several with a space between them: the gravest priority. None for what is none."""
+        """Return the meaning of a mark, or of several separated by spaces: the highest priority. None if it is not a
+        mark."""
         if not self.may_repeat or mark in self.marks:
             return self.marks.get(mark)
         known = [self.marks.get(one) for one in mark.split(" ")]
@@ -123,7 +124,7 @@ class Notation:
         return max(found, key=lambda meaning: (meaning.priority.importance, meaning.status is not None))
 
     def words(self, said: PrintedRow, mark: str) -> str:
-        """A row's status and text, as they stand behind its mark."""
+        """Return a row's status and text, to follow its mark."""
         text = single_line(said.text)
         if self.looks_marked.match(text):
             text = "\\" + text
@@ -134,7 +135,7 @@ class Notation:
         return escape_tags(text)
 
     def line(self, words: str, *, mark: str | None, dated: str) -> PrintedRow:
-        """The row whose status and text are written so, behind a mark. Without one it is a medium row."""
+        """Parse status and text that follow a mark; without a mark it is a medium row."""
         mark = self.usual if mark is None else mark.rstrip(" ")
         meaning = self.meaning(mark) or _UNMARKED
         found = _SAID.fullmatch(words)
@@ -150,21 +151,21 @@ class Notation:
 
 
 def _fits(meaning: MarkMeaning, said: PrintedRow) -> bool:
-    """Whether a mark of this meaning may stand before a row."""
+    """Return True if a mark of this meaning fits a row."""
     if meaning.priority is not said.priority or meaning.status not in (None, said.status):
         return False
     return meaning.importance is None or meaning.importance == _importance(said)
 
 
 def _importance(said: PrintedRow) -> int:
-    """The importance of a row; where its priority was chosen for other reasons, one that goes with that."""
+    """Return the importance of a row, or the usual one of its priority if the two disagree."""
     if said.importance is not None and Priority.of_importance(said.importance) is said.priority:
         return said.importance
     return said.priority.importance
 
 
 def line(row: Observation) -> PrintedRow:
-    """A row as it is printed."""
+    """Convert a row for printing."""
     return PrintedRow(
         dated=minute(row.dated),
         priority=row.priority,
@@ -176,22 +177,22 @@ def line(row: Observation) -> PrintedRow:
 
 
 def single_line(text: str) -> str:
-    """A row's text as it is printed: on one line, with all its spaces."""
+    """Return a row's text on one line, with all its spaces."""
     return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
 def escape_tags(text: str) -> str:
-    r"""Text in which nothing opens or closes a pack: `</om-memory` is `<\/om-memory`."""
+    r"""Escape the tags of a pack in a text: `</om-memory` becomes `<\/om-memory`."""
     return _TAG_LIKE.sub(r"<\\\1", text) if "<" in text else text
 
 
 def unescape_tags(text: str) -> str:
-    """Text that was `escape_tags`, as it was."""
+    """Undo `escape_tags`."""
     return _GUARDED_TAG.sub(r"<\1", text)
 
 
 def _notation(name: str, marks: Mapping[str, MarkMeaning], *, may_repeat: bool = False) -> Notation:
-    """A notation of these marks; of several that fit a row the first is written."""
+    """Build a notation; of several marks that fit a row, the first is written."""
     one = f"(?:{'|'.join(map(re.escape, marks))}) " if marks else "(?!)"
     # Backslashes count: a text that has one already gets another.
     written = f"(?P<mark>(?:{one})+)" if may_repeat else f"(?P<mark>{one})" if marks else "(?P<mark>)"
@@ -218,7 +219,7 @@ def _of_priorities(high: str, medium: str, low: str) -> dict[str, MarkMeaning]:
 
 
 WORDS = _notation("words", _of_priorities("CRITICAL", "IMPORTANT", "NOTE"))
-"""The default: the priority in a word that reads the same everywhere, no emoji."""
+"""The default: the priority as a word, no emoji."""
 EMOJI = _notation(
     "emoji",
     {
@@ -236,13 +237,13 @@ OF_TEN = _notation(
 )
 """The importance as a number."""
 NONE = _notation("none", {})
-"""No priorities; what is read is medium."""
+"""No priorities; rows are read as medium."""
 
 NOTATIONS: tuple[Notation, ...] = (WORDS, EMOJI, BRACKETS, LEVELS, OF_TEN, NONE)
 
 
 def named(name: str) -> Notation:
-    """The notation of this name. Raises BadUsage."""
+    """Return the notation of this name. Raises BadUsage."""
     for notation in NOTATIONS:
         if notation.name == name:
             return notation

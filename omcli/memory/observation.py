@@ -1,4 +1,4 @@
-"""An observation: one dated fact, and everything `om` keeps about it."""
+"""Rows of memory: observations, reflections, notes and items; and drafts of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omcli.base.record import field, record
 
 
 class Kind(StrEnum):
-    """What sort of row this is."""
+    """Kind of a row."""
 
     OBSERVATION = "observation"
     REFLECTION = "reflection"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Type(StrEnum):
-    """What a row is about."""
+    """Subject of a row."""
 
     # Said.
     REQUEST = "request"
@@ -28,12 +28,12 @@ class Type(StrEnum):
     DECISION = "decision"
     PREFERENCE = "preference"
     INSTRUCTION = "instruction"
-    """A standing instruction: holds for everything that follows, not for one request."""
+    """Holds for everything that follows, not for one request."""
     CORRECTION = "correction"
     FACT = "fact"
     PLAN = "plan"
     TASK = "task"
-    """What is being done now."""
+    """Current work."""
     OUTCOME = "outcome"
     """A reported result."""
     BLOCKER = "blocker"
@@ -50,56 +50,56 @@ class Type(StrEnum):
     TODO_UPDATED = "todo_updated"
     TASK_DELEGATED = "task_delegated"
     EXCERPT = "excerpt"
-    """Lines of a file, an output or a paste as they stand there, or a passage quoted from a message."""
+    """Verbatim lines of a file, an output or a paste, or a passage quoted from a message."""
     # Lasting.
     KNOWLEDGE = "knowledge"
     BEHAVIOR = "behavior"
-    """How somebody wants things done, or does them."""
+    """A person's way of working, or one they ask for."""
     SKILL = "skill"
-    """How something is done."""
+    """A way to do something."""
     PROFILE = "profile"
     TOOL = "tool"
 
 
 OVERRULED = frozenset({Type.DECISION, Type.FACT, Type.INSTRUCTION, Type.PREFERENCE})
-"""Types whose rows hold until somebody says otherwise."""
+"""Types of rows that hold until something supersedes them."""
 IN_FORCE = frozenset({Type.DECISION, Type.INSTRUCTION, Type.CORRECTION, Type.PREFERENCE})
-"""Types of what somebody wants, settled or put right: it is kept word for word while it holds."""
+"""Types of requirements, decisions and corrections: kept word for word while they hold."""
 ITEM_TYPES = (Type.KNOWLEDGE, Type.BEHAVIOR, Type.EVENT, Type.SKILL, Type.PROFILE, Type.TOOL)
 """Types of lasting facts."""
 PINNED = "pinned"
-"""Tag of a row that goes before all others."""
+"""Tag of a row that takes precedence over all others."""
 FAILURES = frozenset({Type.COMMAND_ERROR, Type.TOOL_ERROR})
 FILE_CHANGES = frozenset({Type.FILE_MODIFIED, Type.FILE_CREATED})
 TOOL_EVENTS = frozenset({
     Type.FILE_MODIFIED, Type.FILE_CREATED, Type.FILE_READ, Type.COMMAND_RUN, Type.COMMAND_ERROR, Type.TOOL_ERROR,
     Type.TOOL_USED, Type.SEARCH_PERFORMED, Type.TODO_UPDATED, Type.TASK_DELEGATED, Type.EXCERPT,
 })  # fmt: skip
-"""Types of rows of what tools did: rules write them, whatever a model says."""
+"""Types of tool events, which only rules write, never a model."""
 
 
 HIGH_FROM = 7
-"""The importance from which on a row is of high priority."""
+"""Lowest importance of a row of high priority."""
 
 
 class Priority(StrEnum):
-    """How bad it would be to lose the row."""
+    """Cost of losing a row."""
 
     HIGH = "high"
     """A later session would act wrongly without it."""
     MEDIUM = "medium"
-    """Useful for going on."""
+    """Useful for continuing."""
     LOW = "low"
     """Background."""
 
     @classmethod
     def of_importance(cls, importance: int) -> Priority:
-        """The priority of an importance from 0 to 10: 7 and up high, 4 to 6 medium, below low."""
+        """Convert an importance from 0 to 10: from 7 up high, 4 to 6 medium, below low."""
         return cls.HIGH if importance >= HIGH_FROM else cls.MEDIUM if importance >= 4 else cls.LOW
 
     @property
     def importance(self) -> int:
-        """The importance of a row of which only the priority is known. Of two priorities the graver has the higher."""
+        """Importance of a row if only its priority is known; higher for higher priorities."""
         return _IMPORTANCE[self]
 
 
@@ -107,7 +107,7 @@ _IMPORTANCE: Mapping[Priority, int] = {Priority.HIGH: 8, Priority.MEDIUM: 5, Pri
 
 
 class Status(StrEnum):
-    """Whether the matter is settled. Rows that are neither a task nor a problem have no status."""
+    """State of a task or problem; other rows have none."""
 
     OPEN = "open"
     DONE = "done"
@@ -118,7 +118,7 @@ SETTLED = frozenset({Status.DONE, Status.RESOLVED})
 
 
 class Source(StrEnum):
-    """Who wrote a row."""
+    """Author of a row."""
 
     RULES = "rules"
     MODEL = "model"
@@ -129,47 +129,47 @@ class Source(StrEnum):
 
 @record
 class Draft:
-    """A fact as an observer states it, before the store knows it. `text` is one line."""
+    """A fact as stated by an observer, before it has an id. `text` is one line."""
 
     text: str
     type: Type
     importance: int
-    """0 to 10; the priority follows from it unless `priority` says otherwise."""
+    """0 to 10; decides the priority unless `priority` is given."""
     sources: tuple[int, ...]
     """`seq` of every message it came from, ascending, at least one."""
     priority: Priority | None = None
     status: Status | None = None
     event_at: str | None = None
-    """When it happened: the instant of the message, where known."""
+    """Instant of the message, if known."""
     refers_to: str | None = None
-    """What the text speaks about, where it names one: a day (`YYYY-MM-DD`), month (`YYYY-MM`), year, or an interval of
-    days or months (`2026-03-02/2026-03-08`), as `calendar` spells them."""
+    """Date the text refers to: a day (`YYYY-MM-DD`), month (`YYYY-MM`), year, or an interval of days or months
+    (`2026-03-02/2026-03-08`), as spelled by `calendar`."""
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     replaces: tuple[str, ...] = ()
-    """Ids of the rows it takes the place of."""
+    """Ids of the rows it replaces."""
     reason: str | None = None
-    """Why those are replaced."""
+    """Reason for replacing them."""
     supports: tuple[str, ...] = ()
-    """Ids of the rows it was made of: for a reflection or an item."""
+    """Ids of the rows it was made from, if it is a reflection or an item."""
     source: Source = Source.RULES
-    """Who states it."""
+    """Author."""
     under: str | None = None
-    """How another row of the batch begins that it is a detail of."""
+    """Start of the text of another row in the batch, if this one is a detail of it."""
 
 
 UNDER = "under"
-"""The key in a row's `metadata` for the id of the row that it is a detail of."""
+"""Key in a row's `metadata` for the id of the row it is a detail of."""
 
 
 @record
 class Observation:
-    """A row of memory. Rows are never edited: what changes is whether they are seen, and the columns that say why."""
+    """A row of memory. Rows are never edited; only their visibility changes, and the columns that explain it."""
 
     id: str
-    """A UUIDv7, as usually written: lower case, with dashes."""
+    """A UUIDv7 in lower case, with dashes."""
     session: str | None
-    """None for a row that belongs to the project, or to everything, and not to one session."""
+    """None if the row belongs to a project, or to everything, rather than to one session."""
     project: str | None
     kind: Kind
     type: Type
@@ -178,11 +178,11 @@ class Observation:
     status: Status | None
     text: str
     observed_at: str
-    """When the row was written."""
+    """Instant of writing."""
     event_at: str | None
     refers_to: str | None
     message_ids: tuple[str, ...]
-    """Printed ids of the messages it came from, in order."""
+    """Printed ids of its messages, in order."""
     sources: tuple[int, ...]
     """`seq` of the same messages."""
     tokens: int
@@ -192,61 +192,61 @@ class Observation:
     metadata: Mapping[str, object] = field(default_factory=dict)
     last_used_at: str | None = None
     generation: int = 0
-    """0 for what was observed, n + 1 for a reflection on generation n."""
+    """0 for an observation, n + 1 for a reflection on generation n."""
     superseded_by: str | None = None
     dropped_at: str | None = None
     reason: str | None = None
-    """Why it was superseded or dropped."""
+    """Reason for being superseded or dropped."""
     supports: tuple[str, ...] = ()
-    """Ids of the rows it was made of: for a reflection or an item."""
+    """Ids of the rows it was made from, if it is a reflection or an item."""
 
     @property
     def dated(self) -> str:
-        """The instant the row is filed under: when it happened, else when it was written."""
+        """Instant that dates the row: of the event if known, else of writing."""
         return self.event_at or self.observed_at
 
     @property
     def is_mutable(self) -> bool:
-        """Whether a later message may settle or overrule the row, however long ago it was written."""
+        """True if a later message may settle or supersede the row, however old it is."""
         return self.status is Status.OPEN or self.type in OVERRULED
 
     @property
     def is_in_force(self) -> bool:
-        """Whether the row says what somebody wants or settled, and it still holds."""
+        """True if the row states a requirement or decision that still holds."""
         return self.type in IN_FORCE and self.status not in SETTLED
 
     @property
     def is_visible(self) -> bool:
-        """Whether the row is in sight: neither superseded nor dropped."""
+        """True if the row is neither superseded nor dropped."""
         return self.superseded_by is None and self.dropped_at is None
 
 
 @record
 class Replacement:
-    """A row goes out of sight since another says what it said, or what became of it."""
+    """A row that another one replaces."""
 
     row: str
-    """Its id."""
+    """Id of the hidden row."""
     by: str
-    """The id of the row that takes its place."""
+    """Id of the row that replaces it."""
     reason: str
 
 
 @record
 class Dropped:
-    """A row that goes out of sight, with nothing in its place but what is known already."""
+    """A row to hide without a replacement."""
 
     row: str
     """Its id."""
     reason: str
-    """`duplicate`, `superseded`, `resolved` or `trivial`, or in words."""
+    """`duplicate`, `superseded`, `resolved`, `trivial`, or other words."""
     by: str | None = None
-    """The id of the row that makes it superfluous, where one does."""
+    """Id of the row that makes it redundant, if there is one."""
 
 
 def handle(observation_id: str) -> str:
-    """The short name of a row, for people: the last 8 hex digits of its id.
+    """Return the short name of a row for people: the last 8 hex digits of its id.
 
-    The beginning of a UUIDv7 is a clock, equal for all rows of a batch; its end is random.
+    A UUIDv7 begins with a clock, equal for all rows of a batch; its end is random.
     """
     return observation_id[-8:]

@@ -1,4 +1,4 @@
-"""What a reflection does with rows, as it is written down: in one piece, or not at all."""
+"""Reflections: rows folded into fewer, what a reflector makes of them, and attempts at it."""
 
 from __future__ import annotations
 
@@ -12,57 +12,57 @@ from omcli.memory.observation import Draft, Dropped, Observation, Replacement
 
 @record
 class Material:
-    """Rows to be folded into fewer."""
+    """Rows to fold into fewer."""
 
     rows: tuple[Observation, ...]
-    """In sight, oldest first, at least one."""
+    """Visible rows, oldest first, at least one."""
     target: int
-    """Tokens that the rows which remain should have at most, by the reflector's counter."""
+    """Tokens the remaining rows may have, by the reflector's counter."""
     now: str
     protected: frozenset[str] = frozenset()
-    """Ids of rows that have to stay in sight, or come back word for word."""
+    """Ids of rows that must stay visible, or be repeated word for word."""
     most_rows: int = 0
-    """How many reflections may come out; 0: as many as needed."""
+    """Limit on the number of reflections; 0 for none."""
     project: str | None = None
 
 
 @record
 class Reflected:
-    """What a reflector makes of rows."""
+    """Result of reflecting on rows."""
 
     reflections: tuple[Draft, ...] = ()
-    """Rows that take the place of those they `replaces`, and were made of those they `supports`."""
+    """Rows that replace those in `replaces` and were made from those in `supports`."""
     dropped: tuple[Dropped, ...] = ()
     items: tuple[Draft, ...] = ()
     """Lasting facts for later sessions; they replace nothing."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """What had to be put right in a reply, by kind."""
+    """Corrections to a reply, by kind."""
     attempts: int = 1
-    """How often a model was asked."""
+    """Number of requests to a model."""
 
 
 class Reflector(Protocol):
-    """Observations to fewer rows."""
+    """Rows in, fewer rows out."""
 
     def reflect(self, material: Material) -> Reflected:
-        """What the rows come to. Nothing at all where they can't be made shorter.
+        """Fold rows into fewer; the result is empty if they can't be made shorter.
 
         Raises ProviderFailed, NotAllowed, BadConfiguration.
         """
 
 
 class ReflectionOutcome(StrEnum):
-    """What came of it."""
+    """Outcome of a reflection."""
 
     DONE = "done"
     EMPTY = "empty"
-    """Nothing: the rows could not be made shorter."""
+    """The rows could not be made shorter."""
     FAILED = "failed"
 
 
 @record
 class Scope:
-    """Which rows are meant: those of a session, or of a project across sessions, or of no project."""
+    """Rows of a session, of a project across sessions, or of no project."""
 
     session: str | None = None
     project: str | None = None
@@ -70,23 +70,23 @@ class Scope:
 
 @record
 class ReflectionWrite:
-    """A reflection to be written down."""
+    """A reflection to write in one transaction."""
 
     scope: Scope
     fingerprint: str
     """`fingerprint` of the rows it was made from."""
     ending: ReflectionOutcome
     read: tuple[str, ...] = ()
-    """Ids of the rows it was made from: it holds only while all of them are in sight."""
+    """Ids of the rows it was made from; it is stale if any of them was hidden since."""
     rows: tuple[Observation, ...] = ()
     """Reflections and items."""
     replaced: tuple[Replacement, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     error: str | None = None
     figures: Mapping[str, object] = field(default_factory=dict)
-    """What it came to, for people."""
+    """Counts for people."""
     part_of: int | None = None
-    """The number of the operation that it is a part of."""
+    """Number of the operation it is a part of."""
 
 
 @record
@@ -100,19 +100,19 @@ class ReflectionAttempt:
     error: str | None
     figures: Mapping[str, object]
     is_undone: bool = False
-    """Whether it was taken back."""
+    """True if it was undone."""
 
     @property
     def is_in_vain(self) -> bool:
-        """Whether nothing came of these rows, and nothing would the next time: a model that is down may be up again."""
+        """True if nothing came of these rows, and nothing would next time; a model that failed may work next time."""
         return self.ending is ReflectionOutcome.EMPTY or bool(self.figures.get("in_vain"))
 
     def is_about(self, mark: str) -> bool:
-        """Whether it was made from rows of this fingerprint, or left them."""
+        """True if it was made from rows of this fingerprint, or left them."""
         return mark in (self.fingerprint, self.figures.get("left"))
 
     def why_not(self, mark: str) -> str | None:
-        """Why rows of this fingerprint need not be tried again; None where they may be."""
+        """Reason for not retrying rows of this fingerprint; None if they may be retried."""
         if self.fingerprint == mark and self.is_undone:
             return f"the reflection of {self.at} on these rows was undone; `--again` makes another"
         if self.fingerprint == mark and self.is_in_vain:
@@ -123,7 +123,7 @@ class ReflectionAttempt:
 
 
 def fingerprint(rows: Iterable[Observation], *how: str) -> str:
-    """A digest of rows and of how they are to be folded. Rows are never edited, so their ids tell all of them."""
+    """Return a digest of rows and of the way to fold them. Rows are never edited, so their ids are enough."""
     from omcli.memory.message import digest  # noqa: PLC0415 - for reflections only
 
     ids: Sequence[str] = sorted(row.id for row in rows)

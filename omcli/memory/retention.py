@@ -1,4 +1,4 @@
-"""Which rows and messages leave sight when memory is pruned, and in which order."""
+"""Retention: rows, messages and backups to remove, and their order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from omcli.memory.observation import FAILURES, PINNED, SETTLED, Dropped, Kind, O
 from omcli.text.dates.instants import minute
 
 _STANDING = frozenset({Type.INSTRUCTION, Type.PREFERENCE})
-"""Types of what holds for everything that follows."""
+"""Types of rows that hold for everything that follows."""
 _UNFINISHED = frozenset({Type.BLOCKER, Type.TASK}) | FAILURES
 _RELEVANCE = {Priority.LOW: 0, Priority.MEDIUM: 1}
 
 
 class SupportLevel(StrEnum):
-    """How well a row is covered by reflections: by none, by one, or by several."""
+    """Number of reflections made from a row, as a level."""
 
     NONE = "none"
     PARTIAL = "partial"
@@ -28,7 +28,7 @@ class SupportLevel(StrEnum):
 
     @classmethod
     def of(cls, reflections: int) -> SupportLevel:
-        """The coverage by so many."""
+        """Return the level for a number of reflections."""
         return (cls.NONE, cls.PARTIAL, cls.STRONG)[min(reflections, 2)]
 
 
@@ -37,69 +37,69 @@ _COVERED_FIRST = (SupportLevel.STRONG, SupportLevel.PARTIAL, SupportLevel.NONE)
 
 @record
 class RetentionRules:
-    """What is to be kept. A row goes if any of them says so; where none is given, nothing does.
+    """Limits for pruning. A row that exceeds any of them is pruned; without limits none is.
 
-    Of sessions all are meant, or one; of rows those of sessions, or those across sessions, never both.
+    They apply to all sessions or one, and either to rows of sessions or to rows across sessions.
     """
 
     before: str | None = None
-    """Rows dated before this instant go."""
+    """Prune rows dated before this instant."""
     keep_last: int | None = None
-    """Of every session, all but the newest so many rows go."""
+    """Keep only this many rows of every session, the newest."""
     max_tokens: int | None = None
-    """Of every session, what matters least goes until its rows have no more tokens than that."""
+    """Prune the least important rows of every session until the others have at most this many tokens."""
     keep_sessions: int | None = None
-    """Rows of all sessions go but for so many, those that were active last."""
+    """Keep only rows of this many sessions, the last active."""
     messages_before: str | None = None
-    """Messages said before this instant go, as far as they were observed."""
+    """Prune observed messages written before this instant."""
     session: str | None = None
     """Only this session."""
     is_across: bool = False
-    """Rows across sessions - of none, or lasting facts - and not those of sessions; a project's are pruned together."""
+    """Prune only cross-session rows (of no session, or items), each project's together."""
     spares_none: bool = False
-    """Pinned rows, standing instructions, and what is open go as well."""
+    """Prune protected rows too: pinned rows, standing instructions, open tasks and problems."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing goes by them."""
+        """True if there are no limits."""
         return not self.is_about_rows and self.messages_before is None
 
     @property
     def is_about_rows(self) -> bool:
-        """Whether any of them is about rows."""
+        """True if any limit applies to rows."""
         return any(each is not None for each in (self.before, self.keep_last, self.max_tokens, self.keep_sessions))
 
 
 @record
 class Pool:
-    """Rows that are pruned together: of a session, or of a project across sessions. In sight, in the log's order."""
+    """Visible rows that are pruned together, of a session or of a project across sessions, in log order."""
 
     session: str | None
     rows: tuple[Observation, ...]
     active_at: str
-    """Instant at which the session was active last."""
+    """Instant of the last activity in the session."""
     hidden: tuple[Observation, ...] = ()
-    """Rows out of sight that may be deleted: they go by their age, and with their session."""
+    """Hidden rows that may be deleted by age, or with their session."""
 
 
 @record
 class MessageOutline:
-    """A kept message without what it says."""
+    """A stored message without its text."""
 
     seq: int
     at: str | None
     role: Role
     call_id: str | None
     is_main: bool
-    """Whether it is of the main thread."""
+    """True if it belongs to the main thread."""
     is_covered: bool
-    """Whether it was observed."""
+    """True if it was observed."""
     is_counted: bool = True
-    """`Message.is_counted`."""
+    """See `Message.is_counted`."""
 
 
 def is_across(row: Observation) -> bool:
-    """Whether a row is of no single session: a note for a project, a reflection across sessions, a lasting fact."""
+    """Return True if a row belongs to no single session: a project's note, a cross-session reflection, an item."""
     return row.session is None or row.kind is Kind.ITEM
 
 
@@ -110,12 +110,12 @@ def rows_to_go(
     support: Callable[[str], int],
     tokens: Callable[[Observation], int],
 ) -> Iterator[Dropped]:
-    """The rows that go by the rules, each once, with the reason.
+    """Yield the rows to prune, each once, with a reason.
 
-    Pinned rows, and instructions and preferences that hold, stay whatever the rules say. Those that count rows or
-    tokens pass over tasks and problems that are open, and `max_tokens` over all that is open, in force or high: it is
-    to find what matters least, the others say themselves what goes. `RetentionRules.spares_none` takes that back, but
-    not for high rows. `support` tells how many rows were made of one.
+    Protected: pinned rows, and instructions and preferences in force; for limits of rows and tokens also open tasks and
+    problems; for `max_tokens`, which looks for the least important rows, also whatever is open, in force or of high
+    priority. `RetentionRules.spares_none` lifts all of that, except for high priority. `support` gives the number of
+    rows made from a row.
     """
     kept = _last_active(pools, rules.keep_sessions)
     for pool in pools:
@@ -164,11 +164,10 @@ def first_to_go(
     support: Callable[[str], int],
     most: int | None = None,
 ) -> tuple[Observation, ...]:
-    """Rows in the order in which they are the least loss, at most so many.
+    """Return rows by ascending loss, at most `most`.
 
-    First what several reflections say, then what one says, then the rest; of these low ones before medium ones, and
-    of equal ones the older first. What is high never goes, and an id that is not in the pool, or comes again, does not
-    count.
+    First those behind several reflections, then behind one, then the rest; within these low before medium priority,
+    then older ones. High priority is never pruned. Unknown and repeated ids are ignored.
     """
     rows = [pool[each] for each in dict.fromkeys(candidates) if each in pool]
     order = sorted(
@@ -179,7 +178,7 @@ def first_to_go(
 
 
 def _until(rows: Iterable[Observation], over: int, tokens: Callable[[Observation], int]) -> Iterator[Observation]:
-    """Rows until they have so many tokens."""
+    """Yield rows until they have this many tokens."""
     for row in rows:
         if over <= 0:
             return
@@ -188,13 +187,13 @@ def _until(rows: Iterable[Observation], over: int, tokens: Callable[[Observation
 
 
 def _newest(rows: Sequence[Observation], count: int) -> set[str]:
-    """Ids of the rows that are dated last; of equal ones those that were added last."""
+    """Ids of the newest rows by date; of equal dates those added last."""
     oldest_first = sorted(rows, key=lambda row: row.dated)
     return {row.id for row in oldest_first[max(0, len(rows) - count) :]}
 
 
 def _last_active(pools: Sequence[Pool], count: int | None) -> frozenset[str | None] | None:
-    """The sessions that were active last, so many; None where that does not matter."""
+    """The last active sessions; None if there is no limit."""
     if count is None:
         return None
     order = sorted(pools, key=lambda pool: (pool.active_at, pool.session or ""), reverse=True)
@@ -214,10 +213,10 @@ def _is_wanted(row: Observation) -> bool:
 
 
 def messages_to_go(outline: Sequence[MessageOutline], *, before: str, undated: str) -> tuple[int, ...]:
-    """`seq` of the messages of a session that go; `outline` is all of it, in order.
+    """Return the `seq` of the messages to prune; `outline` is the whole session in order.
 
-    What waits to be observed stays, and so does what the agent said last, which may be answered yet. A call and its
-    results go together: not before the last of them may. A message without a time counts as said at `undated`.
+    Unobserved messages stay, and so does the agent's last reply, which may still be answered. A call and its results
+    are pruned together. A message without a time counts as written at `undated`.
     """
     said_last = max((each.seq for each in outline if each.is_covered and _is_answer(each)), default=0)
 
@@ -240,36 +239,36 @@ def _is_answer(each: MessageOutline) -> bool:
 
 
 APART = timedelta(hours=20)
-"""How old the newest has to be before there is another one: a day, for a job that starts a little earlier each time."""
+"""Age of the newest backup from which another is due: a day, for a job that starts a little earlier each time."""
 _NAME = re.compile(r"\.(\d{4}-\d{2}-\d{2}T\d{6})Z(?:-(\d{1,6}))?\.bak\Z", re.ASCII)
 
 
 @record
 class BackupResult:
-    """What became of the backups of a store."""
+    """Result of backing up a store."""
 
     path: str | None
-    """The one that was made; None where none was due."""
+    """Path of the new backup; None if none was due."""
     removed: tuple[str, ...] = ()
 
 
 @record
 class Backup:
-    """A backup, as its name tells of it."""
+    """A backup, as described by its file name."""
 
     name: str
     at: datetime
     number: int
-    """Of those made at one moment."""
+    """Distinguishes backups of the same moment."""
 
 
 def label(now: str) -> str:
-    """What a copy made at an instant is called: `<store>.<label>.bak`."""
+    """Return the label of a copy: `<store>.<label>.bak`."""
     return f"{now[:19].replace(':', '')}Z"
 
 
 def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
-    """Those of the files beside a store that are copies of it made at some moment, oldest first."""
+    """Return the backups of a store among the files beside it, oldest first."""
     found = []
     for name in names:
         told = _NAME.fullmatch(name.removeprefix(store)) if name.startswith(store) else None
@@ -280,13 +279,13 @@ def backups_among(names: Iterable[str], store: str) -> tuple[Backup, ...]:
 
 
 def is_due(backups: Iterable[Backup], now: str) -> bool:
-    """Whether it is time for another one. Those from the future are of a clock that was wrong, and do not count."""
+    """Return True if another backup is due. Backups from the future come from a wrong clock and don't count."""
     moment = _of(now)
     return not any(moment - APART < backup.at <= moment for backup in backups)
 
 
 def surplus(backups: Iterable[Backup], *, keep: int, now: str) -> tuple[Backup, ...]:
-    """Those that are too many, oldest first; one from the future is taken to be the oldest."""
+    """Return the surplus backups, oldest first; one from the future counts as the oldest."""
     moment = _of(now)
     ordered = sorted(backups, key=lambda backup: (backup.at <= moment, backup.at, backup.number))
     return tuple(ordered[: max(0, len(ordered) - keep)])

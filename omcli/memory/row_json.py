@@ -1,4 +1,4 @@
-"""Rows and messages as JSON: the keys that every command prints."""
+"""JSON of rows and messages, with the keys that every command prints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RAW = lazily("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud80
 
 
 def json_line(value: object) -> str:
-    """A value as JSON on one line, exact: what a terminal or an encoder would trip over is escaped."""
+    """Return a value as exact JSON on one line; characters that upset terminals or encoders are escaped."""
     import json  # noqa: PLC0415 - a pack as text is printed without
 
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -24,7 +24,7 @@ def quoted(text: str) -> str:
 
 
 def row(observation: Observation) -> dict[str, object]:
-    """A row with its columns by name; what it does not have is left out."""
+    """Return the columns of a row by name, without empty ones."""
     columns: dict[str, object] = {
         "id": observation.id,
         "session": observation.session,
@@ -51,8 +51,8 @@ def row(observation: Observation) -> dict[str, object]:
 
 
 def full_row(observation: Observation) -> dict[str, object]:
-    """A row with the ids of those it was made of, as `supports`, with what its observer noted, as `metadata`, and with
-    the instant at which a model last said that it had used it."""
+    """Return the columns of a row with `supports` (its sources), `metadata` of the observer, and `last_used_at`, the
+    last time a model reported using it."""
     more = {
         "last_used_at": observation.last_used_at,
         "supports": list(observation.supports),
@@ -62,7 +62,7 @@ def full_row(observation: Observation) -> dict[str, object]:
 
 
 def message(kept: KeptMessage, *, text: str | None = None) -> dict[str, object]:
-    """A message with its fields by name; what it does not have is left out. `text` stands in for an excerpt."""
+    """Return the fields of a message by name, without empty ones. `text` replaces the message's own, for an excerpt."""
     said = kept.message
     fields: dict[str, object] = {
         "id": kept.key,

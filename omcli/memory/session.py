@@ -1,4 +1,4 @@
-"""A session: one conversation of one agent in one project."""
+"""Sessions, the freeze point of a session's pack, and the policy that moves it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from omcli.base.record import record, replace
 
 @record
 class Session:
-    """What is known about a session. `id` is the producer's, the user's, or derived from the first prompt."""
+    """A conversation of one agent in one project. `id` comes from the producer or user, or from the first prompt."""
 
     id: str
     agent: str
-    """The format it was read from (`claude-code`), or `om` for notes made by hand."""
+    """Format it was read from (`claude-code`), or `om` for notes made by hand."""
     cwd: str | None = None
-    """The working directory it started in."""
+    """Working directory at its start."""
     branch: str | None = None
     title: str | None = None
     model: str | None = None
     parent: str | None = None
-    """The session this one was spawned by or branched from."""
+    """Session that started this one, or that it branched from."""
 
     @property
     def project(self) -> str | None:
-        """What cross-session memory is shared within: the directory the session started in."""
+        """The directory the session started in, which is the scope of cross-session memory."""
         return self.cwd
 
     def merged(self, later: Session) -> Session:
-        """This session with what a later reading of it knows: where a session began stays, what it is now moves on."""
+        """Return this session updated by a later reading: its start stays, everything else takes the later value."""
         return replace(
             self,
             cwd=self.cwd or later.cwd,
@@ -39,40 +39,40 @@ class Session:
 
 @record
 class FreezePoint:
-    """Where a session stood when its pack last had to change. It follows from what is stored, and is stored nowhere."""
+    """State of a session when its pack last had to change. Derived from stored data, and not stored itself."""
 
     message: int
-    """`seq`: the messages behind it are the tail."""
+    """`seq`: the messages after it are the tail."""
     position: int | None
-    """The last row of the log that was there (`Logged.position`); None where nothing of the session was observed, and
-    the pack has all rows that there are."""
+    """Last row of the log then (`Logged.position`); None if the session had no observations, so that the pack has all
+    rows."""
     at: str | None
-    """The instant when that row was written; None where there is none."""
+    """Instant of that row; None if there is none."""
     is_last: bool
-    """Whether it can move no further: what is not observed yet stays behind it."""
+    """True if it cannot move further: unobserved messages stay after it."""
 
 
 @record
 class EvictionPolicy:
-    """How a tail of messages is cut: as soon as it has more than `most` tokens, so that about `left` of them stay.
+    """Cuts a tail of messages that exceeds `most` tokens down to about `left`.
 
-    Cuts are at every multiple of `most - left` of what a session has said in all. So where the last one was follows
-    from two sums, whenever it is asked for, and as messages come it only ever moves on.
+    Cuts are at multiples of `most - left` of all tokens of a session. So the last cut follows from two sums at any
+    time, and only moves forward as messages arrive.
     """
 
     most: int
     left: int
 
     def within(self, room: int) -> EvictionPolicy:
-        """The same for a tail that is printed, and has room for so many tokens: in the same proportion."""
+        """Scale the policy down, in proportion, for a printed tail of at most `room` tokens."""
         most = max(1, min(self.most, room))
         return EvictionPolicy(most=most, left=self.left * most // max(1, self.most))
 
     def evicted_tokens(self, *, said: int, covered: int, further: int = 0) -> int | None:
-        """How many of the tokens that a session has `said` are told by rows, from its beginning on; None for as many
-        as observations cover.
+        """Return the tokens cut from the start of the session, out of those `said`; None to cut as many as observations
+        cover.
 
-        Nothing is cut off that is not `covered`. `further` cuts than need be are made where a tail costs more in print.
+        Only `covered` tokens are cut. `further` adds cuts if a tail costs more in print.
         """
         step = max(1, self.most - self.left)
         reachable = covered // step

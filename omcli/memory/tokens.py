@@ -1,4 +1,4 @@
-"""Token counters, and the token counts that rows and messages are stored with."""
+"""Token counters, and token counts of rows and messages."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from omcli.memory.observation import Observation
 
 
 class TokenCounter(Protocol):
-    """A way to count tokens, by name. Two counters' numbers are never added."""
+    """A way to count tokens, identified by name. Numbers of two counters are never added."""
 
     @property
     def name(self) -> str:
-        """What stored counts are labelled with."""
+        """Label of stored counts."""
 
     def text(self, text: str) -> int:
-        """Tokens of a text."""
+        """Return the tokens of a text."""
 
     def message(self, message: Message) -> int:
-        """Tokens of one message, with the overhead the counter adds per message and image."""
+        """Return the tokens of a message, with the counter's overhead per message and image."""
 
     def conversation(self, messages: Iterable[Message]) -> int:
-        """Tokens of a transcript, with the overhead the counter adds once."""
+        """Return the tokens of a transcript, with the counter's fixed overhead."""
 
     def remembering(self) -> TokenCounter:
-        """A counter that counts the same, made for texts that share lines: it may remember those."""
+        """Return a counter with equal results that may cache lines, for texts that share them."""
 
 
 def row_tokens(row: Observation, counter: TokenCounter) -> int:
-    """Tokens of a row's text."""
+    """Return the tokens of a row's text, counted again if they are stored for another counter."""
     return row.tokens if row.counter == counter.name else counter.text(row.text)
 
 
 def rows_tokens(rows: Iterable[Observation], counter: TokenCounter) -> int:
-    """Tokens of the texts of rows."""
+    """Return the tokens of the texts of rows."""
     return sum(row_tokens(row, counter) for row in rows)
 
 
 def message_tokens(kept: KeptMessage, counter: TokenCounter) -> int:
-    """Tokens of a message."""
+    """Return the tokens of a message, counted again if they are stored for another counter."""
     return kept.tokens if kept.counter == counter.name else counter.message(kept.message)

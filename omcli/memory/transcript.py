@@ -1,4 +1,4 @@
-"""A transcript as it is read: messages, what it says about its session, and what was left out and why."""
+"""Transcripts as they are read, and bookmarks that let a later reading resume."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from omcli.base.record import positional_record, record, replace
 from omcli.memory.message import Message
 
 Notes = dict[str, Any]
-"""What a reading knows at some place and has to know there again: JSON, and `hashes.Packed`."""
+"""A reader's state in a file, to resume from there: JSON, and `hashes.Packed`."""
 STAMP = "stamp"
-"""What the stamp of a file is called among the notes of its last bookmark."""
+"""Key of the file's stamp in the notes of its last bookmark."""
 _SMALL = 1 << 16
-"""Bytes that are worth it for every file."""
+"""Size in bytes that is acceptable for any file."""
 
 
 @record
 class Origin:
-    """A file that can be read again, and in which way it is read."""
+    """A file that can be read again, and the terms of reading it."""
 
     path: str
     """Absolute, links resolved."""
     terms: str
-    """All that decides what a reading of it gives: the program, the format and the session asked for."""
+    """Everything that decides the result of reading: program version, format and requested session."""
 
 
 @record
 class IngestedFile:
-    """A file that was taken in."""
+    """A file that was ingested."""
 
     origin: Origin
     stamp: str | None
-    """Its size and time when all of it was; None where that was not noted."""
+    """Size and time of the file when all of it had been ingested; None if unknown."""
 
 
 @record
 class Bookmark:
-    """A place in a file before which everything was taken in.
+    """A place in a file before which everything was ingested.
 
-    A hint, never a promise: it holds while the file begins with the same bytes, and may be thrown away at any time.
+    Only a hint: it holds while the file begins with the same bytes, and may be discarded at any time.
     """
 
     offset: int
-    """Bytes before the place: the end of a line, or the end of the file."""
+    """Bytes before the place, which is the end of a line or of the file."""
     digest: bytes
-    """Of those bytes (`Prefix`)."""
+    """Digest of those bytes (`Prefix`)."""
     found: str
-    """What was found in them, as JSON."""
+    """JSON of what was found in them."""
     carried: bytes | None = None
-    """What going on from here needs to know; None where it only tells that a file which ends here has not changed."""
+    """State for resuming here; None if it can only show that a file ending here is unchanged."""
 
     @classmethod
     def at(cls, offset: int, digest: bytes, *, found: Notes, carried: Notes | None) -> Self:
-        """One at this place."""
+        """Build a bookmark for this place."""
         content = None if carried is None else zlib.compress(as_json(carried).encode("ascii"), level=1)
         if content is not None and len(content) > max(offset // 8, _SMALL):
             content = None  # not worth its place in the store
@@ -65,40 +65,40 @@ class Bookmark:
 
     @property
     def stamp(self) -> str | None:
-        """The size and time of the file when all of it had been taken in, where that was noted."""
+        """Size and time of the file when all of it had been ingested, if known."""
         stamp: str | None = json.loads(self.found).get(STAMP)
         return stamp
 
     def stamped(self, stamp: str | None) -> Bookmark:
-        """The same, with the size and time of a file all of which has been taken in."""
+        """Return the bookmark with the size and time of a fully ingested file."""
         found = {name: value for name, value in json.loads(self.found).items() if name != STAMP}
         return replace(self, found=as_json({**found, STAMP: stamp} if stamp else found))
 
     def earlier(self, *, goes_on: bool) -> ResumePoint:
-        """What it tells; what is carried as well where the reading goes on."""
+        """Return the point to resume from, with the reader's state if the reading continues."""
         carried = json.loads(zlib.decompress(self.carried)) if goes_on and self.carried is not None else None
         return ResumePoint(unread_bytes=self.offset, found=json.loads(self.found), carried=carried)
 
 
 @record
 class ResumePoint:
-    """What was taken in of a file earlier, and is not read again."""
+    """Part of a file that was ingested before and is not read again."""
 
     unread_bytes: int
     found: Notes
     carried: Notes | None = None
-    """None where nothing follows."""
+    """None if nothing follows."""
 
 
 def as_json(notes: Notes, *, hashes: bool = True) -> str:
-    """Notes as JSON in ASCII; without `hashes`, only what may have been said. Raises RecursionError."""
+    """Return notes as ASCII JSON; without `hashes` only text that may come from messages. Raises RecursionError."""
     return json.dumps(notes, separators=(",", ":"), default=lambda packed: packed.text if hashes else None)
 
 
 class Prefix:
-    """A beginning of an input: how long it is, and its digest.
+    """The start of an input: its length and digest.
 
-    SHA-256 reads 20 MB in 11 ms here, BLAKE2 in 16 and CRC-32 in 3; but what has the same CRC need not be the same.
+    SHA-256 reads 20 MB in 11 ms here, BLAKE2 in 16 and CRC-32 in 3; but equal CRCs don't prove equal bytes.
     """
 
     def __init__(self, length: int = 0, sha256: hashlib._Hash | None = None) -> None:
@@ -107,7 +107,7 @@ class Prefix:
         self._hash = sha256 or hashlib.sha256()
 
     def add(self, content: bytes) -> None:
-        """Makes it longer by the bytes that follow."""
+        """Extend it by the bytes that follow."""
         self.length += len(content)
         self._hash.update(content)
 
@@ -117,31 +117,31 @@ class Prefix:
         return self._hash.digest()
 
     def copy(self) -> Self:
-        """One that grows on its own."""
+        """Return an independent copy."""
         return type(self)(self.length, self._hash.copy())
 
 
 class Reason(StrEnum):
-    """Why a record, or part of one, gave no message."""
+    """Reason for skipping a record, or a part of one."""
 
     NOT_JSON = "not-json"
     TOO_DEEP = "too-deep"
     NOT_AN_OBJECT = "not-an-object"
     UNKNOWN_TYPE = "unknown-type"
     MALFORMED = "malformed"
-    """An object of a known type without what its type must have."""
+    """A known type without its required fields."""
     TRUNCATED = "truncated"
-    """The last line of a file that is still being written; it will be whole next time."""
+    """Last line of a file that is still being written; complete next time."""
     NOISE = "noise"
-    """Bookkeeping of the program: progress, snapshots, token counts, settings."""
+    """Bookkeeping: progress, snapshots, token counts, settings."""
     INJECTED = "injected"
-    """Words put into the conversation by a program: reminders, instruction files, memory - our own included."""
+    """Text added by a program: reminders, instruction files, memory, including `om`'s own."""
     REPEATED = "repeated"
-    """Written a second time by the producer."""
+    """Written twice by the producer."""
 
     @property
     def is_fault(self) -> bool:
-        """Whether something may have been missed; the others are left out by design."""
+        """True if something may have been missed; other records are skipped by design."""
         return self in _FAULTS
 
 
@@ -150,7 +150,7 @@ _FAULTS = frozenset({Reason.NOT_JSON, Reason.TOO_DEEP, Reason.NOT_AN_OBJECT, Rea
 
 @positional_record
 class Skipped:
-    """A record that gave no message. `detail` names what was found (an unknown type's name), never its content."""
+    """A record that gave no message. `detail` names its type, never its content."""
 
     reason: Reason
     detail: str = ""
@@ -158,7 +158,7 @@ class Skipped:
 
 @record
 class Facts:
-    """What a record says about the session; None where it is silent. `session` routes the messages that follow."""
+    """Facts about the session from a record, None if absent. `session` assigns the messages that follow."""
 
     session: str | None = None
     cwd: str | None = None
@@ -170,30 +170,30 @@ class Facts:
 
 @positional_record
 class NewConversation:
-    """The input holds several conversations, and here the next one begins. What was known of the session is void."""
+    """Start of another conversation in the same input, which voids everything known of the session."""
 
 
 @record
 class Abandoned:
-    """Messages that were said on branches which the conversation did not go on from, by the producer's ids."""
+    """Ids of messages on branches that the conversation left, as given by the producer."""
 
     ids: frozenset[str]
 
 
 ReaderState = Notes
-"""What a reader knows at some place of an input and needs to go on from there."""
+"""A reader's state at some place of an input, to resume from there."""
 
 
 @record
 class Checkpoint:
-    """A place in the input that all items so far come from before, and all others after."""
+    """A place in the input: all items so far come from before it, all others from after."""
 
     offset: int
     """Bytes before it."""
     digest: bytes
-    """Of those bytes (`Prefix`)."""
+    """Digest of those bytes (`Prefix`)."""
     reader_state: ReaderState | None = None
-    """What the reader needs to go on from here; None for the end of the input."""
+    """State for resuming here; None at the end of the input."""
 
 
 Item = Message | Facts | Skipped | NewConversation | Abandoned | Checkpoint
@@ -204,14 +204,15 @@ class Transcript:
     """An opened transcript."""
 
     format: str | None
-    """The name of its format; None for an empty input."""
+    """Name of its format; None for an empty input."""
     items: Iterable[Item]
-    """What it holds, in file order, read while it is asked for."""
+    """Its contents in file order, read lazily."""
     copies: bool = False
-    """Whether its sessions copy messages of earlier ones (`memory.identity`)."""
+    """True if its sessions copy messages of earlier ones (`memory.identity`)."""
     origin: Origin | None = None
-    """The file it is, where it can be read again; None for a pipe."""
+    """The file, if it can be read again; None for a pipe."""
     stamp: str | None = None
-    """The file's size and time when it was opened; None where it was so young that it may change without either."""
+    """Size and time of the file when it was opened; None if it is so new that it could change without changing these.
+    """
     earlier: ResumePoint | None = None
-    """What was taken in of the file before and is not among the items; they go on from there."""
+    """Part of the file that was ingested before, and is not among the items."""

@@ -1,4 +1,4 @@
-"""How many tokens a pack and its tiers may hold, and how a small budget is shared between them."""
+"""Token budgets of a pack and its tiers, and shares of a small budget."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ class Tier(StrEnum):
     CROSS = "cross"
     """Lasting facts from other sessions of the project."""
     SESSION = "session"
-    """What was observed in this session."""
+    """Observations of this session."""
     TAIL = "tail"
-    """The last messages, as they were said."""
+    """The last messages, verbatim."""
 
 
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
 UNLIMITED = 1_000_000_000
-"""Where there is no limit: more tokens than any tier, session or batch ever has."""
+"""No limit: more tokens than any tier, session or batch ever has."""
 
 _SMALL = 4096
 # What was observed says more per token than what was said: up to `_SMALL` tokens the session tier comes first, and raw
 # messages are a reminder of where the work stands. Beyond, each tier's share grows in a straight line to its maximum.
 _SMALL_SHARES: Mapping[Tier, float] = {Tier.CROSS: 0.1, Tier.SESSION: 0.82, Tier.TAIL: 0.08}
 _OVERFLOW = (Tier.SESSION, Tier.TAIL, Tier.CROSS)
-"""Who gets, in this order, what another tier may not hold."""
+"""Order in which tiers receive what others cannot use."""
 
 
 @record
 class Budgets:
-    """The most tokens a pack may hold, as a whole and in each tier. Below zero counts as zero."""
+    """Limits in tokens for a pack as a whole and for each tier. Below zero counts as zero."""
 
     total: int
     cross: int
@@ -43,7 +43,7 @@ class Budgets:
 
     @property
     def maxima(self) -> dict[Tier, int]:
-        """The most that each tier may hold."""
+        """The limit of each tier."""
         held = {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
         return {tier: max(0, most) for tier, most in held.items()}
 
@@ -56,10 +56,10 @@ def budgets(
     tail: int | None = None,
     defaults: Mapping[Tier, int | None] = DEFAULTS,
 ) -> Budgets:
-    """Budgets from what was asked for; a tier that was not gets its default, where None is no limit but the total.
+    """Return budgets from options; tiers without one get their default, where None means the total is the only limit.
 
-    Without a total the tiers' sum is it. With a total beyond that sum the tiers that were not asked for grow in
-    proportion, so that a large budget is used.
+    The total defaults to the sum of the tiers. If it exceeds that sum, the tiers without an option grow in proportion,
+    so that a large budget is used.
     """
     asked = {Tier.CROSS: cross, Tier.SESSION: session, Tier.TAIL: tail}
     most_of_all = UNLIMITED if total is None else max(0, total)
@@ -79,7 +79,7 @@ def budgets(
 
 
 def shares(total: int, maxima: Mapping[Tier, int]) -> dict[Tier, int]:
-    """A total divided between the tiers: never more than a tier's maximum, and all of it where the maxima allow."""
+    """Divide a total among the tiers: never more than a tier's limit, and all of it if the limits allow."""
     total, whole = max(0, total), sum(maxima.values())
     if total >= whole:
         return dict(maxima)
@@ -99,10 +99,11 @@ def shares(total: int, maxima: Mapping[Tier, int]) -> dict[Tier, int]:
 
 
 def largest(fits: Callable[[int], bool], least: int, most: int) -> int:
-    """The largest number from `least` to `most` that fits, as all smaller ones do; `least - 1` where none does."""
+    """Return the largest number from `least` to `most` that fits, given that all smaller ones do; `least - 1` if none
+    does."""
     return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003
 
 
 def reaches(tokens: int, threshold: int, *, inclusive: bool) -> bool:
-    """Whether so many tokens are due at a threshold: exactly as many are where it is inclusive."""
+    """Return True if this many tokens exceed a threshold, or equal an inclusive one."""
     return tokens > threshold or (inclusive and tokens == threshold)

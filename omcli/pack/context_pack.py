@@ -1,4 +1,4 @@
-"""A context pack: what an agent is given to go on from, chosen to fit a token budget that is never exceeded."""
+"""Context packs: rows and messages for an agent to continue from, within a token budget that is never exceeded."""
 
 from __future__ import annotations
 
@@ -26,48 +26,48 @@ if TYPE_CHECKING:
 
 @record
 class ContextPack:
-    """The three tiers as chosen, what they cost, and the text that holds them."""
+    """The chosen content of each tier, its cost, and the printed text."""
 
     session: str | None
     cross: tuple[Observation, ...]
-    """Rows of other sessions, and of none, in the order they were given in."""
+    """Cross-session rows, in the order given."""
     observations: tuple[Observation, ...]
-    """Rows of the session: reflections, then the others, each in the order they were given in."""
+    """Rows of the session: reflections, then the others, each in the order given."""
     turns: tuple[Turn, ...]
     """The last messages, oldest first."""
     is_tail_whole: bool
-    """Of a frozen pack: whether all messages that were given are among them, none cut for want of room."""
+    """For a frozen pack: True if it holds all messages given, without cuts for lack of room."""
     tokens: Mapping[Tier, int]
-    """What each tier takes of `printed`."""
+    """Tokens of each tier within `printed`."""
     left_out: int
-    """Rows that would belong into the pack and found no room."""
+    """Number of rows that belong in the pack but did not fit."""
     counter: str
-    """The token counter that everything is stated in."""
+    """The token counter of all numbers."""
     budgets: Budgets
     pending: int
-    """Messages of the session that no observation covers yet."""
+    """Number of messages in the session that no observation covers yet."""
     freeze_point: FreezePoint | None
-    """Of a frozen pack."""
+    """Only for a frozen pack."""
     printed: str
-    """The pack in the form that was asked for, line end included; empty where there is nothing to print."""
+    """The pack in the requested format, line end included; empty if there is nothing to print."""
 
 
 @record
 class Choice:
-    """Which rows a pack may hold, which of them go first, and in which order everything stands in it."""
+    """Limits and order of a pack's content."""
 
     reflections: int | None = None
-    """The most reflections of the session, the newest; None for any number."""
+    """Limit on reflections of the session, newest first; None for no limit."""
     others: int | None = None
-    """The most other rows of the session, likewise."""
+    """Limit on other rows of the session, likewise."""
     is_recent: bool = False
-    """Of the session's rows the newest find room first: reflections, then others. Else those that say most."""
+    """Prefer the newest rows of the session: reflections, then others. Otherwise the most salient."""
     is_descending: bool = False
-    """Its newest rows stand first."""
+    """Print the newest rows of the session first."""
     order: tuple[Tier, ...] = tuple(Tier)
-    """The tiers as they are printed."""
+    """Order of the tiers in print."""
     fading: float = ranking.HALF_LIFE
-    """By what the worth of other sessions' rows is divided every week."""
+    """Divisor per week for the score of other sessions' rows."""
 
 
 def pack(
@@ -86,16 +86,17 @@ def pack(
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     freeze_point: FreezePoint | None = None,
 ) -> ContextPack:
-    """Chooses what fits and prints it: at most `budgets.total` tokens as a whole, and each tier at most its own.
+    """Choose rows and messages that fit and print them: at most `budgets.total` tokens in all, and each tier within its
+    own.
 
-    `cross` are candidates of the project in the order they were added: what is no business of other sessions is left
-    out (`ranking.is_shared`). `observations` are the session's rows in the order they were added, `messages` its main
-    thread, oldest first. Rows and messages are whole or not there at all, but for messages too long to be shown
-    whole. A `layout` takes the place of that of `to`. `now`, an instant, decides nothing but which rows of other
-    sessions have to give way.
+    `cross` are candidates of the project in the order they were added; rows that don't concern other sessions are left
+    out (`cross_session.is_shared`). `observations` are the session's rows in the order they were added, `messages` its
+    main thread, oldest first. Rows and messages are printed whole or not at all, except for messages too long to print
+    whole. `layout` overrides that of `to`. The instant `now` only affects which rows of other sessions are dropped.
 
-    With a `freeze_point` rows and messages are those before and behind it, and the pack is of its moment: messages that
-    come only add to it. What they leave of the budget is then not used for rows, which would have to give way to more.
+    With a `freeze_point`, rows are those before it and messages those after it, and the pack belongs to its moment: new
+    messages only extend it. Budget that messages leave is then not used for rows, which later messages would push out
+    again.
     """
     head = Head(
         session=session.id if session else None,
@@ -125,7 +126,7 @@ def pack(
 
 
 def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
-    """A pack as it was chosen, from so many rows."""
+    """Print the pack chosen from this many rows."""
     draft.fill()
     printed, tokens = draft.print()
     shown = draft.shown
@@ -146,7 +147,7 @@ def _printed(draft: _Draft, head: Head, *, candidates: int) -> ContextPack:
 
 
 def _in_order(rows: Iterable[Observation]) -> list[Observation]:
-    """Visible rows, reflections first: what they were folded from came before everything that still stands."""
+    """Return visible rows, reflections first, since their sources are older than any row that remains."""
     return sorted((row for row in rows if row.is_visible), key=_is_no_reflection)
 
 
@@ -155,7 +156,7 @@ def _is_no_reflection(row: Observation) -> bool:
 
 
 def _within(choice: Choice, rows: Sequence[Observation]) -> Sequence[Observation]:
-    """The newest reflections and the newest others, as many of each as there may be."""
+    """Return the newest reflections and the newest others, within the limits of each."""
     ends = sum(1 for row in rows if not _is_no_reflection(row))
     return [*_last(rows[:ends], choice.reflections), *_last(rows[ends:], choice.others)]
 
@@ -165,12 +166,12 @@ def _last(rows: Sequence[Observation], count: int | None) -> Sequence[Observatio
 
 
 def _newest(rows: Sequence[Observation]) -> Iterator[int]:
-    """Places of rows: pinned ones, then reflections, then the others, the newest of each first."""
+    """Yield indexes of rows: pinned ones, then reflections, then the others, the newest of each first."""
     yield from sorted(range(len(rows)), key=lambda at: (PINNED not in rows[at].tags, _is_no_reflection(rows[at]), -at))
 
 
 class _Remembered:
-    """What an iterator gives, each once computed and then again and again."""
+    """An iterable over an iterator that caches its items."""
 
     def __init__(self, source: Iterator[int]) -> None:
         self._source = source
@@ -184,17 +185,17 @@ class _Remembered:
 
 
 class _Part(Protocol):
-    """What is chosen of a tier, the best first."""
+    """The chosen part of a tier, best first."""
 
     @property
     def costs(self) -> Sequence[int]:
-        """What the chosen ones cost, one by one."""
+        """Cost of each chosen item."""
 
     def fill(self, room: int) -> None:
-        """Chooses anew."""
+        """Choose again."""
 
     def drop(self, count: int) -> None:
-        """Gives up the last in rank."""
+        """Drop the lowest ranked."""
 
 
 @mutable_record
@@ -203,7 +204,7 @@ class _Rows:
 
     rows: Sequence[Observation]
     order: Iterable[int]
-    """Their places, the best first; gone through again for every filling."""
+    """Their indexes, best first; iterated again for every filling."""
     scales: PackMeter
     is_descending: bool = False
     chosen: list[Candidate] = field(default_factory=list)
@@ -261,7 +262,7 @@ class _Draft:
 
     @property
     def shown(self) -> PackContent:
-        """What is chosen, in printing order."""
+        """The chosen content, in printing order."""
         return PackContent(cross=self.cross.shown, session=self.session.shown, tail=self.tail.shown)
 
     @property
@@ -269,16 +270,16 @@ class _Draft:
         return {Tier.CROSS: self.cross, Tier.SESSION: self.session, Tier.TAIL: self.tail}
 
     def tokens(self) -> dict[Tier, int]:
-        """What each tier takes as it would be printed now."""
+        """Return the tokens of each tier as it would be printed now."""
         shown = self.shown
         return {tier: self.scales.part(tier, shown) for tier in Tier}
 
     def held(self, tier: Tier) -> int:
-        """What one tier takes."""
+        """Return the tokens of one tier."""
         return self.scales.part(tier, self.shown)
 
     def fill(self) -> None:
-        """Fills every tier up to its share; what one does not use flows on to the next, then back to those before."""
+        """Fill every tier up to its share; unused tokens go to the next tier, then back to earlier ones."""
         maxima = self.budgets.maxima
         given = shares(self.budgets.total - self.scales.frame(), maxima)
         spare = 0
@@ -291,7 +292,7 @@ class _Draft:
             self._fill_more(spare)
 
     def _fill_more(self, spare: int) -> int:
-        """Fills the tiers of rows with what is left over, and gives what is left of that."""
+        """Fill the tiers of rows with unused tokens, and return the rest."""
         maxima = self.budgets.maxima
         for tier, rows in ((Tier.SESSION, self.session), (Tier.CROSS, self.cross)):
             held = self.held(tier)
@@ -303,9 +304,9 @@ class _Draft:
         return spare
 
     def print(self) -> tuple[str, dict[Tier, int]]:
-        """The pack as printed, and what each tier takes of it.
+        """Return the printed pack and the tokens of each tier in it.
 
-        Where it is over a budget after all, the last in rank go until it is not.
+        If it exceeds a budget after all, the lowest ranked are dropped until it fits.
         """
         while True:
             tokens = self.tokens()
@@ -320,8 +321,8 @@ class _Draft:
                 part.drop(_how_many(part.costs, excess))
 
     def _over(self, printed: str, tokens: Mapping[Tier, int]) -> dict[Tier, int]:
-        """The tiers that have to give way, and by how many tokens; where only the whole is too long the fullest, of a
-        frozen pack the tail."""
+        """Excess tokens by tier; if only the whole is too long, of the fullest tier, or of the tail in a frozen
+        pack."""
         over = {tier: tokens[tier] - most for tier, most in self.budgets.maxima.items() if tokens[tier] > most}
         excess = self.scales.count(printed) - max(0, self.budgets.total) if printed else 0
         if over or excess <= 0:
@@ -332,7 +333,7 @@ class _Draft:
 
 
 def _how_many(costs: Sequence[int], excess: int) -> int:
-    """How many of the last to give up for `excess` tokens: at least one, and few at a time: costs are guesses."""
+    """Number of items to drop for `excess` tokens: at least one, and few at a time, since costs are estimates."""
     most = max(1, len(costs) // 8)
     given_up = 0
     for many in range(1, most):

@@ -1,4 +1,4 @@
-"""Which rows of other sessions are shown, and which go first: what matters, is recent or was written by hand."""
+"""Rows of other sessions in a pack: which ones are shared, and their order by importance and age."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from omcli.pack.salience import BIAS
 
 _WEEK = 7.0
 HALF_LIFE, TIME_CONSTANT = 2.0, e
-"""By what the worth of a row is divided every week: by 2, or by e, which is steeper."""
+"""Divisor per week for the score of a row: 2, or e, which is steeper."""
 WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 3, Priority.MEDIUM: 2, Priority.LOW: 1}
 # What is being done in one session is no business of another, however it was written down.
 _CURRENT_WORK = frozenset({Type.REQUEST, Type.TASK, Type.TODO_UPDATED, Type.TASK_DELEGATED})
 _LASTING = frozenset({Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT})
 _LASTING_IF_HIGH = frozenset({Type.OUTCOME, Type.EVENT})
 SHARED_TYPES = (*sorted(_LASTING | _LASTING_IF_HIGH), Type.BLOCKER)
-"""Types among which `is_shared` finds observations for other sessions."""
+"""Types of observations that `is_shared` may accept."""
 
 
 def is_shared(row: Observation, *, session: str | None) -> bool:
-    """Whether a row is for sessions other than its own: a lasting fact, and not one of the current session.
+    """Return True if a row concerns sessions other than its own: a lasting fact from another session than this.
 
     Reflections, items and notes are lasting by their kind, observations by their type; a blocker lasts until it is
-    resolved. Nobody's current task is ever shared.
+    resolved. Current tasks are never shared.
     """
     if not row.is_visible or row.type in _CURRENT_WORK or (row.session is not None and row.session == session):
         return False
@@ -37,8 +37,8 @@ def is_shared(row: Observation, *, session: str | None) -> bool:
 
 
 def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = ()) -> list[Observation]:
-    """Rows without those that say what another says: an item has the words of the row it was made of, and goes before
-    it. What is said `besides` is left out as well."""
+    """Remove rows with equal text, keeping an item rather than the row it was made from, and rows with the text of one
+    in `besides`."""
     said = {row.text for row in besides}
     chosen: dict[str, Observation] = {}
     for row in rows:
@@ -48,13 +48,13 @@ def each_once(rows: Sequence[Observation], *, besides: Sequence[Observation] = (
 
 
 def score(row: Observation, *, now: str, fading: float = HALF_LIFE) -> float:
-    """`weight x bias x 2^(-age / 7 days)`: the worth of a row halves every week it was neither written nor used."""
+    """Return `weight x bias x 2^(-age / 7 days)`: the score halves every week since the row was written or used."""
     age = max(0.0, days(now) - days(row.last_used_at or row.dated))
     return float(WEIGHTS[row.priority] * BIAS.get(row.kind, 1.0) * fading ** (-age / _WEEK))
 
 
 def ranked(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) -> list[int]:
-    """Places of rows in the order in which they deserve a place in another session's pack.
+    """Return indexes of rows by rank in another session's pack.
 
     Pinned rows first, then by score; at equal scores notes first, then by id.
     """
@@ -67,6 +67,6 @@ def ranked(rows: Sequence[Observation], *, now: str, fading: float = HALF_LIFE) 
 
 
 def days(at: str) -> float:
-    """Days since 1970. An instant without a zone is taken for UTC: half a day does not matter here."""
+    """Return days since 1970. An instant without a zone counts as UTC; half a day does not matter here."""
     moment = datetime.fromisoformat(at.removesuffix("Z"))
     return moment.toordinal() + moment.hour / 24 + moment.minute / 1440 + moment.second / 86400

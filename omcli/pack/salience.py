@@ -1,4 +1,4 @@
-"""What a row is worth in a pack: what it says, per token, that no row chosen before it has said."""
+"""Salience: the value of a row in a pack, by the terms per token that no row chosen before it contains."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from omcli.text.terms import COMMON_FOLDED, NAME_LIKE, capitals_of, terms_of
 # or down changes what is kept by a point or two in a hundred.
 _IMPORTANCE_POWER = 2.5
 _FRESHNESS_FLOOR = 0.3
-"""What is left of the worth of a row of work at the beginning of a long session."""
+"""Remaining value of a row about work at the start of a long session."""
 _SAID_AGAIN = 0.5
-"""A term counts half when one row has said it, a quarter when two have."""
+"""A term counts half if one row has it already, a quarter if two have."""
 _NAME, _COMMON = 2.0, 0.25
-"""What a name and a common word weigh beside other words."""
+"""Weights of names and common words, compared with other words."""
 _NAME_POWER, _WORD_POWER = 0.5, 0.4
-"""How much a term gains by being used again: a little, and a name more, for it is what the work is about."""
+"""Gain of a term from being used again: small, and larger for names, which are the subject of the work."""
 _LINE_TOKENS = 15
 """Added to the length of a row: very short rows say little, however dense they are."""
 
 # A note is medium unless its author says otherwise, a reflection high: 2 × 2.0 puts a note of the same day ahead.
 BIAS = MappingProxyType({Kind.NOTE: 2.0, Kind.REFLECTION: 1.3})
-"""How many times a row of the same importance is worth that was not merely observed."""
+"""Factor on the value of rows that are not plain observations."""
 # What holds until somebody says otherwise. Everything else matters less the more has been done since.
 _LASTING = frozenset(
     {Type.PREFERENCE, Type.INSTRUCTION, Type.DECISION, Type.CORRECTION, Type.FACT, Type.REQUEST, Type.QUESTION}
@@ -37,7 +37,7 @@ _LASTING = frozenset(
 
 
 def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
-    """Places of a session's rows in the order in which they deserve a place in its pack; computed as it is asked for.
+    """Yield indexes of a session's rows by their rank in its pack, computed lazily.
 
     Pinned rows come first. Then each time the row (of equals the newest) with the highest
 
@@ -76,24 +76,24 @@ def by_salience(rows: Sequence[Observation]) -> Iterator[int]:
 
 
 def _telling(rows: Sequence[Observation]) -> list[int]:
-    """Places of the rows that tell what is a name, how often a term is used and how long a session is: those that no
-    model wrote, where they are a quarter of all.
+    """Indexes of the rows that define names, frequencies and the length of a session: those not written by a model, if
+    they are a quarter of all.
 
-    What a model says once more, or besides, makes no word commoner, and nothing older, than it was.
+    Repetitions and additions by a model make no word more common, and no row older.
     """
     others = [place for place, row in enumerate(rows) if row.source is not Source.MODEL]
     return others if 4 * len(others) >= len(rows) else list(range(len(rows)))
 
 
 def _ages(rows: Sequence[Observation], telling: Collection[int]) -> Iterator[float]:
-    """How far on in the session each row is, as those rows count."""
+    """Yield the position of each row in the session, from 0 to 1, as counted by those rows."""
     told = set(telling)
     return (max(1, passed) / len(told) for passed in accumulate(place in told for place in range(len(rows))))
 
 
 def _weights(terms: Sequence[frozenset[str]], *, telling: Sequence[int], capitals: frozenset[str]) -> dict[str, float]:
-    """What each term weighs; one that is a name somewhere is a name everywhere. The rows at these places tell how often
-    a term is used; one that none of them has counts as used once."""
+    """Weight of each term; a name in one place is a name everywhere. `telling` are the rows to count terms in; a term
+    in none of them counts as used once."""
     used: Counter[str] = Counter()
     for place in telling:
         used.update(terms[place])
@@ -109,7 +109,7 @@ def _weights(terms: Sequence[frozenset[str]], *, telling: Sequence[int], capital
 
 
 def _merit(row: Observation, age: float) -> float:
-    """What a row is worth whatever it says. `age` is its place in the session: 1 for the newest row."""
+    """Value of a row regardless of its text. `age` is its position in the session: 1 for the newest row."""
     agrees = Priority.of_importance(row.importance) is row.priority
     importance = row.importance if agrees else row.priority.importance
     fresh = (

@@ -1,4 +1,4 @@
-"""Choosing rows that fit: the best first, one that does not fit is passed over, a smaller one behind it may."""
+"""Selection of rows that fit, best first; a row that does not fit is skipped, since a smaller one after it may."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from omcli.pack.layouts.layout import Layout, PackContent, uncovered
 from omcli.pack.tail import Turn
 
 _MISSES = 50
-"""Rows counted in succession that do not fit: the tier is full then, and the rest of a long memory is not counted."""
+"""Number of successive rows that don't fit after which a tier counts as full, without looking at the rest."""
 
 
 @record
 class Candidate:
-    """A row that was chosen and what it adds to its tier, a line end and the headings it needs included."""
+    """A chosen row and its cost, with a line end and the headings it needs."""
 
     place: int
     cost: int
@@ -26,53 +26,53 @@ class Candidate:
 
 @record
 class PackMeter:
-    """What things cost as they are printed. Every text is counted once, every row laid out once."""
+    """Costs as printed. Every text is counted once, every row laid out once."""
 
     layout: Layout
     counter: TokenCounter
     counted: dict[str, int] = field(default_factory=dict)
     rows: dict[int, tuple[Observation, int]] = field(default_factory=dict)
-    """What rows cost, by which object those are."""
+    """Costs of rows by object id."""
 
     def count(self, text: str) -> int:
-        """Tokens of a text."""
+        """Return the tokens of a text."""
         if text not in self.counted:
             self.counted[text] = self.counter.text(text)
         return self.counted[text]
 
     def lines(self, lines: Iterable[str]) -> int:
-        """Tokens of lines, each with its line end."""
+        """Return the tokens of lines, each with its line end."""
         return sum([self.count(line) + 1 for line in lines])
 
     def row(self, row: Observation) -> int:
-        """Tokens of a row."""
+        """Return the tokens of a row."""
         if id(row) not in self.rows:
             self.rows[id(row)] = (row, self.lines([self.layout.row(row)]))
         return self.rows[id(row)][1]
 
     def turn(self, turn: Turn, *, room: int) -> int:
-        """Tokens of a message; where the stored count tells that it does not fit into `room`, that will do."""
+        """Return the tokens of a message, or its stored count if that shows that it exceeds `room`."""
         if turn.is_whole and turn.kept.counter == self.counter.name and turn.kept.tokens > room:
             return turn.kept.tokens
         return self.lines([self.layout.turn(turn)])
 
     def frame(self) -> int:
-        """Tokens of a pack before its first tier."""
+        """Return the tokens of a pack before its first tier."""
         return self.count(self.layout.frame())
 
     def overhead(self, tier: Tier) -> int:
-        """Tokens of a tier before its first row."""
+        """Return the tokens of a tier before its first row."""
         overhead = self.layout.overhead(tier)
         return self.lines([overhead]) if overhead else 0
 
     def part(self, tier: Tier, shown: PackContent) -> int:
-        """Tokens of a tier as printed."""
+        """Return the tokens of a tier as printed."""
         part = self.layout.part(tier, shown)
         return self.count(part) if part else 0
 
 
 def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, scales: PackMeter) -> list[Candidate]:
-    """The rows that fit into `room` tokens, in the order of their rank: `order` holds places in `rows`, best first."""
+    """Return the rows that fit into `room` tokens by rank; `order` holds indexes of `rows`, best first."""
     chosen: list[Candidate] = []
     shelf = _Shelf(scales=scales)
     misses = 0
@@ -99,14 +99,15 @@ def fitting(rows: Sequence[Observation], order: Iterable[int], *, room: int, sca
 
 @mutable_record
 class _Shelf:
-    """The rows chosen so far in printing order, with the headings each stands under."""
+    """The rows chosen so far in printing order, with their headings."""
 
     scales: PackMeter
     places: list[int] = field(default_factory=list)
     headings: list[Sequence[str]] = field(default_factory=list)
 
     def over(self, place: int, headings: Sequence[str]) -> int:
-        """What one more row costs in headings: its own, and the row below may need its own again - or no longer."""
+        """Return the cost of one more row in headings: its own, and those that the row below needs again, or no
+        longer."""
         at = bisect_left(self.places, place)
         above = self.headings[at - 1] if at else ()
         if at == len(self.places):
@@ -115,7 +116,7 @@ class _Shelf:
         return self._cost(above, headings) + self._cost(headings, below) - self._cost(above, below)
 
     def put(self, place: int, headings: Sequence[str]) -> None:
-        """Adds a row."""
+        """Add a row."""
         at = bisect_left(self.places, place)
         self.places.insert(at, place)
         self.headings.insert(at, headings)

@@ -1,4 +1,4 @@
-"""The working tier: the newest messages that fit, calls with their results, long ones as excerpts."""
+"""The tail of a pack: the newest messages that fit, calls with their results, long ones as excerpts."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from omcli.memory.message import KeptMessage, Message, Role, results_by_call
 from omcli.text.clean import printable
 
 TOOL_CHARS = 1500
-"""The most that is shown of a call's arguments, a result or an event."""
+"""Limit in characters for a call's arguments, a result or an event."""
 _LEAST_CHARS = 80
-"""An excerpt shorter than this says nothing."""
+"""A shorter excerpt is useless."""
 _SHORTENED = frozenset({Role.CALL, Role.RESULT, Role.EVENT})
 _CHARS_PER_TOKEN = 8
-"""More than any counter gives for prose: where the search for an excerpt's length begins."""
+"""More than any counter gives for prose; upper bound when searching for an excerpt's length."""
 
 
 @record
 class Turn:
-    """A message as a pack shows it."""
+    """A message as shown in a pack."""
 
     kept: KeptMessage
     text: str
-    """Its text, or an excerpt of it, printable."""
+    """Its text or an excerpt, printable."""
     is_whole: bool
 
     @property
     def message(self) -> Message:
-        """The message as it was said."""
+        """The original message."""
         return self.kept.message
 
 
 @record
 class TurnGroup:
-    """Turns that are shown together or not at all: one message, or a call and its results."""
+    """Turns that are shown together or not at all: one message, or a call with its results."""
 
     places: tuple[int, ...]
-    """Where they stand among the messages that were offered, ascending."""
+    """Their indexes among the given messages, ascending."""
     turns: tuple[Turn, ...]
     cost: int
     is_cut: bool = False
-    """Whether it is an excerpt of what is too long for all the room."""
+    """True if it is an excerpt of something longer than the whole room."""
 
 
 def newest(messages: Sequence[KeptMessage], *, room: int, cost: Callable[[Turn], int]) -> tuple[TurnGroup, ...]:
-    """The newest units that fit into `room` tokens, newest first, without a gap.
+    """Return the newest groups of turns that fit into `room` tokens, newest first, without a gap.
 
-    `messages` are the main thread's, oldest first. A result whose call does not fit, or is not among them, is left
-    out. Tool texts are shown up to `TOOL_CHARS`, in a small room to an eighth of it. A message that is too long for
-    the whole room is shown as an excerpt that fits into what is left of it, and ends the tail.
+    `messages` are the main thread's, oldest first. A result is left out if its call does not fit, or is missing. Tool
+    texts are cut to `TOOL_CHARS`, less in a small room. A message longer than the whole room becomes an excerpt that
+    fits into the rest of it, and ends the tail.
     """
     units: list[TurnGroup] = []
     left = room
@@ -74,11 +74,12 @@ def beginning(
     tokens: Callable[[KeptMessage], int],
     may_begin: Callable[[Message], bool] = lambda message: message.role is not Role.RESULT,
 ) -> int:
-    """The place of the message that a raw tail of about `room` tokens begins with; their number where none stays.
+    """Return the index of the first message of a raw tail of about `room` tokens; the number of messages if none
+    remains.
 
-    `messages` are the main thread's, oldest first. The newest that fit stay, at least one. The tail begins with a
-    message that `may_begin` one and parts no call from its results: it is made shorter until it does, and where that
-    leaves nothing, longer.
+    `messages` are the main thread's, oldest first. The newest that fit remain, at least one. The tail starts with a
+    message that `may_begin` it and does not split a call from its results: it is shortened until it does, or extended
+    if nothing would remain.
     """
     if room <= 0:
         return len(messages)
@@ -95,7 +96,7 @@ def beginning(
 
 
 def _parting(messages: Sequence[Message]) -> list[bool]:
-    """For every place whether a cut before it would part a call from one of its results."""
+    """For every index, True if a cut before it would split a call from one of its results."""
     steps = [0] * (len(messages) + 1)
     for call, results in results_by_call(messages).items():
         if results:
@@ -105,21 +106,21 @@ def _parting(messages: Sequence[Message]) -> list[bool]:
 
 
 def holds_all(units: Sequence[TurnGroup], messages: Sequence[KeptMessage]) -> bool:
-    """Whether all messages are shown, as far as any of them could be: none was left out or cut for want of room."""
+    """Return True if every message that can be shown is shown, without omissions or cuts for lack of room."""
     places = sum(len(unit.places) for unit in units)
     return places == sum(map(len, _together(messages))) and not any(unit.is_cut for unit in units)
 
 
 def turns(units: Sequence[TurnGroup]) -> tuple[Turn, ...]:
-    """The turns of units in the order in which they were said."""
+    """Return the turns of groups in their original order."""
     placed = [pair for unit in units for pair in zip(unit.places, unit.turns, strict=True)]
     return tuple(turn for _, turn in sorted(placed, key=lambda pair: pair[0]))
 
 
 def excerpt(text: str, chars: int) -> str:
-    """About `chars` characters of a text, half from its beginning and half from its end, with a mark between them.
+    """Return about `chars` characters of a text, half from its start and half from its end, with a mark between them.
 
-    The mark says how many characters are left out. Cuts fall between lines or words where there are any nearby.
+    The mark gives the number of characters left out. Cuts are placed between lines or words if possible.
     """
     head = _beginning(text, (chars + 1) // 2)
     tail = _beginning(text[: -chars - 1 : -1], chars // 2)[::-1]
@@ -129,7 +130,7 @@ def excerpt(text: str, chars: int) -> str:
 
 
 def _together(messages: Sequence[KeptMessage]) -> Iterator[tuple[int, ...]]:
-    """Places of messages that belong together, from the newest on; results without a call are in none."""
+    """Indexes of messages that belong together, newest first; results without a call belong nowhere."""
     results = results_by_call([kept.message for kept in messages])
     for place in reversed(range(len(messages))):
         if messages[place].message.role is not Role.RESULT:
@@ -149,7 +150,7 @@ def _shown(kept: KeptMessage, chars: int | None) -> Turn:
 def _cut(
     places: tuple[int, ...], kept: Sequence[KeptMessage], room: int, cost: Callable[[Turn], int]
 ) -> TurnGroup | None:
-    """A unit whose texts are cut to the same length each, the longest that fits; None where no sensible one does."""
+    """A group with all texts cut to the same length, the longest that fits; None if no useful one does."""
     fits: TurnGroup | None = None
     low, high = _LEAST_CHARS, min(max(len(one.message.text) for one in kept), room * _CHARS_PER_TOKEN)
     while low <= high:

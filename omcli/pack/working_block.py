@@ -1,8 +1,7 @@
-"""The working-memory block: what a session is at, what it changed, what failed, what was decided; at most 800 tokens.
+"""The working-memory block: current task, changes, failures and decisions of a session, in at most 800 tokens.
 
-It is made of all rows of a session that were observed or noted, of those as well that a reflection superseded or that
-were dropped: folding and pruning leave it as it was, to the byte. Only a row that another observation or a note of the
-session took the place of gives way to that.
+It is made of all observed and noted rows of a session, including superseded and dropped ones: reflecting and pruning
+leave it unchanged to the byte. Only a row replaced by another observation or note of the session makes way for that.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from omcli.memory.tokens import TokenCounter
 from omcli.pack.working_lines import BlockLine, sections_of
 
 CAP = 800
-"""Tokens of a block at most, whatever its budget."""
+"""Limit in tokens, whatever the budget."""
 
 _MAIN = WORKING_HEADINGS[:4]
 _ASSURED = 4
-"""Lines that each of the four main sections is given before any section is given more."""
+"""Lines reserved for each of the four main sections before any section gets more."""
 _MISSES = 30
-"""Lines in succession that do not fit: the block is full then, and the rest of a long session is not counted."""
+"""Number of successive lines that don't fit after which the block counts as full, without looking at the rest."""
 
 
 @record
 class Section:
-    """A heading, its lines, the most important first, and how many more found no room."""
+    """A heading, its lines by importance, and the number of lines that did not fit."""
 
     heading: str
     entries: tuple[BlockLine, ...]
@@ -36,21 +35,22 @@ class Section:
 
 @record
 class WorkingBlock:
-    """The sections that have lines, and the text that holds them."""
+    """The sections that have lines, and the printed text."""
 
     sections: tuple[Section, ...]
     more: int
-    """Lines of sections of which none found room."""
+    """Lines in sections of which none fit."""
     budget: int
     tokens: int
-    """Of `printed`: never above `budget`, and `budget` is never above CAP."""
+    """Tokens of `printed`: at most `budget`, which is at most CAP."""
     counter: str
     printed: str
-    """Markdown, line end included; empty where there is nothing to say, or no room for any of it."""
+    """Markdown, line end included; empty if there are no lines, or no room for any."""
 
 
 def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, counter: TokenCounter) -> WorkingBlock:
-    """The block of a session, of its rows in the order they were added, hidden ones included. `cwd` shortens paths."""
+    """Build the block from a session's rows in the order they were added, hidden ones included. `cwd` shortens
+    paths."""
     draft = _Draft(sections=sections_of(rows, cwd=cwd), budget=min(budget, CAP), counter=counter)
     draft.fill()
     draft.fill()  # lines were counted one by one; together they are less, and what that leaves is used as well
@@ -67,7 +67,7 @@ def working_block(rows: Iterable[Observation], *, cwd: str | None, budget: int, 
 
 
 def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
-    """The block as JSON: the same lines, with the ids of their rows; `tokens` are those of the lines."""
+    """Return the block as JSON: its lines with the ids of their rows; `tokens` are those of the lines."""
     return {
         "session": session,
         "counter": block.counter,
@@ -87,7 +87,7 @@ def document(block: WorkingBlock, *, session: str | None) -> dict[str, object]:
 
 @mutable_record
 class _Draft:
-    """A block in the making: which lines are chosen, in the order in which they were."""
+    """A block in progress, with the chosen lines in order of choice."""
 
     sections: Mapping[str, Sequence[BlockLine]]
     budget: int
@@ -95,9 +95,9 @@ class _Draft:
     chosen: list[tuple[str, int]] = field(default_factory=list)
 
     def fill(self) -> None:
-        """Chooses what fits into what is left; then gives up the last chosen while it is too much after all.
+        """Choose lines that fit into the rest of the budget, then drop the last ones if it is exceeded after all.
 
-        Below a section that has to leave out lines, no section has more than what is assured to it.
+        After a section that has to omit lines, sections only get their reserved lines.
         """
         chosen, shown = set(self.chosen), {heading for heading, _ in self.chosen}
         room, full, misses = self.budget - self._tokens(), len(WORKING_HEADINGS), 0
@@ -121,7 +121,7 @@ class _Draft:
             self.chosen.pop()
 
     def shown(self) -> tuple[list[Section], int]:
-        """The sections as they stand, and how many lines there are in those that are left out."""
+        """Return the sections so far, and the number of lines in omitted sections."""
         chosen = sorted(self.chosen)
         sections, more = [], 0
         for heading, entries in self.sections.items():
@@ -133,7 +133,7 @@ class _Draft:
         return sections, more
 
     def _order(self) -> Iterator[tuple[str, int]]:
-        """The lines in the order in which they are given room: the first of each main section before all others."""
+        """Yield the lines by claim to room: the reserved lines of the main sections before all others."""
         lines = [(heading, place) for heading, entries in self.sections.items() for place in range(len(entries))]
         yield from (line for line in lines if _is_assured(*line))
         yield from (line for line in lines if not _is_assured(*line))

@@ -1,4 +1,4 @@
-"""What was done, for the working-memory block: what became of each file, what failed and was mended, what was run."""
+"""Lines of the working-memory block about work done: file changes, failures and commands."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ LINE_CHARACTERS = 300
 
 @record
 class Fact:
-    """A row, its place among the rows of the session, and whether another one settled it."""
+    """A row, its index among the rows of the session, and whether another row settled it."""
 
     place: int
     row: Observation
     is_settled: bool
 
     def known(self, name: str) -> str:
-        """What the metadata says, where it is a text."""
+        """Return a text of the metadata, or an empty one."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, str) else ""
 
     def number(self, name: str, default: int) -> int:
-        """What the metadata says, where it is a count."""
+        """Return a count of the metadata, or the default."""
         value = self.row.metadata.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 
     def objects(self, name: str) -> list[Mapping[str, object]]:
-        """What the metadata says, where it is a list of objects."""
+        """Return a list of objects of the metadata, or an empty one."""
         value = self.row.metadata.get(name)
         return [part for part in value if isinstance(part, dict)] if isinstance(value, (list, tuple)) else []
 
 
 @mutable_record
 class FactLine:
-    """Rows about one thing, the latest last."""
+    """Rows about one subject, the latest last."""
 
     facts: list[Fact]
     text: str
@@ -48,18 +48,18 @@ class FactLine:
 
     @property
     def order(self) -> tuple[bool, bool, int, int]:
-        """Pinned lines first, then what is not settled, then by priority, then the newest."""
+        """Sort key: pinned lines first, then unsettled ones, then by priority, then the newest."""
         last = self.facts[-1]
         return (PINNED not in last.row.tags, self.is_settled, -WEIGHTS[last.row.priority], -last.place)
 
 
 def ranked(lines: Iterable[FactLine]) -> list[FactLine]:
-    """Lines, the most important first."""
+    """Return lines by importance."""
     return sorted(lines, key=lambda line: line.order)
 
 
 def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator[FactLine]:
-    """A line for each of these rows; the same words again are the same line."""
+    """Yield a line for each matching row; rows with equal text share a line."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if belongs(fact):
@@ -68,7 +68,7 @@ def lines_of(facts: Iterable[Fact], belongs: Callable[[Fact], bool]) -> Iterator
 
 
 def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str) -> FactLine:
-    """The line of a thing, with one more row about it: what that says is what holds now."""
+    """Add a row to the line of its subject; the latest row gives its text."""
     line = lines.setdefault(key, FactLine(facts=[], text=text))
     line.facts.append(fact)
     line.text, line.is_settled = text, fact.is_settled
@@ -76,7 +76,7 @@ def put(lines: dict[str, FactLine], key: str, fact: Fact, text: str) -> FactLine
 
 
 def short(text: str, limit: int) -> str:
-    """A text of at most `limit` characters, cut between words where it is longer."""
+    """Shorten a text to at most `limit` characters, between words."""
     if len(text) <= limit:
         return text
     end = text.rfind(" ", 0, limit - 1)
@@ -86,7 +86,7 @@ def short(text: str, limit: int) -> str:
 _CHANGE_CHARACTERS = 120
 _RUNS = frozenset({Type.COMMAND_RUN, Type.TOOL_USED})
 _NOISE = 3
-"""Commands and tools up to this importance only looked around."""
+"""Highest importance of commands and tools that only looked around."""
 _RESOLVED = " (resolved)"
 
 
@@ -95,7 +95,7 @@ _RESOLVED = " (resolved)"
 
 @mutable_record
 class _File:
-    """What became of a file."""
+    """History of a file."""
 
     facts: list[Fact] = field(default_factory=list)
     is_created: bool = False
@@ -105,7 +105,7 @@ class _File:
 
     @property
     def became(self) -> str:
-        """`created, modified × 2`."""
+        """Summary such as `created, modified × 2`."""
         if self.is_deleted:
             return "deleted"
         parts = [f"moved from {self.moved_from}"] if self.moved_from else []
@@ -117,7 +117,7 @@ class _File:
 
 
 def file_lines(facts: Iterable[Fact], *, cwd: str | None) -> Iterator[FactLine]:
-    """A line per file: what became of it in the session, and what the last change was."""
+    """Yield a line per file: its history in the session, and the last change."""
     files: dict[str, _File] = {}
     for fact in facts:
         if fact.row.type not in FILE_CHANGES:
@@ -154,7 +154,7 @@ def _change(file: _File, fact: Fact) -> None:
 
 
 def failure_lines(facts: Iterable[Fact], *, cwd: str | None) -> dict[str, FactLine]:
-    """A line per command or tool and target that failed, resolved where it worked later, by what it was."""
+    """Return a line per failed command, or tool and target, by what failed; marked as resolved if it worked later."""
     lines: dict[str, FactLine] = {}
     times: dict[str, int] = {}
     for fact in facts:
@@ -187,7 +187,7 @@ def _failed_at(fact: Fact, *, cwd: str | None) -> str:
 
 
 def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
-    """What a row says to have worked: a command, `a && b` with its parts, or a change of a file."""
+    """Keys of everything that a row shows to work: a command, `a && b` with its parts, or a change of a file."""
     if fact.row.type in FILE_CHANGES:
         yield f"use {below(cwd, fact.known('path'))}"
     if fact.row.status is not Status.DONE:
@@ -200,7 +200,7 @@ def _worked(fact: Fact, *, cwd: str | None) -> Iterator[str]:
 
 
 def command_lines(facts: Iterable[Fact], *, besides: Mapping[str, FactLine]) -> Iterator[FactLine]:
-    """A line per command, with what came of it last; those that failed have theirs already."""
+    """Yield a line per command with its last outcome, without the commands among the failures."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type in _RUNS and not _is_noise(fact):
@@ -215,6 +215,6 @@ def _is_noise(fact: Fact) -> bool:
 
 
 def _plain(fact: Fact) -> str:
-    """A row's text without what its section says of all its lines, and without its own count."""
+    """A row's text without its section's prefix and its own count."""
     count = fact.number("times", 1)
     return fact.row.text.removeprefix("Ran: ").removesuffix(f" (× {count})")

@@ -1,4 +1,4 @@
-"""The lines of the working-memory block: a session's rows, those about one thing on one line, section by section."""
+"""Lines of the working-memory block by section, one line for all rows about a subject."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from omcli.pack.working_changes import (
 from omcli.text.phrases import AGENT
 
 _NEAR = 3
-"""Decisions before and after one that may say the same in more words."""
+"""Number of decisions before and after one that may repeat it in more words."""
 
 
 @record
 class BlockLine:
-    """A line of the block, without its dash, and the ids of the rows it was made of."""
+    """A line of the block without its dash, and the ids of its rows."""
 
     text: str
     rows: tuple[str, ...]
 
 
 def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tuple[BlockLine, ...]]:
-    """Headings and their lines, the most important line first; empty where there is nothing to go on from.
+    """Return headings and their lines by importance; empty if there is nothing to continue from.
 
-    What was only read, asked and reported is nothing to go on from. `rows` are a session's, in the order they were
+    Reads, questions and reports alone are nothing to continue from. `rows` are a session's, in the order they were
     added.
     """
     facts = list(_standing(list(rows)))
@@ -71,9 +71,9 @@ def sections_of(rows: Iterable[Observation], *, cwd: str | None) -> dict[str, tu
 
 
 def _standing(rows: Sequence[Observation]) -> Iterator[Fact]:
-    """Rows that were observed or noted, but for those that another such row took the place of.
+    """Yield observed and noted rows, without those that another such row replaced.
 
-    A failure that a note answers stays, settled; the row of the same failure that says so takes its place.
+    A failure answered by a note stays, settled; one repeated by a later row of the same failure is replaced.
     """
     own = {row.id: row for row in rows if row.kind in (Kind.OBSERVATION, Kind.NOTE)}
     for place, row in enumerate(rows):
@@ -91,12 +91,12 @@ def _entry(line: FactLine) -> BlockLine:
 
 
 def _persons_first(lines: Iterable[FactLine]) -> list[FactLine]:
-    """What a person decided before what an agent did, which follows from it; what is pinned before both."""
+    """Sort decisions of persons before those of agents, which follow from them; pinned ones before both."""
     return sorted(lines, key=lambda line: line.text.startswith(AGENT) and PINNED not in line.facts[-1].row.tags)
 
 
 def _is_open(fact: Fact) -> bool:
-    """Whether a matter is known to be open; what was noted by hand is until something settles it."""
+    """Return True if a matter is known to be open; one noted by hand is, until something settles it."""
     return not fact.is_settled and (fact.row.status is Status.OPEN or fact.row.kind is Kind.NOTE)
 
 
@@ -105,12 +105,12 @@ def _is_other_note(fact: Fact) -> bool:
 
 
 def _is_landmark(fact: Fact) -> bool:
-    """Whether it is a commit, a release or the like, or an outcome that was noted by hand."""
+    """Return True for a commit, a release or the like, or an outcome noted by hand."""
     return fact.row.type is Type.OUTCOME and (fact.row.kind is Kind.NOTE or bool(fact.known("command")))
 
 
 def _is_result(fact: Fact) -> bool:
-    """Whether an agent reported it as what its work came to."""
+    """Return True for an agent's report of its main result."""
     return fact.row.type is Type.OUTCOME and fact.row.priority is Priority.HIGH
 
 
@@ -118,7 +118,7 @@ def _is_result(fact: Fact) -> bool:
 
 
 def _decisions(facts: Iterable[Fact]) -> list[FactLine]:
-    """A line per decision, instruction, correction and preference; a sentence of another one has none of its own."""
+    """Return a line per decision, instruction, correction and preference, without those contained in another one."""
     lines = list(lines_of(facts, lambda fact: fact.row.type in IN_FORCE))
     said = [line.text.partition(": ")[2] or line.text for line in lines]
     return [
@@ -132,7 +132,7 @@ def _decisions(facts: Iterable[Fact]) -> list[FactLine]:
 
 
 def _delegations(facts: Iterable[Fact]) -> Iterator[FactLine]:
-    """A line per delegated task, with what came of it last."""
+    """Yield a line per delegated task, with its last outcome."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is Type.TASK_DELEGATED:
@@ -142,7 +142,7 @@ def _delegations(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 
 def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
-    """A line per pattern, with what was found last."""
+    """Yield a line per search pattern, with its last result."""
     lines: dict[str, FactLine] = {}
     for fact in facts:
         if fact.row.type is not Type.SEARCH_PERFORMED:
@@ -158,11 +158,11 @@ def _searches(facts: Iterable[Fact]) -> Iterator[FactLine]:
 
 
 _DONE_BESIDES = 3
-"""Requests asked and done since a list of todos was touched, from which on it is an old one."""
+"""Number of requests completed since a list of todos changed that makes the list obsolete."""
 
 
 def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """What is being done: the entry of the todos that is in progress, tasks that were noted, the approved plan."""
+    """Return the current tasks: the todo in progress, noted tasks, the approved plan."""
     by_hand = [
         fact
         for fact in facts
@@ -175,20 +175,20 @@ def task_lines(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def request_lines(facts: Sequence[Fact]) -> list[FactLine]:
-    """What was asked for last, unless it is settled or was let go: what the rest of the block is about."""
+    """Return the last request, unless it is settled or abandoned: the subject of the rest of the block."""
     asked = [fact for fact in facts if fact.row.type is Type.REQUEST and fact.row.kind is not Kind.NOTE][-1:]
     return [FactLine(facts=[fact], text=fact.row.text) for fact in asked if not (fact.is_settled or _is_let_go(fact))]
 
 
 def _is_let_go(fact: Fact) -> bool:
-    """Whether the talk went past a request: then nothing is known of what became of it."""
+    """Return True if the conversation moved on from a request, so that its outcome is unknown."""
     return fact.row.status is None and bool(fact.known("left"))
 
 
 def _todos(facts: Sequence[Fact]) -> list[FactLine]:
-    """The todos as they stand, on one line; once all are completed, only until something else is asked for.
+    """Return the list of todos on one line; if all are completed, only until the next request.
 
-    A list that nobody touched while one request after the other was done is not what is being done.
+    A list that did not change while several requests were completed is not current.
     """
     todos: dict[str, tuple[str, str]] = {}
     latest: Fact | None = None
@@ -213,13 +213,13 @@ def _todos(facts: Sequence[Fact]) -> list[FactLine]:
 
 
 def _is_done_since(fact: Fact, latest: Fact) -> bool:
-    """Whether a request was asked after the messages of another row, and is done."""
+    """Return True if a request came after the messages of another row, and is done."""
     asked, touched = fact.row.sources[:1], latest.row.sources[-1:]
     return fact.row.type is Type.REQUEST and fact.row.status is Status.DONE and bool(touched) and asked > touched
 
 
 def _todo_text(todos: Sequence[tuple[str, str]]) -> str:
-    """`write the parser (1 completed, 1 in progress, 2 pending; next: test it)`."""
+    """Summarise todos, as in `write the parser (1 completed, 1 in progress, 2 pending; next: test it)`."""
     if not todos:
         return ""
     states = ["completed", "in_progress", "pending", *(state for state, _ in todos)]

@@ -1,1 +1,1 @@
-"""Text, without knowledge of memory: terms, anchors, dates, secrets, similarity."""
+"""Text, independent of memory: terms, anchors, dates, secrets, similarity."""

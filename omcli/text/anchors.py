@@ -1,6 +1,6 @@
-"""Anchors: exact strings worth keeping - paths, identifiers, flags, versions, ids, numbers, URLs, quoted code.
+"""Anchors: exact strings worth keeping, like paths, identifiers, flags, versions, ids, numbers, URLs, quoted code.
 
-They are what a later reader searches for and acts on, so an observation may name only those that its sources name.
+Later readers search for them and act on them, so an observation may only name those in its sources.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _ANCHOR = lazily("|".join((_URL, _PATH, _FLAG, _IDENTIFIER, _HEX, _VERSION, _REF
 
 _CODE = lazily(r"`([^`\n]{1,200})`")
 _UNSPACED = lazily(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
-"""What parts words beside spaces and backticks: characters of scripts that don't use spaces."""
+"""Word boundaries besides spaces and backticks: characters of scripts without spaces."""
 _PUNCTUATION = ".,:;!?"
 _PLAIN = lazily(r"""[("']*(?:[A-Z]?[a-z]+|[A-Z])(?:['’][a-z]+)?[.,:;!?)"']*\Z""")
-"""An ordinary word, which is no anchor and need not be searched: most words are."""
+"""An ordinary word, as most are, which is not an anchor and need not be searched."""
 _LONGEST = 300
-"""Characters of a word in which anchors are looked for; a longer run is no name, and searching it takes its square."""
+"""Limit in characters for a word to search; a longer run is not a name, and the search is quadratic."""
 _REMEMBERED = 256
-"""Texts whose anchors are remembered: rules ask for those of a sentence several times."""
+"""Size of the cache; rules ask for the anchors of a sentence several times."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def anchors(text: str) -> tuple[str, ...]:
-    """The anchors of a text in order, each once. Backticks and closing punctuation are not part of one."""
+    """Return the distinct anchors of a text in order, without backticks and closing punctuation."""
     return tuple(dict.fromkeys(_found(text)))
 
 
@@ -59,7 +59,7 @@ def _found(text: str) -> Iterator[str]:
 
 
 def _in_words(text: str) -> Iterator[str]:
-    """The anchors in what stands between code."""
+    """Yield the anchors outside of code."""
     apart = text.replace("`", " ")
     if not is_spaced(text):
         apart = _UNSPACED.sub(" ", apart)
@@ -71,7 +71,8 @@ def _in_words(text: str) -> Iterator[str]:
 
 
 def unsupported(text: str, sources: Iterable[str]) -> tuple[str, ...]:
-    """The anchors of `text` that stand in none of the sources (`searchable`), compared with white space folded."""
+    """Return the anchors of `text` that are in none of the sources (`searchable`), ignoring differences in white
+    space."""
     wanted = [anchor for anchor in anchors(text) if anchor]
     if not wanted:
         return ()
@@ -80,7 +81,7 @@ def unsupported(text: str, sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def searchable(source: str) -> str:
-    """A source for `unsupported`, as it is written and unescaped: arguments of tool calls are JSON."""
+    """Prepare a source for `unsupported`, both verbatim and unescaped, since arguments of tool calls are JSON."""
     folded = _folded(source)
     if "\\" not in source:
         return folded

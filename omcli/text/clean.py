@@ -1,4 +1,4 @@
-"""Text made safe: to store, to show, to put on one line."""
+"""Text made safe to store, to show, or to put on one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from omcli.base.patterns import lazily
 
 _REPLACEMENT = "\ufffd"
 _UNSPACED = "\u2e80"
-"""The first character of scripts that part no words by spaces, and of their marks."""
+"""First character of the scripts that don't separate words by spaces."""
 
 _UNSTORABLE = lazily("[\0\ud800-\udfff]")
 # Terminal control: CSI (colours, cursor), OSC and its like up to their end on the same line, two-character sequences.
@@ -23,14 +23,15 @@ _UNPRINTABLE = lazily("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u206
 
 
 def clean(text: str) -> str:
-    """The text as it can be stored: lone surrogates and NUL become U+FFFD."""
+    """Return the text with U+FFFD for lone surrogates and NUL, so that it can be stored."""
     if "\0" not in text and _is_unicode(text):
         return text
     return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
 def one_line(text: str) -> str:
-    """The text on one line: runs of white space and control characters are one space, terminal control is gone."""
+    """Return the text on one line: white space and control characters become single spaces, terminal control is
+    removed."""
     line = " ".join(text.split())
     if line.isprintable():
         return line
@@ -38,9 +39,9 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text as it can be shown on a terminal: line breaks and tabs stay, terminal control is gone.
+    """Return the text for a terminal: line breaks and tabs stay, terminal control is removed.
 
-    Every line break is written `\\n`; other control characters and lone surrogates become U+FFFD.
+    Every line break becomes `\n`; other control characters and lone surrogates become U+FFFD.
     """
     if text.replace("\n", "").replace("\t", "").isprintable() or not _UNPRINTABLE.search(text):
         return text
@@ -49,15 +50,15 @@ def printable(text: str) -> str:
 
 
 def is_spaced(text: str) -> bool:
-    """Whether no character of a script that parts no words by spaces is in a text.
+    """Return True if a text has no characters of scripts that don't separate words by spaces.
 
-    Most patterns for such scripts take longer to compile than most texts to be read: their ranges are long.
+    Most patterns for such scripts take longer to compile than most texts to read, for their long ranges.
     """
     return text.isascii() or max(text) < _UNSPACED
 
 
 def below(directory: str | None, path: str) -> str:
-    """A path as rows name it: below a directory without that."""
+    """Return a path relative to a directory, if it is inside."""
     base = (directory or "").rstrip("/")
     return path.removeprefix(f"{base}/") if base else path
 

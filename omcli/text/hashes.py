@@ -1,4 +1,4 @@
-"""Hashes of 8 bytes, by which a long reading remembers what it has seen; the same in every run, short to write down."""
+"""Hashes of 8 bytes for remembering what a reader has seen; stable between runs and short to store."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 from omcli.base.record import positional_record
 
 _SMALLEST = 1 << 10
-"""Places in a table to begin with."""
+"""Initial size of the table."""
 
 
 def hashed(*parts: str) -> int:
-    """64 bits over texts."""
+    """Return a 64-bit hash of texts."""
     content = "\0".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
@@ -26,8 +26,8 @@ def hashed(*parts: str) -> int:
 class Hashes:
     """A set of hashes that takes 8 to 32 bytes for each; Python's own takes five times as many.
 
-    Those it begins with stand in order, which takes no time where they came in order. The others stand in a table with
-    open addressing: a hash is in the place that its last bits name, or in the next one that was free.
+    Initial hashes are kept sorted, which is quick if they are given in order. Later ones go into a table with open
+    addressing, indexed by their last bits.
     """
 
     def __init__(self, hashes: Iterable[int] = ()) -> None:
@@ -35,10 +35,10 @@ class Hashes:
         self._table = array("Q", bytes(8 * _SMALLEST))
         self._length = 0
         self._has_zero = False
-        """0 marks what is free."""
+        """0 marks a free place."""
 
     def add(self, each: int) -> None:
-        """Takes a hash in."""
+        """Add a hash."""
         if self._is_first(each):
             return
         if each == 0:
@@ -55,7 +55,7 @@ class Hashes:
         return self._has_zero if each == 0 else self._table[self._place(each)] == each
 
     def __iter__(self) -> Iterator[int]:
-        """In order."""
+        """Iterate in ascending order."""
         zero = (0,) if self._has_zero else ()
         return iter(sorted((*self._first, *zero, *filter(None, self._table))))
 
@@ -64,7 +64,7 @@ class Hashes:
         return place < len(self._first) and self._first[place] == each
 
     def _place(self, each: int) -> int:
-        """Where a hash stands, or would."""
+        """Index of a hash in the table, or of the free place for it."""
         table = self._table
         last = len(table) - 1
         place = each & last
@@ -81,31 +81,31 @@ class Hashes:
 
 @positional_record
 class Packed:
-    """Hashes as one text, which is what JSON has of them. Nothing that anybody said is in it."""
+    """Hashes as one text for JSON; it reveals nothing of the hashed texts."""
 
     text: str
 
 
 def packed(hashes: Iterable[int]) -> Packed:
-    """Hashes, to be written down, the first byte first."""
+    """Pack hashes, most significant byte first."""
     each = tuple(hashes)
     return Packed(base64.b64encode(struct.pack(f">{len(each)}Q", *each)).decode("ascii"))
 
 
 def unpacked(text: str) -> tuple[int, ...]:
-    """The hashes in the text of a `Packed`."""
+    """Return the hashes in the text of a `Packed`."""
     content = base64.b64decode(text)
     return struct.unpack(f">{len(content) // 8}Q", content)
 
 
 def packed_counts(counts: Mapping[int, int]) -> list[Any]:
-    """How often each hash was seen, to be written down; nearly all were seen once."""
+    """Pack the number of times each hash was seen; for nearly all that is one."""
     often = [(key, number) for key, number in counts.items() if number != 1]
     return [packed([key for key, number in counts.items() if number == 1]), often]
 
 
 def unpacked_counts(written: list[Any]) -> Counter[int]:
-    """The counts in what JSON has of `packed_counts`."""
+    """Undo `packed_counts` on its JSON."""
     once, often = written
     counts = Counter(dict.fromkeys(unpacked(once), 1))
     counts.update(dict(often))

@@ -1,4 +1,4 @@
-"""Secrets are taken out of a text before it is stored or sent anywhere; what stands in <private> blocks as well."""
+"""Redaction: secrets and <private> blocks are removed from a text before it is stored or sent."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from omcli.text.secrets import Secret, secrets
 
 @record
 class Redacted:
-    """A text without its secrets, and how many were taken out by which rule (`private` for <private> blocks)."""
+    """A redacted text, and the number of removals by rule (`private` for <private> blocks)."""
 
     text: str
     counts: Mapping[str, int]
 
 
 def redact(text: str) -> Redacted:
-    """The text with every secret replaced by `[redacted:<rule>]` and without its <private> blocks.
+    """Replace every secret by `[redacted:<rule>]` and remove <private> blocks.
 
-    A block that is not closed goes on to the end of the text, in JSON to the end of its string. What is taken out of
-    JSON leaves JSON. Redacting a redacted text changes nothing.
+    An unclosed block extends to the end of the text, in JSON to the end of its string. Redacted JSON is still JSON.
+    Redacting twice changes nothing.
     """
     counts: Counter[str] = Counter()
     while True:
@@ -39,7 +39,7 @@ def redact(text: str) -> Redacted:
 
 
 def _apart(found: Iterable[Secret]) -> list[Secret]:
-    """The secrets in order; overlapping ones are one, named by the surest rule."""
+    """The secrets in order; overlapping ones are merged, named by the surest rule."""
     apart: list[Secret] = []
     for secret in sorted(found, key=lambda secret: secret.start):
         if apart and secret.start < apart[-1].end:
@@ -66,7 +66,7 @@ _IN_JSON = lazily(rf'{_TAG}|\\.|(?P<quote>")', re.DOTALL)
 
 
 def _private_blocks(text: str) -> list[tuple[int, int]]:
-    """Where the outermost <private> blocks of a text are; in JSON, a block ends with its string at the latest."""
+    """Ranges of the outermost <private> blocks; in JSON, a block ends with its string at the latest."""
     blocks: list[tuple[int, int]] = []
     if "rivate>" not in text:
         return blocks

@@ -17,7 +17,7 @@ from omcli.base.record import positional_record
 
 @positional_record
 class Secret:
-    """A secret's place in a text, and the rule that knows it; the lower the rank, the surer."""
+    """Range of a secret in a text, and the rule that found it; lower ranks are surer."""
 
     start: int
     end: int
@@ -40,9 +40,9 @@ _GENERATED = "token|" + "|".join(f"(?<={kind})key|(?<={kind}[_-])key" for kind i
 
 
 def _quoted(quote: str, depth: int) -> str:
-    r"""A value whose quotes stand behind `depth` backslashes: 0 in plain text, 1 in JSON, 3 in JSON within JSON ….
+    r"""Pattern of a value whose quotes follow `depth` backslashes: 0 in plain text, 1 in JSON, 3 in JSON within JSON ….
 
-    It is taken in whole escape sequences, and without a `"` that could end a JSON string around it.
+    It consists of whole escape sequences, without a `"` that could end a JSON string around it.
     """
     plain = rf'[^"\\\n{quote}]'
     escapes = rf"\\{{{2 * depth + 2}}}|\\{{{2 * depth + 1}}}{quote}|\\{{{depth + 1}}}{plain}"
@@ -83,7 +83,7 @@ _KEY_TEXT = lazily(r"(?![0-9]+$)[\w.~+/=:@-]+")
 
 
 def assigned_secret(text: str, at: int) -> tuple[int, int] | None:
-    """Start and end of the secret that is given to the name with a trigger at this index, if one is."""
+    """Return start and end of a secret assigned to the name at this index; None without one."""
     found = _ASSIGNED.match(text, at)
     if found is None or found.lastgroup is None:
         return None
@@ -102,7 +102,7 @@ def assigned_secret(text: str, at: int) -> tuple[int, int] | None:
 
 
 def _is_password(value: str, *, is_bare: bool, is_env: bool) -> bool:
-    """Whether this could be a password somebody chose or was given."""
+    """Return True if the value could be a password."""
     if _AWS_SECRET.fullmatch(value):
         return True
     if len(value) < 6 or _PATH.match(value):
@@ -120,7 +120,8 @@ def _is_password(value: str, *, is_bare: bool, is_env: bool) -> bool:
 
 
 def _is_key(value: str, *, is_bare: bool) -> bool:
-    """Whether this could be a generated key: long, with letters and several digits, or a digit and both cases."""
+    """Return True if the value could be a generated key: long, with letters and several digits, or a digit and both
+    cases."""
     digits = len(_ONE_DIGIT.findall(value))
     if len(value) < (16 if is_bare else 12) or not digits or not _KEY_TEXT.fullmatch(value):
         return False
@@ -168,7 +169,7 @@ Find = Callable[[str, int], tuple[int, int] | None]
 
 
 def _matching(pattern: str, *, distinct: int = 1) -> Find:
-    """Where a pattern matches from the trigger on: its group `secret`, or all of it."""
+    """Build a function that matches a pattern at the trigger: its group `secret`, or all of it."""
     compiled = lazily(pattern, re.ASCII)
     group = "secret" if "(?P<secret>" in pattern else 0
 
@@ -208,7 +209,7 @@ _TRIGGERED: tuple[tuple[str, tuple[bytes, ...], Find], ...] = (
 
 
 def secrets(text: str) -> Iterator[Secret]:
-    """Every secret in a text, in no order; they may overlap."""
+    """Yield every secret in a text, unordered; they may overlap."""
     # One byte per character, so that a place in the bytes is a place in the text.
     flat = text.encode("latin-1", "replace")
     yield from _keys(text, flat.translate(_SHAPE))
@@ -224,7 +225,7 @@ def secrets(text: str) -> Iterator[Secret]:
 
 
 def _keys(text: str, shape: bytes) -> Iterator[Secret]:
-    """Secrets that are known by their beginning; `shape` has a `k` for every character that a key is made of."""
+    """Secrets recognised by their prefix; `shape` has a `k` for every character that can be part of a key."""
     at = shape.find(_LONG_RUN)
     while at >= 0:
         found = _KEY.match(text, at)

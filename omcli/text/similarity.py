@@ -1,7 +1,6 @@
-"""Whether a text says what another one says: in the same words, or most of it, or at least what it is about.
+"""Similarity of texts: equal wording, shared names and words, and repetition within a text.
 
-Rows that say the same but for a name, a number or a negation are told apart in `reflectors.rules.repeats`; texts that
-run into a loop are found in `repetition`.
+Rows that differ only in a name, a number or a negation are told apart in `reflectors.rules`.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from omcli.text.terms import COMMON_FOLDED, terms_of
 _NAMES_KEPT, _WORDS_KEPT = 0.75, 0.5
 _COMMON_WEIGHT = 0.25
 SPEAKERS = frozenset({"user", "agent", "assistant"})
-"""Who says it, where rows of the rules begin with that."""
+"""Speakers that rows of the rules begin with."""
 LEAST_TOUCHED = 0.2
-"""The part of a row's words that a text has at least that is about it, where it has none of its names."""
+"""Share of a row's words that a text about it contains at least, if it contains none of its names."""
 
 
 def wording(text: str) -> str:
-    """A text in which case and spaces do not matter: what is equal then is said in the same words."""
+    """Return a text for comparison, without differences in case and spaces."""
     return " ".join(text.casefold().split())
 
 
 def says(told: str, text: str) -> bool:
-    """Whether a text tells three quarters of another's names, and half of its words.
+    """Return True if a text contains three quarters of another's names, and half of its words.
 
-    Names are anchors, in either case; of the words, common ones count a quarter.
+    Names are anchors, ignoring case; common words count a quarter.
     """
     told = told.lower()
     names = {name.lower() for name in anchors(text)}
@@ -42,19 +41,19 @@ def says(told: str, text: str) -> bool:
 
 
 def touches(told: str, text: str) -> bool:
-    """Whether a text is about what another one tells: it has one of its names, or a fifth of its words."""
+    """Return True if a text is about another: it contains one of its names, or a fifth of its words."""
     return any(name and name in told for name in anchors(text)) or share(told, text) >= LEAST_TOUCHED
 
 
 def share(told: str, text: str) -> float:
-    """The part of a row's words, without who says it, that a text has; all of none."""
+    """Return the share of a row's words, without its speaker, that a text contains; 1 if the row has none."""
     words = significant_terms(words_of(text))
     return len(words & significant_terms(told)) / len(words) if words else 1.0
 
 
 @lru_cache(maxsize=1024)
 def significant_terms(text: str) -> frozenset[str]:
-    """The words of a text that say something; remembered, for each row is compared with several texts."""
+    """Return the significant words of a text; cached, since each row is compared with several texts."""
     (terms,) = terms_of([text])
     return terms
 
@@ -64,9 +63,9 @@ def _weight(words: Collection[str]) -> float:
 
 
 _ROWS, _ROW_CHARS, _EQUAL = 20, 24, 0.5
-"""At least so many rows of at least so many characters, of which more than this share say what another one says."""
+"""Minimum rows of minimum length, of which more than this share repeats another one."""
 _TEXT_CHARS, _WINDOWS, _WINDOW_CHARS, _SEEN_AGAIN = 2_000, 50, 200, 0.4
-"""In a text of so many characters, of so many windows of this size, more than this share come up again."""
+"""In a text of this length, of this many windows of this size, more than this share occurs again."""
 _LONGEST_LINE = 50_000
 
 _DIGITS = lazily(r"[0-9]+")
@@ -74,12 +73,12 @@ _SENTENCE_END = lazily(r"(?<=[.!?;])\s+")
 
 
 def normalised(text: str) -> str:
-    """A text in which counters and times are equal: lower case, every number 0, one space where there is any."""
+    """Normalise counters and times in a text: lower case, every number 0, single spaces."""
     return " ".join(_DIGITS.sub("0", text.lower()).split())
 
 
 def unrepeated(text: str) -> str:
-    """A text that says a sentence again and again, with each sentence once and how often it was said."""
+    """Reduce a text that repeats a sentence to each sentence once, with its count."""
     sentences = _SENTENCE_END.split(text.strip())
     if len(sentences) < _ROWS or not is_repetitive(sentences):
         return text
@@ -90,9 +89,9 @@ def unrepeated(text: str) -> str:
 
 
 def is_repetitive(rows: Sequence[str]) -> bool:
-    """Whether rows say the same again and again, but for numbers.
+    """Return True if rows repeat themselves, apart from numbers.
 
-    Loops do, and so do honest logs: whether the reply was cut off tells them apart, not the text.
+    Loops do, and so do honest logs: only a reply that was cut off is a loop.
     """
     long = [normalised(row) for row in rows if len(row) >= _ROW_CHARS]
     if len(long) >= _ROWS and 1 - len(set(long)) / len(long) > _EQUAL:
@@ -101,7 +100,7 @@ def is_repetitive(rows: Sequence[str]) -> bool:
 
 
 def _comes_again(text: str) -> bool:
-    """Whether pieces of a text, taken at even distances, stand in it a second time."""
+    """Return True if samples of a text occur in it a second time."""
     if len(text) < _TEXT_CHARS:
         return False
     places = range(0, len(text) - _WINDOW_CHARS, max(1, (len(text) - _WINDOW_CHARS) // _WINDOWS))

@@ -1,4 +1,4 @@
-"""Terms of a text: the identifiers, paths, numbers and words that tell what it is about."""
+"""Terms of a text: the identifiers, paths, numbers and words that show its subject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ very can could will would should shall may might must just also there here what 
 all any both each few more most other some such only own same
 """.split()
 )
-"""Articles, pronouns, prepositions and the like: they tell nothing."""
+"""Articles, pronouns, prepositions and the like, which carry no meaning."""
 
 COMMON_WORDS = frozenset(
     """
@@ -71,13 +71,13 @@ wish within without woman won wonder wonderful wondering word words work worked 
 worse worth wow write wrong yeah year years yep yes yesterday yet young yourself yup
 """.split()
 )
-"""What people say about anything: feelings, courtesies, the plainest verbs and adjectives. They tell little."""
+"""Words common to all subjects: feelings, courtesies, the plainest verbs and adjectives. They carry little meaning."""
 
 _TERM = r"\w+(?:[-./:#@]+\w+)*"
 _TERMS = lazily(_TERM)
 _CAPITAL_INSIDE = lazily(rf" (?<=[^.!?:;·\"'(\[—-] )(?=[^\W\d_a-z])({_TERM})")
 _WIDE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
-"""Scripts without spaces. Compiled when the first of them comes up: that takes as long as a hundred rows."""
+"""Scripts without spaces. Compiled on first use, which takes as long as a hundred rows."""
 _FIRST_WIDE = "\u3040"
 # Digits, a sign between letters, or capitals inside: paths, identifiers, versions, amounts.
 NAME_LIKE = lazily(r"[\d_./:#@]|[^\W\d_]-\w+-|[a-z][A-Z]")
@@ -85,20 +85,20 @@ _SUFFIXES = ("ing", "ed", "es", "s", "ly")
 
 
 def terms_of(texts: Sequence[str]) -> list[frozenset[str]]:
-    """What each text is about: identifiers, paths and numbers as they are written; words folded to one form each, but
-    for those that tell nothing; of a script without spaces the pairs of characters."""
+    """Return the terms of each text: identifiers, paths and numbers verbatim; words in one form each, without function
+    words; for scripts without spaces, pairs of characters."""
     forms = cache(_forms)  # words come again and again
     return [frozenset(chain.from_iterable(map(forms, _TERMS.findall(text)))) for text in texts]
 
 
 def capitals_of(texts: Sequence[str]) -> frozenset[str]:
-    """Terms that one of the texts has with a capital inside a sentence, which makes them names."""
+    """Return the terms that have a capital inside a sentence of one of the texts, which makes them names."""
     tokens = set(_CAPITAL_INSIDE.findall("\n.".join(texts)))  # no token goes on, no sentence either
     return frozenset().union(*(_forms(token) for token in tokens if token[0].isupper()))
 
 
 def _forms(token: str) -> tuple[str, ...]:
-    """The terms that a word, a path or a run of characters comes to."""
+    """Terms of a word, a path or a run of characters."""
     if token[0] >= _FIRST_WIDE and (wide := re.match(_WIDE, token)):
         run, rest = wide[0], token[wide.end() :]
         pairs = [run[at : at + 2] for at in range(max(1, len(run) - 1))]
@@ -110,7 +110,7 @@ def _forms(token: str) -> tuple[str, ...]:
 
 
 def folded(word: str) -> str:
-    """A word without the commonest English endings: "tests" and "testing" are "test"."""
+    """Return a word without the commonest English endings: "tests" and "testing" become "test"."""
     if word.endswith(_SUFFIXES):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) >= len(suffix) + 3:

@@ -128,9 +128,9 @@ class TestSettings:
             ),
             ({"settings": {"observe.tokens": [3]}}, "expected a whole number"),
             ({"settings": {"observe.trigger": "never"}}, "`never` is"),
-            ({"wait": -1}, "`-1` is no number of seconds"),
+            ({"wait": -1}, "`-1` is not a valid number of seconds"),
             ({"counter": "abacus"}, "abacus"),
-            ({"now": "yesterday"}, "`yesterday` is no time"),
+            ({"now": "yesterday"}, "`yesterday` is not a valid time"),
             ({"session": "  "}, "the id of the session is empty"),
         ],
     )

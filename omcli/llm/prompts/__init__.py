@@ -1,4 +1,4 @@
-"""The prose that models are given; data, not code."""
+"""Prompts for models; data, not code."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from importlib.resources import files
 
 @cache
 def prompt(name: str) -> str:
-    """The rules for a role: `observer`, `reflector`. What a model is shown never gets in here."""
+    """Return the instructions for a role: `observer`, `reflector`."""
     return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()

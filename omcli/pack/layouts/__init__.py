@@ -1,4 +1,4 @@
-"""How a pack is printed: as text, Markdown, XML, one JSON document, or a list of chat messages."""
+"""Layouts of a pack: text, Markdown, XML, one JSON document, or a list of chat messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omcli.pack.layouts.text import Text
 
 
 class PackFormat(StrEnum):
-    """What a pack can be printed as."""
+    """Output format of a pack."""
 
     TEXT = "text"
     MARKDOWN = "markdown"

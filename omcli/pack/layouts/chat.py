@@ -1,4 +1,4 @@
-"""A pack as chat messages that an agent can go on from: what is remembered as first message, then the last turns."""
+"""A pack as chat messages for an agent to continue: the memory as first message, then the last turns."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from omcli.pack.layouts.text import Text
 from omcli.pack.tail import Turn
 
 UNANSWERED = "(no result)"
-"""What stands for the result of a call that nobody answered, where one has to be."""
+"""Placeholder for the result of a call without one, if the format needs it."""
 
 
 @record
 class AnsweredCall:
-    """A call, and what came of it."""
+    """A call and its results."""
 
     turn: Turn
     id: str
-    """What joins it with its answer: no other call of the list has it."""
+    """Links it to its result; unique in the list."""
     results: tuple[Turn, ...]
 
     @property
     def answer(self) -> str:
-        """What its results say."""
+        """Text of its results."""
         return "\n".join(result.text for result in self.results) if self.results else UNANSWERED
 
 
@@ -41,22 +41,22 @@ class ChatStep:
     """Content of one chat message, and its results."""
 
     spoken: Turn | None
-    """Words; of the agent where calls follow them."""
+    """Words; the agent's if calls follow."""
     calls: tuple[AnsweredCall, ...] = ()
-    """Made together."""
+    """Calls made together."""
     is_open: bool = False
-    """Whether nothing but results follows: calls that have none are left for the reader to answer."""
+    """True if only results follow: calls without a result are left for the reader to answer."""
 
     @property
     def answered(self) -> tuple[AnsweredCall, ...]:
-        """The calls that an answer has to follow."""
+        """The calls that need a result."""
         return tuple(call for call in self.calls if call.results or not self.is_open)
 
 
 def steps(turns: Sequence[Turn], *, spelled: Callable[[str], str]) -> Iterator[ChatStep]:
-    """Turns in their order, calls that were made together in one step. Results stand with their calls, or nowhere.
+    """Yield turns in order, calls made together as one step. Results go with their calls, or are left out.
 
-    `spelled` is how an id is written.
+    `spelled` writes an id.
     """
     found = results_by_call([turn.message for turn in turns])
     ids = _distinct((call_id(turn) for turn in turns if turn.message.role is Role.CALL), spelled)
@@ -86,7 +86,7 @@ def _call(turns: Sequence[Turn], place: int, results: Iterable[int], its_id: str
 
 
 def _distinct(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str]:
-    """Ids as they are written; one that is taken, which endpoints refuse, gets a number in front of it."""
+    """Yield ids as written, with a number in front of repeated ones, which endpoints refuse."""
     taken: set[str] = set()
     used: Counter[str] = Counter()
     for each in ids:
@@ -99,12 +99,12 @@ def _distinct(ids: Iterable[str], spelled: Callable[[str], str]) -> Iterator[str
 
 
 def call_id(turn: Turn) -> str:
-    """What joins a call, or a result, with the other."""
+    """Return the id that links a call with its results."""
     return turn.message.call_id or f"call-{turn.kept.key}"
 
 
 def arguments(turn: Turn) -> Mapping[str, object]:
-    """A call's arguments; free text, and what is cut, as the one argument `input`."""
+    """Return a call's arguments; free or cut text as the one argument `input`."""
     try:
         found = json.loads(turn.text)
     except (ValueError, RecursionError):
@@ -120,23 +120,23 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME, _LONGEST_OPENAI_NAME = 128, 64
 _LONGEST_OPENAI_ID = 40
 _NOTHING = "(nothing)"
-"""What stands for words that are blank: Anthropic takes none of those."""
+"""Replaces blank words, which Anthropic refuses."""
 
 
 @record
 class Dialect:
-    """One shape of messages."""
+    """A format of chat messages."""
 
     opening: Callable[[str], Entry]
-    """The message that holds what is remembered."""
+    """Builds the message with the memory."""
     messages: Callable[[Sequence[Turn]], list[Entry]]
-    """Turns: calls made together in one message of the assistant, their results right behind it.
+    """Builds messages of turns: calls made together in one message of the assistant, followed by their results.
 
-    A call that nobody answered gets a result that says so, or no model could go on from the list; calls at the very
-    end are left for the reader to answer.
+    A call without a result gets a placeholder, since no model could continue otherwise; calls at the very end are left
+    for the reader to answer.
     """
     result: Callable[[Turn], Entry]
-    """A result by itself."""
+    """Builds a message of one result."""
 
 
 def _openai_messages(turns: Sequence[Turn]) -> list[Entry]:
@@ -169,7 +169,7 @@ def _openai_answer(to: str, text: str) -> Entry:
 
 
 def _openai_id(written: str) -> str:
-    """An id with as many characters as OpenAI takes in one."""
+    """An id cut to the length OpenAI accepts."""
     return written[:_LONGEST_OPENAI_ID]
 
 
@@ -189,7 +189,7 @@ def _anthropic_messages(turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _anthropic_words(turn: Turn) -> str:
-    """Words as they were said; a speaker that shares a role is named, and an event told in brackets."""
+    """Words as they were said; a speaker who shares a role is named, and an event put in brackets."""
     if turn.message.name or turn.message.role is Role.EVENT:
         return spoken(turn)
     return turn.text
@@ -210,7 +210,7 @@ def _text(text: str) -> Entry:
 
 
 def _plain(name: str) -> str:
-    """A name or an id with the characters that Anthropic takes in one."""
+    """A name or an id in the characters Anthropic accepts."""
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
 
 
@@ -222,8 +222,8 @@ OPENAI = Dialect(
 OPENAI_FROM_USER = Dialect(
     opening=lambda block: {"role": "user", "content": block}, messages=OPENAI.messages, result=OPENAI.result
 )
-"""With what is remembered in the user's role: some endpoints take a system message at the very beginning alone, and an
-agent has one of its own there."""
+"""With the memory in the user's role: some endpoints accept a system message only at the very beginning, and an agent
+has its own there."""
 ANTHROPIC = Dialect(
     opening=lambda block: {"role": "user", "content": [_text(block)]},
     messages=_anthropic_messages,
@@ -239,39 +239,39 @@ class Chat:
     """A JSON list of messages, one per line."""
 
     block: Text
-    """How the rows are written in the first message."""
+    """Layout of the rows in the first message."""
     dialect: Dialect = OPENAI
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """As in text."""
+        """Return the headings of the text layout."""
         return self.block.headings(observation)
 
     def row(self, observation: Observation) -> str:
-        """A row's line, as it stands in a JSON string."""
+        """Return a row's line, quoted for a JSON string."""
         return quoted(self.block.row(observation) + "\n")
 
     def turn(self, turn: Turn) -> str:
-        """A message's object; a call's with the message around it."""
+        """Return a message's object; for a call with the message around it."""
         if turn.message.role is Role.RESULT:
             return json_line(self.dialect.result(turn)) + ","
         return _lines(self.dialect.messages([turn])) + ","
 
     def overhead(self, tier: Tier) -> str:
-        """A tier's heading in the first message."""
+        """Return a tier's heading in the first message."""
         return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
-        """A list with an empty block."""
+        """Return a list with an empty block."""
         return f"[\n{self._opening(self.block.frame())},\n\n]\n"
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """The tail's objects, or what another tier adds to the first message."""
+        """Return the tail's objects, or another tier's part of the first message."""
         if tier is Tier.TAIL:
             return _lines(self.dialect.messages(shown.tail))
         return quoted(self.block.part(tier, shown))
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """The list, also when it is empty."""
+        """Return the list, also if it is empty."""
         block = self.block.remembered(shown)
         if shown.tail and not block:
             block = self.block.frame()  # by which the pack is known when it is read again

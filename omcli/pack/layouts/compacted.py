@@ -1,4 +1,4 @@
-"""How a compacted transcript is printed: as a pack is, as messages in place of the transcript, or as pi asks for it."""
+"""Formats of a compacted transcript: those of a pack, messages that replace the transcript, or pi's compaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omcli.pack.tail import Turn
 
 
 class CompactFormat(StrEnum):
-    """What a compacted transcript can be printed as."""
+    """Output format of a compacted transcript."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -30,36 +30,36 @@ class CompactFormat(StrEnum):
 
     @property
     def has_tools(self) -> bool:
-        """Whether calls and results are among the last messages."""
+        """True if the last messages include calls and results."""
         return self in (CompactFormat.MESSAGES, CompactFormat.ANTHROPIC)
 
     @property
     def is_gone_on_from(self) -> bool:
-        """Whether an agent goes on from it, and so from one branch of a conversation alone."""
+        """True if an agent continues from it, and so from a single branch of a conversation."""
         return self.has_tools or self is CompactFormat.PI
 
     @property
     def has_tail(self) -> bool:
-        """Whether the last messages are a part of it, and do not stay where they are."""
+        """True if the last messages are part of it, rather than staying in place."""
         return self is not CompactFormat.PI
 
 
 def _nothing(_shown: PackContent) -> Mapping[str, object]:
-    """Nothing more."""
+    """Add nothing."""
     return {}
 
 
 @record
 class CompactHead:
-    """What a compacted transcript says of itself."""
+    """Data about a compacted transcript."""
 
     first_kept: str | None = None
-    """The printed id of the message that the last messages begin with; None where none stays."""
+    """Printed id of the first message that stays; None if none does."""
     tokens_before: int = 0
     about: Callable[[PackContent], Mapping[str, object]] = _nothing
-    """What stands in a JSON document beside the pack."""
+    """Further keys of a JSON document."""
     is_kept: bool = True
-    """Whether its rows are in a store, where they can be looked up."""
+    """True if its rows are in a store, to be looked up."""
 
 
 _TYPE = "observational-memory"
@@ -73,38 +73,38 @@ class Pi:
     """
 
     block: Text
-    """How the rows are written in the summary."""
+    """Layout of the rows in the summary."""
     first_kept: str | None
-    """The id of the entry that the messages begin with which stay; None where none stays."""
+    """Id of the first entry that stays; None if none does."""
     tokens_before: int
-    """Of all the messages."""
+    """Tokens of all messages."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """As in text."""
+        """Return the headings of the text layout."""
         return self.block.headings(observation)
 
     def row(self, observation: Observation) -> str:
-        """A row's line, as it stands in a JSON string."""
+        """Return a row's line, quoted for a JSON string."""
         return quoted(self.block.row(observation) + "\n")
 
     def turn(self, _turn: Turn) -> str:
-        """Nothing."""
+        """Return nothing: messages stay with pi."""
         return ""
 
     def overhead(self, tier: Tier) -> str:
-        """A tier's heading in the summary."""
+        """Return a tier's heading in the summary."""
         return "" if tier is Tier.TAIL else quoted(self.block.overhead(tier) + "\n")
 
     def frame(self) -> str:
-        """The object with an empty block, its numbers as long as they may get."""
+        """Return the object with an empty block and the longest possible numbers."""
         return self._object(self.block.frame(), max(0, self.block.head.budgets.total))
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """What a tier adds to the summary."""
+        """Return a tier's part of the summary."""
         return "" if tier is Tier.TAIL else quoted(self.block.part(tier, shown))
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
-        """The object; nothing where the summary would be empty."""
+        """Return the object; nothing if the summary would be empty."""
         summary = self.block.remembered(shown)
         return self._object(summary, tokens[Tier.SESSION]) if summary else ""
 
@@ -119,7 +119,7 @@ class Pi:
 
 
 def layout(shape: CompactFormat, figures: CompactHead) -> Callable[[Head], Layout]:
-    """The layout of a shape."""
+    """Return the layout of a format."""
     return lambda head: _layout(shape, figures, replace(head, is_kept=figures.is_kept))
 
 

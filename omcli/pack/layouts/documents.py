@@ -1,4 +1,4 @@
-"""A pack as one JSON document, with a line for every row and every message."""
+"""A pack as a JSON or XML document."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages
 
 
 def _nothing_more(_shown: PackContent) -> Mapping[str, object]:
-    """A pack says no more of itself."""
+    """Add nothing."""
     return {}
 
 
 @record
 class Document:
-    """`{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`, also when all are empty.
+    """`{"schema": 1, …, "tokens": {…}, "cross": […], "observations": […], "messages": […]}`, also if all are empty.
 
-    `tokens` counts the three lists as printed, each and together. A frozen pack says besides `frozen_at` which moment
-    its rows are of; null where nothing was observed in the session yet.
+    `tokens` counts the three lists as printed, each and together. A frozen pack adds `frozen_at`, the moment of its
+    rows; null if nothing was observed in the session yet.
     """
 
     head: Head
     about: Callable[[PackContent], Mapping[str, object]] = _nothing_more
-    """What more it says of itself, by what is shown."""
+    """Further keys, by content."""
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
-        """None: every row carries its date."""
+        """Return none: every row carries its date."""
         return ()
 
     def row(self, observation: Observation) -> str:
-        """A row's object."""
+        """Return a row's object."""
         return json_line(row(observation)) + ","
 
     def turn(self, turn: Turn) -> str:
-        """A message's object."""
+        """Return a message's object."""
         return json_line(message(turn.kept, text=None if turn.is_whole else turn.text)) + ","
 
     def overhead(self, _tier: Tier) -> str:
-        """Nothing: the keys are there without rows, too."""
+        """Return nothing: the keys are there without rows, too."""
         return ""
 
     def frame(self) -> str:
-        """The document without rows, its numbers as long as they may get."""
+        """Return the document without rows and with the longest possible numbers."""
         return self.whole(PackContent(), dict.fromkeys(Tier, max(0, self.head.budgets.total))).replace("[]", "[\n\n]")
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """A tier's list without its brackets."""
+        """Return a tier's list without brackets."""
         rows = [self.row(observation) for observation in shown.rows(tier)]
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else rows
         return "\n".join(lines).removesuffix(",")
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int]) -> str:
-        """The document."""
+        """Return the document."""
         about = {
             "schema": 1,
             **({} if self.head.session is None else {"session": self.head.session}),
@@ -86,16 +86,16 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @record
 class Xml:
-    """Text is the elements' content, everything else their attributes."""
+    """A well-formed XML document: text is content of elements, everything else attributes."""
 
     head: Head
 
     def headings(self, _observation: Observation) -> tuple[str, ...]:
-        """None: every row carries its date."""
+        """Return none: every row carries its date."""
         return ()
 
     def row(self, observation: Observation) -> str:
-        """A `row` element on one line; its `id` is the handle that `om show` takes."""
+        """Return a `row` element on one line; its `id` is the handle that `om show` takes."""
         attributes = {
             "id": handle(observation.id),
             "at": minute(observation.dated),
@@ -106,7 +106,7 @@ class Xml:
         return _element("row", attributes, single_line(observation.text))
 
     def turn(self, turn: Turn) -> str:
-        """A `message` element, its text with the line breaks it has."""
+        """Return a `message` element, its text with line breaks."""
         said = turn.message
         attributes = {
             "role": said.role,
@@ -119,21 +119,21 @@ class Xml:
         return _element("message", attributes, turn.text)
 
     def overhead(self, tier: Tier) -> str:
-        """A tier's empty element."""
+        """Return a tier's empty element."""
         return f"<{tier}>\n</{tier}>"
 
     def frame(self) -> str:
-        """The document without its tiers."""
+        """Return the document without its tiers."""
         return "\n".join([*self._opening(), CLOSING, ""])
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """A tier's element."""
+        """Return a tier's element."""
         rows = [self.row(observation) for observation in shown.rows(tier)]
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else rows
         return "\n".join([f"<{tier}>", *lines, f"</{tier}>"]) if lines else ""
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """The document; nothing where no tier holds anything."""
+        """Return the document; nothing if all tiers are empty."""
         parts = [part for tier in self.head.order if (part := self.part(tier, shown))]
         return "\n".join([*self._opening(), *parts, CLOSING, ""]) if parts else ""
 
@@ -150,7 +150,7 @@ def _element(name: str, attributes: Mapping[str, str | None], text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text as content, with no more escapes than XML asks for; a character that it can't write becomes U+FFFD."""
+    """Text as content, with the fewest escapes XML allows; a character it cannot represent becomes U+FFFD."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("]]>", "]]&gt;")
     return _NOT_XML.sub("\ufffd", text).replace("\r", "&#13;")
 

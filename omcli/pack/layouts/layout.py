@@ -1,4 +1,4 @@
-"""What every layout of a pack has in common."""
+"""The port of a layout, and the parts shared by all layouts."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ if TYPE_CHECKING:
     from omcli.memory.session import FreezePoint
 
 LOOKING_UP = "`om log` lists the notes with ids, `om show ID` prints a note's sources."
-"""What the reader is told besides, where the rows are in a store."""
+"""Told to the reader if the rows are in a store."""
 
 CLOSING = f"</{TAG}>"
 # The preamble takes about 50 tokens, a session's id up to 25, headings 4 each: a small part of the pack they open.
 _PREAMBLE_FROM = 600
 _HEADINGS_FROM = 120
 _TIMES_FROM = 6000
-"""A time of day costs 4 tokens and stands above one or two rows of 30; in a small pack more rows say more."""
+"""A time of day costs 4 tokens and heads one or two rows of 30; in a small pack more rows say more."""
 
 
 @record
 class Head:
-    """What a pack says about itself."""
+    """Data about a pack."""
 
     session: str | None
     counter: str
     budgets: Budgets
     pending: int
-    """Messages of the session that no observation covers yet."""
+    """Number of messages in the session that no observation covers yet."""
     notation: Notation = WORDS
-    """How rows are written, where their priority and status have no place of their own."""
+    """Notation of rows, unless the format has fields for priority and status."""
     order: tuple[Tier, ...] = tuple(Tier)
-    """The tiers as they are printed; messages that are no text come last in any case."""
+    """Order of the tiers in print; messages in a format other than text always come last."""
     is_kept: bool = True
-    """Whether its rows are in a store, where they can be looked up."""
+    """True if its rows are in a store, to be looked up."""
     freeze_point: FreezePoint | None = None
-    """Of a frozen pack."""
+    """Only for a frozen pack."""
 
     @property
     def preamble(self) -> str:
-        """What the reader is told."""
+        """The words for the reader."""
         return f"{PREAMBLE} {LOOKING_UP}" if self.is_kept else PREAMBLE
 
     @property
     def has_preamble(self) -> bool:
-        """Whether the budget allows for the preamble and the session's id."""
+        """True if the budget allows the preamble and the session's id."""
         return self.budgets.total >= _PREAMBLE_FROM
 
     @property
     def has_headings(self) -> bool:
-        """Whether the budget allows for a heading over each tier."""
+        """True if the budget allows a heading above each tier."""
         return self.budgets.total >= _HEADINGS_FROM
 
     @property
     def has_times(self) -> bool:
-        """Whether the budget allows for the time of day over rows, and not the day alone."""
+        """True if the budget allows the time of day above rows, not just the date."""
         return self.budgets.total >= _TIMES_FROM
 
     @property
     def opening_tag(self) -> str:
-        """The line a pack begins with, by which it is known when it is read again."""
+        """First line of a pack, which identifies it when it is read again."""
         if self.session is None or not (self.has_preamble and self.is_kept):
             return f"<{TAG}>"
         session = one_line(printable(self.session))
@@ -78,44 +78,44 @@ class Head:
 
 @record
 class PackContent:
-    """What was chosen for a pack, each tier in printing order."""
+    """Content chosen for a pack, each tier in printing order."""
 
     cross: Sequence[Observation] = ()
     session: Sequence[Observation] = ()
     tail: Sequence[Turn] = ()
 
     def rows(self, tier: Tier) -> Sequence[Observation]:
-        """The rows of a tier; the tail has turns instead."""
+        """Return the rows of a tier; the tail has turns instead."""
         return {Tier.CROSS: self.cross, Tier.SESSION: self.session}.get(tier, ())
 
 
 class Layout(Protocol):
-    """One way to print a pack. A tier's budget is for its `part`, the total for the `whole`."""
+    """A way to print a pack. A tier's budget applies to its `part`, the total to the `whole`."""
 
     def headings(self, observation: Observation, /) -> tuple[str, ...]:
-        """The lines a row stands under; those that it shares with the row above are not printed again."""
+        """Return the lines above a row; those shared with the row before are not repeated."""
 
     def row(self, observation: Observation) -> str:
-        """A row as it stands in its part: what it costs."""
+        """Return a row as printed in its part, to be counted."""
 
     def turn(self, turn: Turn) -> str:
-        """A message as it stands in its part: what it costs."""
+        """Return a message as printed in its part, to be counted."""
 
     def overhead(self, tier: Tier, /) -> str:
-        """What a tier costs before its first row."""
+        """Return the text of a tier before its first row, to be counted."""
 
     def frame(self) -> str:
-        """What a pack costs before its first tier."""
+        """Return the text of a pack before its first tier, to be counted."""
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """A tier as printed; empty where it holds nothing."""
+        """Return a tier as printed; empty if it holds nothing."""
 
     def whole(self, shown: PackContent, tokens: Mapping[Tier, int], /) -> str:
-        """The pack as printed, with its line end. `tokens` are those of the parts."""
+        """Return the pack as printed, with its line end. `tokens` are those of the parts."""
 
 
 def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
-    """The headings that have to be printed under a line that stands under `above`."""
+    """Return the headings to print below a line with the headings `above`."""
     for same, (over, own) in enumerate(zip(above, headings, strict=False)):
         if over != own:
             return headings[same:]
@@ -123,7 +123,7 @@ def uncovered(above: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
 
 
 def outcome(turn: Turn) -> str | None:
-    """How a result ended where that is worth a word: `error`, `exit 2`, or both."""
+    """Return the outcome of a result unless it simply succeeded: `error`, `exit 2`, or both."""
     said = turn.message
     words = ["error"] if said.failed else []
     if said.exit_code:
@@ -132,7 +132,8 @@ def outcome(turn: Turn) -> str | None:
 
 
 def spoken(turn: Turn, *, mark: str = "") -> str:
-    """A message in words: `user: text`, `[toolCall name(arguments)]`, `[toolResult name (error)]` and its output."""
+    """Return a message in words: `user: text`, `[toolCall name(arguments)]`, `[toolResult name (error)]` and its
+    output."""
     said = turn.message
     tool = one_line(printable(said.tool or "tool"))
     if said.role is Role.CALL:

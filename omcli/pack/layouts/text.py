@@ -1,4 +1,4 @@
-"""A pack as text or Markdown: rows under the day and the minute they are dated, then messages as they were said."""
+"""A pack as text or Markdown: rows below their day and minute, then messages verbatim."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _MARKDOWN = {
 
 @record
 class Text:
-    """One line per row. Its day and minute stand above it, once for all rows that follow each other in it."""
+    """One line per row. Day and minute are printed once above consecutive rows."""
 
     head: Head
     is_markdown: bool = False
     written: dict[int, tuple[Observation, tuple[str, ...], str]] = field(default_factory=dict)
-    """Headings and lines of rows, by which object those are: one is priced, then printed with its tier, then with the
-    whole."""
+    """Headings and lines of rows by object id: each is priced, then printed with its tier, then with the whole."""
 
     def headings(self, observation: Observation) -> tuple[str, ...]:
-        """The row's day, and its time where there is room; in Markdown, for rows of this session, also the section."""
+        """Return the row's date, with the time if there is room; in Markdown, for rows of this session, also the
+        section."""
         return self._written(observation)[1]
 
     def row(self, observation: Observation) -> str:
-        """A row's line."""
+        """Return a row's line."""
         return self._written(observation)[2]
 
     def _written(self, observation: Observation) -> tuple[Observation, tuple[str, ...], str]:
@@ -51,34 +51,34 @@ class Text:
         return ("### Summary" if observation.kind is Kind.REFLECTION else "### Recent", *dated)
 
     def turn(self, turn: Turn) -> str:
-        """A message's lines."""
+        """Return a message's lines."""
         return escape_tags(spoken(turn, mark="**" if self.is_markdown else ""))
 
     def overhead(self, tier: Tier) -> str:
-        """A tier's heading."""
+        """Return a tier's heading."""
         if not self.head.has_headings:
             return ""
         return (_MARKDOWN if self.is_markdown else _HEADINGS)[tier]
 
     def frame(self) -> str:
-        """An empty block, with the gaps between its parts."""
+        """Return an empty block, with the gaps between its parts."""
         return "\n".join([self._opening(), "", "", "", CLOSING, ""])
 
     def part(self, tier: Tier, shown: PackContent) -> str:
-        """A tier under its heading."""
+        """Return a tier below its heading."""
         lines = [self.turn(turn) for turn in shown.tail] if tier is Tier.TAIL else self._outline(shown.rows(tier))
         return "\n".join([*filter(None, [self.overhead(tier)]), *lines]) if lines else ""
 
     def whole(self, shown: PackContent, _tokens: Mapping[Tier, int]) -> str:
-        """The block; nothing where it would be empty."""
+        """Return the block; nothing if it would be empty."""
         return self.block(self.part(tier, shown) for tier in self.head.order)
 
     def remembered(self, shown: PackContent) -> str:
-        """The block without the last messages."""
+        """Return the block without the last messages."""
         return self.block(self.part(tier, shown) for tier in self.head.order if tier is not Tier.TAIL)
 
     def block(self, parts: Iterable[str]) -> str:
-        """Parts as one block; nothing where all of them are empty."""
+        """Join parts to a block; nothing if all are empty."""
         held = [part for part in parts if part]
         gap = "\n\n" if self.head.has_headings else "\n"
         return "\n".join([self._opening(), gap.join(held), CLOSING, ""]) if held else ""

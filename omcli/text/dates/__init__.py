@@ -1,1 +1,1 @@
-"""Dates: instants, and dates as people say them."""
+"""Dates: instants, and dates in natural language."""

@@ -1,8 +1,8 @@
-"""Days, weeks, months, quarters and years as text, and how one is reached from another.
+"""Days, weeks, months, quarters and years as text, and arithmetic on them.
 
-A day is `YYYY-MM-DD`, a month `YYYY-MM`, a year `YYYY`; a week or a quarter is an interval as ISO 8601 writes it, from
-its first day or month to its last: `2026-03-02/2026-03-08`, `2026-07/2026-09`. Years are 1970 to 9999, as for instants;
-what lies outside is None. Weeks begin on Monday (ISO 8601).
+A day is `YYYY-MM-DD`, a month `YYYY-MM`, a year `YYYY`; a week or a quarter is an ISO 8601 interval, from its first day
+or month to its last: `2026-03-02/2026-03-08`, `2026-07/2026-09`. Years are 1970 to 9999, as for instants; anything
+outside is None. Weeks begin on Monday (ISO 8601).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from datetime import date, datetime, timedelta
 _FIRST_YEAR, _LAST_YEAR = 1970, 9999
 _SUNDAY = 6
 _NEAR = timedelta(days=61)
-"""How far a day or month without a year may be: at this distance the other year's is five times as far."""
+"""Largest distance of a day or month without a year: that of the other year is then five times as far."""
 
 
 def day_of(at: str, utc_offset: int | None = None) -> date:
-    """The day of an instant (`dates`) on the calendar of whoever lives there.
+    """Return the local day of an instant (`instants`).
 
-    `utc_offset` is in minutes east of UTC. Without it an instant in UTC is filed under UTC's day; one without zone is
-    the wall clock's already.
+    `utc_offset` is in minutes east of UTC. Without it an instant in UTC keeps UTC's day; one without a zone is local
+    already.
     """
     moment = datetime.fromisoformat(at.removesuffix("Z"))
     if utc_offset and at.endswith("Z"):
@@ -33,7 +33,7 @@ def day_of(at: str, utc_offset: int | None = None) -> date:
 
 
 def day(of_year: int, of_month: int, number: int) -> str | None:
-    """A day, or None where there is none such."""
+    """Return a day; None if the calendar has no such day."""
     try:
         return _spelled(date(of_year, of_month, number))
     except ValueError:
@@ -41,24 +41,24 @@ def day(of_year: int, of_month: int, number: int) -> str | None:
 
 
 def month(of_year: int, number: int) -> str | None:
-    """A month; numbers below 1 and above 12 lead into other years."""
+    """Return a month; numbers below 1 and above 12 lead into other years."""
     years, index = divmod(of_year * 12 + number - 1, 12)
     return f"{years:04}-{index + 1:02}" if _FIRST_YEAR <= years <= _LAST_YEAR else None
 
 
 def year(number: int) -> str | None:
-    """A year."""
+    """Return a year."""
     return f"{number:04}" if _FIRST_YEAR <= number <= _LAST_YEAR else None
 
 
 def quarter(of_year: int, number: int) -> str | None:
-    """A quarter of the calendar year, by its first and last month; numbers beyond 1 to 4 lead into other years."""
+    """Return a quarter of the calendar year; numbers beyond 1 to 4 lead into other years."""
     first, last = month(of_year, number * 3 - 2), month(of_year, number * 3)
     return f"{first}/{last}" if first and last else None
 
 
 def last_day(stretch: str) -> str:
-    """The last day of a day, month, quarter or year."""
+    """Return the last day of a day, month, quarter or year."""
     end = stretch.rpartition("/")[2]
     if len(end) == 4:
         return f"{end}-12-31"
@@ -71,38 +71,39 @@ def last_day(stretch: str) -> str:
 
 
 def days_from(today: date, count: int) -> str | None:
-    """The day so many days later, or earlier."""
+    """Return the day this many days later, or earlier."""
     moved = _moved(today, count)
     return _spelled(moved) if moved else None
 
 
 def week_from(today: date, count: int) -> str | None:
-    """The week so many weeks later, from Monday to Sunday. None on Sundays, which for many begin a week."""
+    """Return the week this many weeks later, from Monday to Sunday. None on Sundays, which many count to the next
+    week."""
     if today.weekday() == _SUNDAY:
         return None
     return _stretch(today, 7 * count - today.weekday(), 6)
 
 
 def weekend_from(today: date, count: int) -> str | None:
-    """Saturday and Sunday: 0 is the weekend that goes on or comes next, -1 the one before.
+    """Return a Saturday and Sunday: 0 is the current or coming weekend, -1 the one before.
 
-    The next one (1) is, from Monday to Friday, the one that comes or the one after it: None.
+    From Monday to Friday the next one (1) is ambiguous: None.
     """
     goes_on = today.weekday() >= 5
     return None if count > 0 and not goes_on else _stretch(today, 5 - today.weekday() + 7 * count, 1)
 
 
 def weekday_of_week(today: date, index: int, count: int) -> str | None:
-    """A weekday (Monday is 0) of this week or of another: as both see it for whom weeks begin on Monday or Sunday."""
+    """Return a weekday (Monday is 0) of this week or another; None if weeks from Monday and from Sunday disagree."""
     return _agreed(_of_week(today, index, count))
 
 
 def weekday_from(today: date, index: int, step: int) -> str | None:
-    """The last (-1), this (0) or next (1) Monday (0) to Sunday (6), where everybody means the same day.
+    """Return the last (-1), this (0) or next (1) weekday (Monday is 0); None if readings disagree.
 
-    Some take "next Friday" for the first Friday to come, some for the Friday of next week, and a week begins on Monday
-    or on Sunday: the day is given where all of these agree. So on a Friday or Saturday, and else it is None. "This
-    Friday" is the one of this week, unless it is over: then it may be the one to come.
+    "Next Friday" may be the coming Friday or the Friday of next week, and weeks may begin on Monday or Sunday: it is
+    unambiguous on a Friday or Saturday only. "This Friday" is the one of this week; None if it is over, since then it
+    may be the coming one.
     """
     if step:
         return _agreed({_nearest_weekday(today, index, step), *_of_week(today, index, step)})
@@ -111,13 +112,13 @@ def weekday_from(today: date, index: int, step: int) -> str | None:
 
 
 def nearest_weekday(today: date, index: int, step: int) -> str | None:
-    """The first such weekday after today (1) or the last one before (-1). None where it is today."""
+    """Return the first such weekday after today (1) or the last one before (-1). None if it is today."""
     nearest = _nearest_weekday(today, index, step)
     return None if index == today.weekday() or nearest is None else _spelled(nearest)
 
 
 def month_named(today: date, number: int, step: int) -> str | None:
-    """Last (-1), this (0) or next (1) March, where everybody means the same: the nearest, and that of the year."""
+    """Return last (-1), this (0) or next (1) March; None unless the nearest one is also that of the year."""
     if not step:
         return month(today.year, number)
     nearest = next_month(today, number, step)
@@ -125,35 +126,35 @@ def month_named(today: date, number: int, step: int) -> str | None:
 
 
 def next_month(today: date, number: int, step: int) -> str | None:
-    """The first such month after this one (1), or the last one before it (-1)."""
+    """Return the first such month after this one (1), or the last one before it (-1)."""
     is_past = (today.month - number) * step >= 0
     return month(today.year + step * is_past, number)
 
 
 def near_month(today: date, number: int) -> str | None:
-    """The month of that name which is at most two months away."""
+    """Return the month of that number within two months of today."""
     years = (today.year - 1, today.year, today.year + 1)
     near = (one for one in years if abs((one - today.year) * 12 + number - today.month) <= 2)
     return next((month(one, number) for one in near), None)
 
 
 def near_day(today: date, of_month: int, number: int) -> str | None:
-    """The day of that name which is at most two months away."""
+    """Return the day of that month and number within two months of today."""
     return next((_spelled(found) for found in _of_years(today, of_month, number) if abs(found - today) <= _NEAR), None)
 
 
 def coming_day(today: date, of_month: int, number: int) -> str | None:
-    """The first day of that name from today on."""
+    """Return the first such day from today on."""
     return next((_spelled(found) for found in _of_years(today, of_month, number) if found >= today), None)
 
 
 def day_with_weekday(today: date, of_month: int, number: int, index: int) -> str | None:
-    """The day of that name, this year, last year or next, that is such a weekday; one at most is."""
+    """Return the day in this, last or next year that falls on a weekday; at most one does."""
     return next((_spelled(found) for found in _of_years(today, of_month, number) if found.weekday() == index), None)
 
 
 def coming_date(today: date, number: int) -> str | None:
-    """The first 15th (or other day of a month) after today. None where it is today, or the month is too short."""
+    """Return the first 15th (or other day of a month) after today. None if it is today, or the month is too short."""
     if number == today.day:
         return None
     years, index = divmod(today.year * 12 + today.month - 1 + (number < today.day), 12)
@@ -195,7 +196,7 @@ def _agreed(readings: set[date | None]) -> str | None:
 
 
 def _of_years(today: date, of_month: int, number: int) -> list[date]:
-    """The day of that name last year, this year and next, where the years have one."""
+    """That day in last, this and next year, if it exists."""
     found = []
     for years in (today.year - 1, today.year, today.year + 1):
         try:
@@ -206,5 +207,5 @@ def _of_years(today: date, of_month: int, number: int) -> list[date]:
 
 
 def _days(year: int, month: int) -> int:
-    """How many days a month has; what the standard library knows of it takes a millisecond to import."""
+    """Days in a month; the standard library's module takes a millisecond to import."""
     return 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days

@@ -1,7 +1,7 @@
-"""Instants as text: one canonical spelling, so that they sort, compare and store without being parsed again.
+"""Instants as text: one canonical spelling, so that they sort, compare and store without parsing.
 
-An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). Where a producer wrote a local time without saying which
-zone, the same spelling without the `Z` is kept: the hour is then the wall clock's, and nothing is guessed.
+An instant is `YYYY-MM-DDTHH:MM:SS.mmmZ` (UTC, milliseconds). A local time without a zone keeps the same spelling
+without the `Z`; its zone is never guessed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", 
 
 
 def instant(value: object) -> str | None:
-    """The canonical instant for what a transcript wrote, or None where it is no time.
+    """Return the canonical instant of a value in a transcript; None if it is not a time.
 
     Takes ISO 8601 text (with `Z`, an offset, or neither), and numbers or digit strings of seconds, milliseconds,
-    microseconds or nanoseconds since 1970. Years outside 1970-9999 and malformed text give None, and so does a number
-    that is no time before 2286 in any of the units.
+    microseconds or nanoseconds since 1970. Years outside 1970-9999, malformed text, and numbers that are no time before
+    2286 in any unit give None.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -47,25 +47,25 @@ def instant(value: object) -> str | None:
 
 
 def pinned(now: str | None, *, option: str = "") -> str | None:
-    """The instant that somebody names to be taken for now, if any; `option` is where. Raises BadUsage."""
+    """Parse the instant given to replace the current time, if any; `option` names its source. Raises BadUsage."""
     moment = None if now is None else instant(now)
     if now is not None and moment is None:
-        raise BadUsage(f"`{option}{now}` is no time", hint="an instant like 2026-01-28T09:30:00Z")
+        raise BadUsage(f"`{option}{now}` is not a valid time (expected an instant like 2026-01-28T09:30:00Z)")
     return moment
 
 
 def seconds(given: float | None, *, option: str = "", least: float = 0, most: float = inf) -> float | None:
-    """The seconds that somebody names, if any: finite, and neither less nor more than that. Raises BadUsage."""
+    """Check a number of seconds, if given: finite and within the bounds. Raises BadUsage."""
     if given is not None and not (least <= given <= most and given < inf):
         bounds = f"between {least:g} and {most:g}" if most < inf else f"from {least:g} up"
-        raise BadUsage(f"`{option}{given:g}` is no number of seconds {bounds}")
+        raise BadUsage(f"`{option}{given:g}` is not a valid number of seconds (expected one {bounds})")
     return given
 
 
 def utc_offset(value: object) -> int | None:
-    """The zone in which a transcript wrote a time, in minutes east of UTC; None where it does not say.
+    """Return the zone of a time in a transcript, in minutes east of UTC; None if unknown.
 
-    `Z`, as well as `+00:00`, is how most programs write times whatever their zone, and says nothing.
+    `Z` and `+00:00` say nothing, since most programs write them in any zone.
     """
     if not isinstance(value, str):
         return None
@@ -77,7 +77,8 @@ def utc_offset(value: object) -> int | None:
 
 
 def spell(moment: datetime) -> str | None:
-    """A datetime as an instant; a naive one stays without zone. None before 1970 or where UTC leaves the calendar."""
+    """Return a datetime as an instant; a naive one stays without zone. None before 1970 or beyond the calendar in
+    UTC."""
     zone = "" if moment.tzinfo is None else "Z"
     if zone:
         try:
@@ -101,5 +102,5 @@ def _from_number(number: float) -> str | None:
 
 
 def minute(at: str) -> str:
-    """`YYYY-MM-DD HH:MM` of an instant: how rows are dated in print."""
+    """Return `YYYY-MM-DD HH:MM` of an instant, as printed with rows."""
     return f"{at[:10]} {at[11:16]}"

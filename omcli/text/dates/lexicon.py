@@ -1,4 +1,4 @@
-"""The words that dates are said with, and the words around them that tell whether something is over or to come."""
+"""Words of dates, and words around a date that show if it is past or to come."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MONTHS = {
     )
     for name in names.split()
 }
-"""The months by name: English, with its abbreviations, German, French and Spanish."""
+"""Months by name: English, with its abbreviations, German, French and Spanish."""
 FULL_MONTHS = frozenset("january february march april may june july august september october november december".split())
 AMBIGUOUS_MONTHS = frozenset(
     "may march mars mar sep sept dec jan jun jul aug apr nov oct feb april june august mai".split()
 )
-"""Names of months that are verbs, people, planets or something technical as well."""
+"""Names of months that are also verbs, people, planets or technical terms."""
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 NUMBERS = {
     **{word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)},
@@ -49,7 +49,7 @@ UNITS = {
     **dict.fromkeys(("month", "monat", "monaten", "mois", "mes", "mese"), "month"),
     **dict.fromkeys(("year", "jahr", "jahren", "an", "ans", "año"), "year"),
 }
-"""Units by their names; a plural -s is taken off first."""
+"""Units by their names; a plural -s is removed first."""
 STEPS = {"last": -1, "this past": -1, "this": 0, "the": 0, "next": 1, "coming": 1, "this coming": 1}
 DAYS = {
     "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "tomorrow": 1, "yesterday": -1,
@@ -58,27 +58,27 @@ DAYS = {
     "aujourd'hui": 0, "avant-hier": -2, "hier soir": -1, "hier matin": -1, "demain": 1, "après-demain": 2,
     "hoy": 0, "ayer": -1, "anteayer": -2, "pasado mañana": 2,
 }  # fmt: skip
-"""Words for days, by how many days they are from the day they are said. Left out: `hier` alone, which is German for
-here, and `mañana`, which is a morning as well."""
+"""Words for days, by distance from today. Left out: `hier` alone, which is German for here, and `mañana`, which is also
+a morning."""
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern for any of the words, the longest first."""
+    """Return a pattern for any of the words, the longest first."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
 def weekday(word: str) -> int:
-    """The number of a weekday, full or abbreviated: Monday is 0."""
+    """Return the number of a weekday, full or abbreviated: Monday is 0."""
     return _WEEKDAYS.index(word[:3])
 
 
 def number(word: str) -> int:
-    """The number that a word or digits stand for."""
+    """Return the number in a word or digits."""
     return int(word) if word.isdecimal() else NUMBERS[word]
 
 
 def unit(word: str) -> str:
-    """`day`, `week`, `fortnight`, `month` or `year`, for the name of one in any of the languages."""
+    """Return `day`, `week`, `fortnight`, `month` or `year` for its name in any of the languages."""
     return UNITS.get(word) or UNITS[word.removesuffix("s")]
 
 
@@ -92,7 +92,7 @@ _FOLLOWS = lazily(
 )
 _BOUNDARY = lazily(r"[.;!?,:()\n]")
 _CLAUSE = 160
-"""Characters before and after a date that are looked at."""
+"""Number of characters before and after a date to look at."""
 
 _WAS = lazily(r"\b(?:was|were|did|had|wasn't|weren't|didn't|hadn't|(?:should|could|would|might|must) have)\b")
 _WILL = lazily(
@@ -114,7 +114,7 @@ _STARTS = lazily(
 
 
 class Tense(StrEnum):
-    """What the words of a clause tell of when."""
+    """Tense of a clause."""
 
     OVER = "over"
     COMING = "coming"
@@ -122,12 +122,13 @@ class Tense(StrEnum):
 
 
 def goes_on(found: re.Match[str]) -> bool:
-    """Whether a text goes on after a date as after a date: with punctuation, or a word that starts something else."""
+    """Return True if the text after a date continues like after a date: with punctuation, or a word that starts a new
+    phrase."""
     return bool(_FOLLOWS.match(found.string[found.end() : found.end() + _CLAUSE]))
 
 
 def tense(found: re.Match[str]) -> Tense:
-    """Whether the clause around a date is about what is over or to come, by its verbs."""
+    """Return the tense of the clause around a date, by its verbs."""
     clause = _clause(found)
     if _WAS.search(clause):
         return Tense.OVER
@@ -137,10 +138,11 @@ def tense(found: re.Match[str]) -> Tense:
 
 
 def is_ahead(found: re.Match[str]) -> bool:
-    """Whether "in three days" is a time to come: its clause says so, it opens the clause, or it follows "is" or "back".
+    """Return True if "in three days" is a time to come, as shown by its clause, a position at its start, or a preceding
+    "is" or "back".
 
-    It is also how long something took, takes or may take ("built in three days", "the best in two weeks"), and how much
-    of a thing there is ("three calls in a week"): not where the clause has words of that.
+    It can also be a duration ("built in three days", "the best in two weeks") or a rate ("three calls in a week"):
+    words of that in the clause rule it out.
     """
     told = tense(found)
     if told is Tense.OVER or _COULD.search(_clause(found)):
@@ -149,7 +151,7 @@ def is_ahead(found: re.Match[str]) -> bool:
 
 
 def opens_clause(found: re.Match[str]) -> bool:
-    """Whether nothing stands before a date in its clause, but quotes and marks."""
+    """Return True if only quotes and marks precede a date in its clause."""
     return not _before(found).strip(" \"'*_#>|·“”„‘’«»–—-")
 
 

@@ -1,6 +1,6 @@
-"""Dates in what people say: a closed grammar finds them, resolves them against the day of speaking, and guesses none.
+"""Dates in natural language: found by a closed grammar, resolved against the day of speaking, never guessed.
 
-Here is how they are found; what each way of saying one means stands in `date_meanings`.
+The grammar is here; `resolver` has the meaning of each production.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from omcli.text.dates.resolver import DateContext, Resolver
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:
-    """The day, month, year, week or quarter that a text speaks of, spelled as `calendar` does, or None.
+    """Return the day, month, year, week or quarter mentioned in a text, spelled as in `calendar`, or None.
 
-    `at` is the instant at which it was said and `utc_offset` the speaker's zone, in minutes east of UTC; where the
-    instant is unknown, only dates that are given in full count. Of several dates the first counts, and the day of
-    speaking itself ("today") only where there is no other. Inline code is passed over.
+    `at` is the instant of speaking and `utc_offset` the speaker's zone, in minutes east of UTC; without an instant only
+    full dates count. Of several dates the first counts, and the day of speaking itself ("today") only if it is the only
+    one. Inline code is skipped.
     """
     productions = _productions(text, _ABSOLUTE if at is None else (*_ABSOLUTE, *_RELATIVE))
     if not productions:
@@ -40,7 +40,7 @@ _INLINE_CODE = lazily(r"`[^`\n]{1,200}`")
 
 
 def _plain(text: str) -> str:
-    """With code blanked, straight apostrophes and a lower case as long as it is, every character in its place."""
+    """Text of equal length with blank code, straight apostrophes, and letters whose lower case is as long."""
     straight = text.replace("\u2019", "'").replace("\u0130", "I")
     return _INLINE_CODE.sub(lambda code: "`" * len(code[0]), straight)
 
@@ -58,7 +58,7 @@ _WEEKDAY = (
 )
 _MAYBE_WEEKDAY = rf"(?:{_WEEKDAY}\.?,? )?"
 _NO_DATE = rf"(?! (?:of|in)\b|\.?,? (?:the )?(?:[0-9]|(?:{any_of(MONTHS)})\b))"
-"""After a weekday: neither the first of several, nor the beginning of a date."""
+"""After a weekday: neither the first of several, nor the start of a date."""
 _NUMBER = rf"(?P<number>[0-9]{{1,4}}|{any_of(NUMBERS)})"
 _UNIT = rf"(?P<unit>(?:{any_of(UNITS)})s?)\b"
 _VAGUE = (
@@ -85,11 +85,11 @@ _UP_TO = rf"(?:(?P<deadline>{_DEADLINE}) )?"
 
 
 class _Production:
-    """A way to say a date: the kinds of words all of which it holds, its pattern, and what that speaks of."""
+    """One way to write a date: the kinds of words it needs, its pattern, and its resolver."""
 
     def __init__(self, parts: str, pattern: str, resolve: Resolver) -> None:
         self.parts = frozenset(parts.split())
-        """As `_WORDS` and `_DIGITS` name them."""
+        """Names of `_WORDS` and `_DIGITS`."""
         self.pattern = lazily(f"{_BEFORE}(?:{pattern}){_AFTER}")
         self.resolve = resolve
 
@@ -123,7 +123,7 @@ _ABSOLUTE = (
     ),
     _Production("year", rf"{_YEAR}-(?P<month>[0-9]{{2}})", means.iso_month),
 )
-"""Dates that are the same whenever they are said."""
+"""Dates that don't depend on the day of speaking."""
 _RELATIVE = (
     _Production("month step", rf"{_ROLLING}{_STEP} {_MONTH}(?: (?P<day>[0-9]{{1,2}}))?", means.stepped_month),
     _Production(
@@ -176,7 +176,7 @@ _RELATIVE = (
         "unit step", rf"{_ROLLING}{_STEP} (?P<unit>weekend|week|month|quarter|year)(?! (?:of|or)\b)", means.stepped_unit
     ),
 )
-"""Dates that depend on the day they are said."""
+"""Dates that depend on the day of speaking."""
 
 
 # ---- reading a text
@@ -195,11 +195,11 @@ _WORDS = {
     **dict.fromkeys("vor il hace".split(), "abroad"),
     **{word: word for word in ("ago", "from", "in", "q")},
 }
-"""What kind of a word each is that dates are said with."""
+"""Kind of each word in dates."""
 
 
 def _productions(text: str, among: Iterable[_Production]) -> list[_Production]:
-    """The productions for whose every part a text has a word: few sentences have any, and those few."""
+    """Productions that have a word in the text for each part; for most sentences that is none."""
     small = text.lower()
     kinds = {_WORDS[word] for word in _WORDS.keys() & _WORD.findall(small)}
     kinds.update(kind for kind, digits in _DIGITS.items() if digits.search(small))
@@ -207,8 +207,7 @@ def _productions(text: str, among: Iterable[_Production]) -> list[_Production]:
 
 
 def _spoken(said: DateContext, productions: Sequence[_Production]) -> Iterator[str]:
-    """What a text speaks of, in its order: of what matches at a place the first production counts, and hides what it
-    covers."""
+    """Yield the dates of a text in order: at each place the first production counts, and hides what it covers."""
     text = said.text.lower()  # five times as fast as to match without regard to case
     ahead: list[tuple[int, int, re.Match[str]]] = []
 

@@ -1,9 +1,8 @@
-"""What is meant by a date as it is said, on the day it is said: a function for each way of saying one.
+"""Meanings of dates on the day of speaking: one function per production of the grammar in `parser`.
 
-An expression means something only where all who speak that way mean the same by it; what may mean two things, or no
-date at all, gives None. Each function states its rule. The names of groups are those of the grammar (`spoken_dates`).
-Days are those of the calendar: "tonight", said after midnight, is the evening to come. Weeks, quarters and years are
-the calendar's as well, not those of a fiscal year.
+An expression resolves only if all speakers mean the same by it; anything ambiguous gives None. Each function states its
+rule. Days are those of the calendar: "tonight", said after midnight, is the coming evening. Weeks, quarters and years
+are those of the calendar too, not of a fiscal year.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ from omcli.text.dates.lexicon import (
 
 @record
 class DateContext:
-    """What was said: the text, where a match is of its lower case, and the day."""
+    """A text, whose lower case the match is of, and the day of speaking."""
 
     text: str
     today: date
 
     def has_capital(self, found: re.Match[str], group: str) -> bool:
-        """Whether a word begins with a capital."""
+        """Return True if a word begins with a capital."""
         return self.text[found.start(group)].isupper()
 
     def is_title(self, found: re.Match[str], group: str) -> bool:
-        """Whether a word is written as a name is: not small, and not shouted."""
+        """Return True if a word is written like a name: neither lower case nor all capitals."""
         return self.text[found.start(group) : found.end(group)].istitle()
 
 
 Resolver = Callable[[re.Match[str], DateContext], str | None]
-"""What an expression found in a text, said on a day, speaks of."""
+"""Resolves a match on the day of speaking."""
 
 
 # ---- dates in full
@@ -66,7 +65,7 @@ def iso_month(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def numbers(found: re.Match[str], _: DateContext) -> str | None:
-    """`13.05.2026`, `05/13/2026`: where it is clear which is the day, since one is above 12 or both are equal."""
+    """`13.05.2026`, `05/13/2026`: if the day is clear, since one number is above 12 or both are equal."""
     first, second = int(found["first"]), int(found["second"])
     if first <= 12 and second <= 12 and first != second:
         return None
@@ -81,7 +80,7 @@ def named_day(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def named_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`March 2026`; where it is another word as well, with a capital and no noun after it ("May 2000 users")."""
+    """`March 2026`; a month that is also another word needs a capital and no noun after it ("May 2000 users")."""
     if not found["lead"] and found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
     spoken = calendar.month(int(found["year"]), MONTHS[found["month"]])
@@ -103,8 +102,8 @@ def year(found: re.Match[str], _: DateContext) -> str | None:
 
 
 def day_of_year(found: re.Match[str], said: DateContext) -> str | None:
-    """`March 5`, `the 5th of March`: of the year in which the weekday before it fits; else at most two months away, and
-    not on the wrong side of what the clause tells; else the next, where the clause tells that it is to come."""
+    """`March 5`, `the 5th of March`: of the year that fits a weekday before it; else within two months and on the right
+    side for the tense of the clause; else the next one, if the clause is about the future."""
     month, day = MONTHS[found["month"]], int(found["day"])
     if found["month"] in AMBIGUOUS_MONTHS and not _is_named(found, said):
         return None
@@ -117,9 +116,9 @@ def day_of_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def month_of_year(found: re.Match[str], said: DateContext) -> str | None:
-    """`in March`, `since March`, `by the end of March` (its last day): as for days without a year.
+    """`in March`, `since March`, `by the end of March` (its last day): like days without a year.
 
-    `since` leads to the last one, `by` and `until` to the first to come, this month included.
+    `since` gives the last one, `by` and `until` the next one, including this month.
     """
     word, lead, month = found["month"], found["lead"], MONTHS[found["month"]]
     if word in AMBIGUOUS_MONTHS and (lead == "by" or (word not in FULL_MONTHS and not _is_named(found, said))):
@@ -142,10 +141,10 @@ def month_of_other_year(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def stepped_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`last March`, `next March`: where the nearest one and that of last or next year are the same (`month_named`).
+    """`last March`, `next March`: if the nearest one is also that of last or next year (`month_named`).
 
-    In May 2026, `next March` is 2027-03; in January 2026, it may be that of 2026 or of 2027. March and May
-    need a capital: "who is next may answer".
+    In May 2026, `next March` is 2027-03; in January 2026 it may be that of 2026 or 2027. March and May need a capital:
+    "who is next may answer".
     """
     is_verb = found["month"] in ("march", "may") and not said.has_capital(found, "month")
     if is_verb or found["rolling"] or found["month"] not in FULL_MONTHS:
@@ -157,7 +156,7 @@ def stepped_month(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def day_of_month(found: re.Match[str], said: DateContext) -> str | None:
-    """`the 15th of next month`; `by the 15th`: the first to come; `on the 15th` where it is said to come."""
+    """`the 15th of next month`; `by the 15th`: the next one; `on the 15th` if the clause is about the future."""
     if found["step"]:
         month = calendar.month(said.today.year, said.today.month + STEPS[found["step"]])
         return calendar.day(int(month[:4]), int(month[5:]), int(found["day"])) if month else None
@@ -181,11 +180,11 @@ def day_word(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def stepped_weekday(found: re.Match[str], said: DateContext) -> str | None:
-    """`last`, `this`, `next Friday`: where all common readings agree (`calendar.weekday_from`).
+    """`last`, `this`, `next Friday`: if all common readings agree (`calendar.weekday_from`).
 
-    On a Wednesday, `next Friday` is in two days or in nine, and so nothing; said on a Friday or Saturday it is the
-    Friday of next week. `last Friday`, said on a Wednesday or a Friday, is the one of last week; said on a Saturday, it
-    may be yesterday. `coming Friday` and `this past Friday` are the nearest.
+    On a Wednesday, `next Friday` is in two days or in nine, so it gives None; on a Friday or Saturday it is the Friday
+    of next week. `last Friday` on a Wednesday or a Friday is the one of last week; on a Saturday it may be yesterday.
+    `coming Friday` and `this past Friday` are the nearest.
     """
     step, index = found["step"], weekday(found["weekday"])
     if found["rolling"] or not _is_weekday(found, said):
@@ -196,12 +195,12 @@ def stepped_weekday(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def weekday_of_week(found: re.Match[str], said: DateContext) -> str | None:
-    """`Friday next week`, `last week on Friday`: where weeks from Monday and from Sunday agree."""
+    """`Friday next week`, `last week on Friday`: if weeks from Monday and from Sunday agree."""
     return calendar.weekday_of_week(said.today, weekday(found["weekday"]), STEPS[found["step"]])
 
 
 def weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
-    """`by Friday`: the first to come; `on Friday` where the clause tells it is to come; `since Friday`: the last one.
+    """`by Friday`: the next one; `on Friday` if the clause is about the future; `since Friday`: the last one.
 
     On a Friday, none of them.
     """
@@ -215,7 +214,7 @@ def weekday_ahead(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def ago(found: re.Match[str], said: DateContext) -> str | None:
-    """`3 days ago`, `a couple of weeks ago`: see `_counted`. `About` or `or` before it leave it open."""
+    """`3 days ago`, `a couple of weeks ago`: see `_counted`. A preceding `about` or `or` gives None."""
     return None if found["vague"] else _counted(found, said.today, -1)
 
 
@@ -230,12 +229,12 @@ def from_now(found: re.Match[str], said: DateContext) -> str | None:
 
 
 def within(found: re.Match[str], said: DateContext) -> str | None:
-    """`in two weeks' time`; `in two weeks` where it is not how long something takes (`date_words.is_ahead`)."""
+    """`in two weeks' time`; `in two weeks` unless it is a duration (`lexicon.is_ahead`)."""
     return _counted(found, said.today, 1) if found["time"] or is_ahead(found) else None
 
 
 def _counted(found: re.Match[str], today: date, direction: int) -> str | None:
-    """As exact as its unit: days give a day, weeks (of seven days) too; months give a month, years a year."""
+    """As exact as its unit: days and weeks (of seven days) give a day, months a month, years a year."""
     count, of = number(found["number"]) * direction, unit(found["unit"])
     if of == "month":
         return calendar.month(today.year, today.month + count)
@@ -252,7 +251,7 @@ def stepped_unit(found: re.Match[str], said: DateContext) -> str | None:
 def edge(found: re.Match[str], said: DateContext) -> str | None:
     """`by the end of the month` is its last day; `at the end of the month`, or any part of it, is the month.
 
-    Of a week it is always the week: for some it ends on Friday.
+    For a week it is always the week, which for some ends on Friday.
     """
     spoken = _unit(found["unit"], said.today, STEPS[found["step"] or "this"])
     if spoken is None or not found["deadline"] or found["unit"] == "week":
@@ -292,16 +291,16 @@ def _fitting(day: str | None, name: str | None) -> str | None:
 
 
 def _is_named(found: re.Match[str], said: DateContext) -> bool:
-    """Whether a word that is not only a month's name stands as one: with a capital, and no noun behind it."""
+    """Return True if an ambiguous month is used as a name: with a capital, and no noun after it."""
     return said.has_capital(found, "month") and goes_on(found)
 
 
 def _is_weekday(found: re.Match[str], said: DateContext) -> bool:
-    """Whether a weekday is written in full, or else as a name: "Sat", but not "sat" or "Sun hardware"."""
+    """Return True if a weekday is written in full, or as a name: "Sat", but not "sat" or "Sun hardware"."""
     return found["weekday"].endswith("day") or (said.has_capital(found, "weekday") and goes_on(found))
 
 
 def _is_coming(found: re.Match[str]) -> bool:
-    """Whether what is said `by`, `until` or `on` a day is to come."""
+    """Return True if `by`, `until` or `on` a day is about the future."""
     told = tense(found)
     return told is Tense.COMING or (told is Tense.UNTOLD and found["lead"] not in ("on", "for"))
