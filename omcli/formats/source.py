@@ -318,7 +318,7 @@ _BLOCK = 1 << 18
 
 
 @record
-class ResumePoint:
+class KnownPart:
     """The place up to which a file is unchanged and need not be read again."""
 
     bookmark: Bookmark
@@ -327,7 +327,7 @@ class ResumePoint:
     """Nothing follows it."""
 
 
-def resume_point(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> ResumePoint | None:
+def known_part(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> KnownPart | None:
     """Return the last bookmark whose part is unchanged and from which a reader can resume, and move the stream there.
 
     None, with the stream at its beginning, if no part is. `bookmarks` are those of the file, in file order.
@@ -341,7 +341,7 @@ def resume_point(stream: BinaryIO, bookmarks: Iterable[Bookmark]) -> ResumePoint
         is_all = not stream.read(1)
         stream.seek(bookmark.offset)
         if is_all or bookmark.carried is not None:
-            known = ResumePoint(bookmark=bookmark, extent=extent.copy(), is_all=is_all)
+            known = KnownPart(bookmark=bookmark, extent=extent.copy(), is_all=is_all)
     stream.seek(known.bookmark.offset if known else 0)
     return known
 

@@ -29,8 +29,7 @@ from omcli.operations.observe.sources import CONTEXT_ROWS
 from omcli.operations.pending import Showing, belongs, showing
 from omcli.operations.reflect.rows import as_folding
 from omcli.operations.reflect.rows import to_rows as reflected_rows
-from omcli.reflectors.prompt import rows_by_label
-from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply
+from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.reflectors.validation import validate
 
 _BY_AGENT = "agent"

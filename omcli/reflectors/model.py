@@ -1,18 +1,22 @@
-"""The reflector that asks a model, repeatedly if its replies are not short enough."""
+"""The reflector that asks a model, with less detail in each attempt if its replies are not short enough."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from omcli.base.errors import OF_MATERIAL, OF_REPLIES, PromptTooLong, ProviderFailed, Unusable
-from omcli.base.record import replace
-from omcli.llm.model import Provider, Reply
+from omcli.base.record import record, replace
+from omcli.llm import prompts
+from omcli.llm.model import Prompt, Provider, Reply
+from omcli.llm.schema import STATED, TEXT, TEXTS, list_of, maybe, object_of, one_of
 from omcli.memory.observation import Observation
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
-from omcli.reflectors.prompt import CompressionLevels, prompt_of
-from omcli.reflectors.reply import ReflectorReply, parse_reply
+from omcli.reflectors.reply import ReflectorReply, parse_reply, rows_by_label
 from omcli.reflectors.validation import ValidatedReflection, combined, validate
+from omcli.text.clean import one_line
+from omcli.text.dates.instants import minute
+from omcli.text.hashes import hashed
 
 
 class ModelReflector:
@@ -123,3 +127,132 @@ class _ModelRun:
         prompt = prompt_of(self._material, self._compression, attempt=attempt, size=size, fault=fault)
         self.asked += 1
         return self._provider.ask(prompt)
+
+
+GUIDANCE = (
+    "",
+    "Keep about eight tenths of the detail. Merge repeated outcomes of tools; keep names, places, people and events.",
+    "Keep about six tenths of the detail. Fold the older half strongly, by file or by subject; leave no redundancy.",
+    (
+        "Keep about four tenths of the detail. Of the oldest half and more make short summaries, one or two rows of "
+        "ten that belong together. Drop what is superseded and how things were done; keep names, dates, decisions, "
+        "errors and preferences."
+    ),
+    "Keep about two tenths of the detail: outcomes and final states only, one or two rows for each old subject.",
+)
+"""Instruction for each level of compression, from none."""
+
+
+@record
+class CompressionLevels:
+    """Compression and parameters of a model's attempts at one reflection."""
+
+    levels: tuple[int, ...] = (1, 3)
+    """Index into `GUIDANCE` for every attempt; a larger one means the last."""
+    temperature: float | None = None
+    """For the first attempt; None: not sent."""
+    step: float = 0.0
+    """Added to the temperature with every attempt."""
+    max_output: int | None = None
+    """Most tokens of a reply."""
+    quotes_size: bool = False
+    """True if a prompt quotes the size of the previous reply."""
+    trims: bool = False
+    """True to give up the last rows of the last reply if it is still too large."""
+    headed: bool = False
+    """True to show rows under headings, with their date range."""
+    guidance: str = ""
+    """Additional instructions of the user."""
+
+
+def prompt_of(
+    material: Material, compression: CompressionLevels, *, attempt: int, size: int | None, fault: str = ""
+) -> Prompt:
+    """Return the prompt of an attempt, counted from 0.
+
+    `size` is the size of the previous reply in tokens; `fault` describes a reply that could not be parsed.
+    """
+    rules = prompts.prompt("reflector")
+    level = min(max(0, compression.levels[attempt]), len(GUIDANCE) - 1)
+    return Prompt(
+        system="\n\n".join(filter(None, (rules.strip(), compression.guidance.strip()))),
+        content=(
+            _about(material),
+            _fenced(_shown(material, headed=compression.headed), material),
+            "\n".join(filter(None, (GUIDANCE[level], _limits(material, compression, size), fault, _CLOSING))),
+        ),
+        schema=SCHEMA,
+        name="reflection",
+        max_output=compression.max_output,
+        temperature=None
+        if compression.temperature is None
+        else round(compression.temperature + compression.step * attempt, 4),
+        session=_session(material),
+        reads=parse_reply,
+    )
+
+
+def _session(material: Material) -> str | None:
+    """Return the session of all rows; None if there are several."""
+    sessions = {row.session for row in material.rows}
+    return sessions.pop() if len(sessions) == 1 else None
+
+
+_CLOSING = "Reply with the JSON object and nothing else."
+
+
+def _about(material: Material) -> str:
+    project = f" The project is {one_line(material.project)}." if material.project else ""
+    return f"Today is {material.now[:10]}.{project} These are the rows, oldest first:"
+
+
+def _limits(material: Material, compression: CompressionLevels, size: int | None) -> str:
+    limits = f"What is left has to fit into {material.target} tokens."
+    if material.most_rows:
+        limits += (
+            f" Write {'one reflection' if material.most_rows == 1 else f'{material.most_rows} reflections'} at most."
+        )
+    if compression.quotes_size and size is not None:
+        limits += f" Your last reply came to {size} tokens; it has to be shorter."
+    return limits
+
+
+def _shown(material: Material, *, headed: bool) -> str:
+    rows = rows_by_label(material)
+    show = _under_heading if headed else _line
+    return "\n".join(show(label, row, row.id in material.protected) for label, row in rows.items())
+
+
+def _line(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
+    verbatim = " (verbatim)" if is_protected else ""
+    return f"{label} {minute(row.dated)} {_kind(row)}{verbatim}: {one_line(row.text)}"
+
+
+def _under_heading(label: str, row: Observation, is_protected: bool) -> str:  # noqa: FBT001
+    verbatim = " (verbatim)" if is_protected else ""
+    ends = (minute(row.event_at or row.observed_at), row.refers_to)
+    return (
+        f"## Group `{label}`\n_range: {':'.join(filter(None, ends))}_\n- {_kind(row)}{verbatim}: {one_line(row.text)}"
+    )
+
+
+def _kind(row: Observation) -> str:
+    return " ".join(filter(None, (row.priority.value, row.type.value, row.status and row.status.value)))
+
+
+def _fenced(rows: str, material: Material) -> str:
+    """Return the rows between two lines with a hash of all of them, which no row can contain."""
+    fence = f"rows-{hashed(material.now, rows):016x}"
+    return f"{fence}\n{rows}\n{fence}"
+
+
+SCHEMA = object_of({
+    "reflections": list_of(object_of({**STATED, "from": TEXTS, "first": maybe(TEXT), "last": maybe(TEXT)})),
+    "keep": TEXTS,
+    "drop": list_of(object_of({"row": TEXT, "reason": TEXT, "by": maybe(TEXT)})),
+    "items": list_of(
+        object_of({
+            "text": TEXT, "type": one_of("knowledge", "behavior", "event", "skill"), "tags": TEXTS, "from": TEXTS,
+        })
+    ),
+})  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from omcli.base.errors import CutOff, Unusable
 from omcli.base.patterns import lazily
@@ -11,6 +12,8 @@ from omcli.base.record import record, replace
 from omcli.llm.json_reply import elements, ends_early, json_in, list_of, row_text, text_of, texts_of, whole
 from omcli.llm.model import Reply
 from omcli.memory.notation import NOTATIONS
+from omcli.memory.observation import Observation
+from omcli.memory.reflection import Material
 
 
 @record
@@ -64,6 +67,11 @@ _OTHER_TAGS = lazily(r"<(current-task|suggested-response)>.*?(?:</\1>|\Z)", re.D
 _BULLET = lazily(r"(?:[-*•]|\d{1,3}[.)])[ \t]+")
 _HEADING = lazily(r"#{1,6} |Date: |```|\Z")
 _CITED = lazily(r"[\[(](o\d{1,6}(?:,? ?o\d{1,6})*)[\])][.]?\Z")
+
+
+def rows_by_label(material: Material) -> Mapping[str, Observation]:
+    """Return the rows by label: `o1`, `o2`, …"""
+    return MappingProxyType({f"o{number}": row for number, row in enumerate(material.rows, start=1)})
 
 
 def parse_reply(reply: Reply) -> ReflectorReply:

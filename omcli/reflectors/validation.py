@@ -25,8 +25,7 @@ from omcli.memory.observation import (
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
-from omcli.reflectors.prompt import rows_by_label
-from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply
+from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.anchors import searchable, unsupported
 from omcli.text.dates.instants import minute
 from omcli.text.redaction import redact

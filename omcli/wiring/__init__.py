@@ -340,14 +340,14 @@ def _size(file: Path) -> int | None:
 
 def check_format(name: str) -> None:
     """Raises BadUsage for a format that does not exist."""
-    from omcli.formats.table import named
+    from omcli.formats import named
 
     named(name)
 
 
 def formats() -> tuple[str, ...]:
     """Names of the formats."""
-    from omcli.formats.table import NAMES
+    from omcli.formats import NAMES
 
     return NAMES
 

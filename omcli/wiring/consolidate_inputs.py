@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omcli.base.record import record, replace
-from omcli.formats.table import NAMES, TRANSCRIPTS, agent_files
+from omcli.formats import NAMES, TRANSCRIPTS, agent_files
 from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import Archiving

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import translate
 
 from omcli.base.errors import NoInput, OmError
-from omcli.formats.table import TRANSCRIPTS
+from omcli.formats import TRANSCRIPTS
 from omcli.operations.watch import Looked, Stamp
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")

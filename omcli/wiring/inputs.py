@@ -42,19 +42,19 @@ def transcript(
 
 def _rest(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
     """What follows the part of a file that need not be read again; None where there is none."""
-    from omcli.formats.source import resume_point
+    from omcli.formats.source import known_part
     from omcli.memory.transcript import Transcript
 
     with _readable():
-        known = resume_point(stream, bookmarks)
+        known = known_part(stream, bookmarks)
     if known is None:
         return None
     earlier = known.bookmark.earlier(goes_on=not known.is_all)
     if earlier.carried is None:
         return Transcript(format=earlier.found["format"], items=(), origin=origin, earlier=earlier)
 
+    from omcli.formats import named
     from omcli.formats.source import RecordStream
-    from omcli.formats.table import named
 
     source = RecordStream(stream, extent=known.extent, state=earlier.carried["reader"])
     return _read(source, named(earlier.found["format"]), origin=origin, earlier=earlier)
@@ -64,8 +64,8 @@ def messages_in(messages: Iterable[str]) -> Transcript:
     """Messages as they are sent to a model, at least one, each as JSON on one line. Raises UnknownFormat."""
     from io import BytesIO
 
+    from omcli.formats import detect_chat
     from omcli.formats.source import RecordStream
-    from omcli.formats.table import detect_chat
 
     source = RecordStream(BytesIO("\n".join(messages).encode("utf-8")))
     return _read(source, detect_chat(source), origin=None)
@@ -79,8 +79,8 @@ def content(name: str) -> bytes:
 
 def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: Origin | None = None) -> Transcript:
     """A stream as a transcript of the format named, or detected. Raises UnknownFormat, NoInput."""
+    from omcli.formats import detect, named
     from omcli.formats.source import InputShape, RecordStream
-    from omcli.formats.table import detect, named
     from omcli.memory.transcript import Transcript
 
     with _readable():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from omcli.llm.model import ModelCall, OutputMode, Provider, Reply, Spent
     from omcli.operations.deps import Deps, ObserverDeps, ReflectorDeps
     from omcli.providers.resolve import ModelSpec
-    from omcli.reflectors.prompt import CompressionLevels
+    from omcli.reflectors.model import CompressionLevels
     from omcli.settings.settings import ModelSettings, Settings
     from omcli.sqlite.store import SqliteStore
 
@@ -235,7 +235,7 @@ def _name_of(role: ModelSettings, settings: Settings) -> str:
 
 
 def _compression(role: ModelSettings, settings: Settings) -> CompressionLevels:
-    from omcli.reflectors.prompt import CompressionLevels
+    from omcli.reflectors.model import CompressionLevels
 
     said = settings.reflect
     levels = said.levels[: said.attempts]

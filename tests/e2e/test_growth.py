@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from omcli.formats.table import named
+from omcli.formats import named
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message
 from tests.conftest import Om

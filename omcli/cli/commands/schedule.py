@@ -55,7 +55,7 @@ def schedule(
     cannot be read or removed. If systemd or launchd does not respond, the files are written and the remaining commands
     are printed.
     """
-    from omcli.schedules.table import scheduler
+    from omcli.schedules import scheduler
 
     chosen = scheduler(_chosen(cron=cron, systemd=systemd, launchd=launchd), os.environ)
     if install and remove:
@@ -74,7 +74,7 @@ def schedule(
 
 def _chosen(**asked: bool) -> str:
     """The one scheduler that was asked for; with two the job would run twice."""
-    from omcli.schedules.table import default_name
+    from omcli.schedules import default_name
 
     names = [name for name, is_asked in asked.items() if is_asked]
     if len(names) == 1:

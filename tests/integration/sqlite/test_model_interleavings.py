@@ -28,8 +28,7 @@ from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import reflect_session
 from omcli.operations.tick import Due, Ticked, tick
 from omcli.providers.scripted import echo
-from omcli.reflectors.model import ModelReflector
-from omcli.reflectors.prompt import CompressionLevels
+from omcli.reflectors.model import CompressionLevels, ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
 from omcli.tokenizers.table import counter

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omcli.formats import detect
 from omcli.formats.claude_code import FORMAT
 from omcli.formats.source import RecordStream
-from omcli.formats.table import detect
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skipped

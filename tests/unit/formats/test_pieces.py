@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omcli.formats.table import named
+from omcli.formats import named
 from omcli.memory.identity import Identities
 from omcli.memory.message import Message
 from tests.unit.formats.readings import items_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from omcli.formats import detect
 from omcli.formats.source import RecordStream
-from omcli.formats.table import detect
 from omcli.memory.message import Message, MessageKind
 from omcli.memory.transcript import Facts, Item
 from omcli.operations.ingest.counts import TranscriptCounts

@@ -12,7 +12,7 @@ import pytest
 from omcli.llm.schema import Schema
 from omcli.observers import agent_reply as of_agents
 from omcli.observers.model import reply as of_observers
-from omcli.reflectors import prompt as asking
+from omcli.reflectors import model as asking
 
 
 @pytest.mark.parametrize(

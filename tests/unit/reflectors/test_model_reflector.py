@@ -24,8 +24,7 @@ from omcli.llm.json_reply import LONGEST_ROW
 from omcli.llm.model import Reply, Stop
 from omcli.memory.observation import Kind, Source, Status, Type
 from omcli.memory.reflection import Material, Reflected
-from omcli.reflectors.model import ModelReflector
-from omcli.reflectors.prompt import CompressionLevels
+from omcli.reflectors.model import CompressionLevels, ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from tests.fakes import ScriptedModel, WordCounter
 from tests.unit.reflectors.folded_rows import DONE, HIGH, LOW, OPEN, left, material, row, stored, texts, tokens

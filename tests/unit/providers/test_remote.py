@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from omcli.base.errors import Unreachable
-from omcli.providers.retry import NotConnected, Overdue, RetryState, run_within
+from omcli.providers.remote import NotConnected, Overdue, RetryState, run_within
 from omcli.providers.wire import RequestFailed
 
 
