@@ -35,9 +35,9 @@ class Lane(StrEnum):
     REFLECT = "reflect"
     PRUNE = "prune"
     CONSOLIDATE = "consolidate"
-    """All that is looked after at once; of no session in particular, that with the empty id."""
+    """All sessions at once: a lane of the session with the empty id."""
     WORK = "work"
-    """The place of a session's one worker, who observes and reflects: others leave it to that one."""
+    """Held by a session's one worker, which observes and reflects: other processes leave both to it."""
 
 
 @record
@@ -46,12 +46,12 @@ class Incoming:
 
     message: Message
     identity: str
-    """What makes it the same message when it comes again (`identity`). Unique over the whole store."""
+    """Equal if the same message comes again (`memory.identity`). Unique over the whole store."""
     key: str
-    """Its id in print."""
+    """Its printed id."""
     tokens: int
     formerly: str | None = None
-    """The identity that stores of schema 1 have it under, where it is another."""
+    """Its identity in stores of schema 1, if that is another."""
 
 
 @record
@@ -62,21 +62,21 @@ class Pending:
     tokens: Mapping[str, int]
     """By counter; numbers of two counters are never added."""
     fresh_tokens: Mapping[str, int]
-    """Of those, what was not offered to an observer yet."""
+    """Tokens of those that were not offered to an observer yet."""
     blocks: int = 0
-    """How many blocks of the session are pending."""
+    """Number of buffered batches of the session."""
 
 
 @record
 class Appended:
-    """What an append did: one entry per message given, in order, True where it was new."""
+    """Result of an append: for each message given, in order, True if it was new."""
 
     new: tuple[bool, ...]
 
 
 @record
 class LogQuery:
-    """Which rows to show. Every field narrows; the defaults show all visible rows."""
+    """A selection of rows. Every field narrows it; the defaults select all visible rows."""
 
     session: str | None = None
     other_than: str | None = None
@@ -96,11 +96,11 @@ class LogQuery:
     last: int | None = None
     """Only the last this many."""
     as_of: int | None = None
-    """Only what was in sight when the log ended with this position, and has not been dropped since. Rows that others
-    took the place of meanwhile are there, as they were, but for those of `session` that an operation hid; of no row it
-    is told when it was last used."""
+    """Only rows that were visible when the log ended with this position, and have not been dropped since. Rows that
+    were replaced meanwhile come as they were, but for those of `session` that an operation hid; `last_used_at` is
+    empty."""
     bare: bool = False
-    """Without what takes longest to read: `sources`, `message_ids` and `metadata` are empty."""
+    """Without the fields that take longest to read: `sources`, `message_ids` and `metadata` are empty."""
 
 
 @record
@@ -113,23 +113,23 @@ class Logged:
 
 @record
 class Covered:
-    """Messages of a session that one batch covered, and the rows that it gave."""
+    """Messages of a session that one batch covered, and its rows."""
 
     first: str
     """The printed id of the first message."""
     last: str
-    """That of the last one."""
+    """The printed id of the last one."""
     start: int
     """The place of the first message among all of the session, from 0."""
     end: int
     """The place after the last one."""
     positions: tuple[int, ...]
-    """Of the rows (`Logged.position`), hidden or not, but none that is put aside."""
+    """Of the rows (`Logged.position`), superseded and dropped ones as well, but no forgotten ones."""
 
 
 @record
 class SessionSummary:
-    """A session and what the store holds of it."""
+    """A session, and counts of its messages and rows."""
 
     session: Session
     messages: int
@@ -140,9 +140,9 @@ class SessionSummary:
     """Stored messages that no observation batch covers yet."""
     first_at: str | None
     last_at: str | None
-    """The earliest and the latest instant of its messages, where any has one."""
+    """The earliest and the latest instant of its messages, if any has one."""
     seen_at: str
-    """Instant at which something new of it was last taken in."""
+    """Instant at which messages of it were last ingested."""
 
 
 @record
@@ -176,9 +176,9 @@ class StoreStatus:
     errors: tuple[LaneError, ...]
     """Oldest first."""
     blocks: int = 0
-    """Pending blocks."""
+    """Buffered batches."""
     ahead: int = 0
-    """Of the pending messages, those that were observed ahead."""
+    """Pending messages in buffered batches."""
 
 
 class MessageLog(Protocol):

@@ -1,4 +1,4 @@
-"""What tests of every store keep in it and ask of it."""
+"""Short ways to append to a store and to read from it, for tests of every store."""
 
 from __future__ import annotations
 

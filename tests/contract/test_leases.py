@@ -1,4 +1,4 @@
-"""What a store promises of who is at work: `memory.ports.Leases`."""
+"""Promises of every store about the owners of lanes: `memory.ports.Leases`."""
 
 from __future__ import annotations
 

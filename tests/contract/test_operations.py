@@ -1,4 +1,4 @@
-"""What every store promises of operations: what was taken out of sight in one piece can be taken back as one."""
+"""Promises of every store about operations: changes made in one piece can be undone in one piece."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacem
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.sqlite.store import SqliteStore
-from tests.contract.test_stores_agree import IN_MEMORY
+from tests.contract.test_state_machine import IN_MEMORY
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, LATER, NOW, call, row, said, session
 
@@ -818,7 +818,7 @@ CHANGES = st.lists(
 )
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "memory"])
+@pytest.mark.parametrize("kind", ["file", "memory"])
 @given(changes=CHANGES)
 @settings(max_examples=60, deadline=None)
 def test_whatever_was_done_undoing_all_of_it_ends_where_it_began(kind: str, changes: list[Any]) -> None:
@@ -826,7 +826,7 @@ def test_whatever_was_done_undoing_all_of_it_ends_where_it_began(kind: str, chan
     with ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(dir=IN_MEMORY))
         store: Store = MemoryStore()
-        if kind == "sqlite":
+        if kind == "file":
             store = opened.enter_context(SqliteStore.open(Path(folder) / "om.db", wait=1))
         store.messages.append(
             replace(session(), title="Tides"), [said(f"m {number}") for number in range(6)], counter=COUNTER, now=NOW

@@ -1,4 +1,4 @@
-"""What holds for every way to count tokens."""
+"""Promises of every token counter."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The store as a file: what the fake cannot show."""
+"""The store as a file: what a store in memory cannot show."""

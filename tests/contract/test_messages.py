@@ -1,4 +1,4 @@
-"""What a store promises of what goes in: `memory.ports.Intake`."""
+"""Promises of every store about appending: `memory.ports.MessageLog` and `Bookmarks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done to them in whatever order, the file and the fake hold the same, and cover each message once."""
+"""In whatever order a store is used: file and memory hold the same, and the answers are those of the oracle."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed
 from omcli.memory.buffer import BufferedBatch
 from omcli.memory.changes import Operation, OperationKind, OperationWrite, SessionTitle
-from omcli.memory.message import MessageKind, Role
+from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Draft, Dropped, Kind, Observation, Priority, Replacement, Source, Status, Type
-from omcli.memory.ports import Incoming, Lane, LogQuery, Store
+from omcli.memory.ports import Appended, Incoming, Lane, Logged, LogQuery, Pending, Store
 from omcli.memory.reflection import ReflectionOutcome, ReflectionWrite, Scope, fingerprint
 from omcli.memory.session import EvictionPolicy, Session
 from omcli.sqlite.store import SqliteStore
+from tests.contract import oracle
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, call, result, row, row_id, said
 
@@ -103,22 +104,25 @@ class TwoStores(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY)
         self.rows = 0
         self.covered: dict[str, list[int]] = defaultdict(list)
+        self.owners = oracle.Owners()
+        self.sent: set[str] = set()
+        """Identities of all messages that were appended."""
 
     @initialize()
     def open(self) -> None:
         self.file = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, is_gone=lambda owner: "host:3" in owner)
         self.reader = SqliteStore.open(Path(self.folder.name) / "om.db", wait=1, read_only=True)
-        self.fake = MemoryStore(is_gone=lambda owner: "host:3" in owner)
+        self.memory = MemoryStore(is_gone=lambda owner: "host:3" in owner)
 
     def both(self, act: Callable[[Store], object]) -> object:
-        """What the file answers, or the kind of error it raises; the fake has to do the same."""
+        """Return the answer of the file, or the kind of error it raises; the store in memory has to do the same."""
         answers: list[object] = []
-        for store in (self.file, self.fake):
+        for store in (self.file, self.memory):
             try:
                 answers.append(act(store))
             except OmError as error:
                 answers.append(type(error))
-        assert answers[0] == answers[1], "the file (first) and the fake (second) disagree"
+        assert answers[0] == answers[1], "the file (first) and the store in memory (second) disagree"
         return answers[0]
 
     @rule(
@@ -128,7 +132,12 @@ class TwoStores(RuleBasedStateMachine):
         now=TIMES,
     )
     def append(self, known: Session, messages: list[Incoming], counter: str, now: str) -> None:
-        self.both(lambda store: store.messages.append(known, messages, counter=counter, now=now))
+        appended = self.both(lambda store: store.messages.append(known, messages, counter=counter, now=now))
+        new = []
+        for incoming in messages:
+            new.append(incoming.identity not in self.sent)
+            self.sent.add(incoming.identity)
+        assert appended == Appended(new=tuple(new)), "each message is kept once"
 
     @rule(name=NAMES, messages=st.lists(MESSAGES, max_size=3))
     def begins_with(self, name: str, messages: list[Incoming]) -> None:
@@ -160,13 +169,13 @@ class TwoStores(RuleBasedStateMachine):
     @rule(name=NAMES, now=TIMES)
     def activate(self, name: str, now: str) -> None:
         """The first block is written down."""
-        for block in self.fake.batches.buffered(name)[:1]:
+        for block in self.memory.batches.buffered(name)[:1]:
             self.both(lambda store: store.batches.record(block.batch, [], outcome=BatchOutcome.EMPTY, now=now))  # noqa: B023
             self.covered[name] += [message.seq for message in block.batch.messages]
 
     @rule(name=NAMES, max_tokens=BUDGETS, outcome=st.sampled_from(BatchOutcome), rows=st.integers(0, 2), now=TIMES)
     def observe(self, name: str, max_tokens: int, **result: object) -> None:
-        batch = self.fake.batches.unobserved(name, max_tokens=max_tokens, context_rows=2)
+        batch = self.memory.batches.unobserved(name, max_tokens=max_tokens, context_rows=2)
         if batch is not None:
             self.record(batch, **result)  # type: ignore[arg-type]
 
@@ -198,7 +207,7 @@ class TwoStores(RuleBasedStateMachine):
     )
     def read_to_fold(self, name: str | None, project: str | None) -> object:
         """What a reflection is made from; it may be written down later, or never."""
-        found = [logged.observation for logged in self.fake.rows.log(LogQuery(session=name, project=project))]
+        found = [logged.observation for logged in self.memory.rows.log(LogQuery(session=name, project=project))]
         return multiple() if not found else (Scope(session=name, project=project), tuple(found))
 
     @rule(target=wholes, name=NAMES, now=TIMES)
@@ -240,7 +249,7 @@ class TwoStores(RuleBasedStateMachine):
         self.both(lambda store: store.reflections.last_attempt(scope))
         self.both(lambda store: store.reflections.last_attempt(scope, fingerprint(rows)))
         self.both(lambda store: [store.reflections.support(old.id) for old in rows])
-        self.both(lambda store: store.reflections.supports())
+        assert self.both(lambda store: store.reflections.supports()) == oracle.supports(self.everything()[1])
 
     @rule(
         verb=st.sampled_from([OperationKind.PRUNE, OperationKind.FORGET, OperationKind.FORGET]),
@@ -281,6 +290,11 @@ class TwoStores(RuleBasedStateMachine):
         self.both(lambda store: store.operations.traces(row_id(number)))
         self.both(lambda store: store.search.messages(""))
         self.both(lambda store: store.search.messages("b"))
+        messages, rows = self.everything()
+        for text in ("b", str(number)):
+            said, written = oracle.saying(messages, rows, text)
+            assert said <= {kept.seq for kept in self.file.search.messages(text)}
+            assert written <= {found.id for found in self.file.search.rows(text)}
         self.both(lambda store: store.search.rows(str(number)))
         self.both(lambda store: store.messages.named("k-"))
         self.both(lambda store: store.tombstones.match_texts([f"row {number}", "Tides", "folded"]))
@@ -290,7 +304,16 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def pending(self, name: str) -> None:
-        self.both(lambda store: store.batches.pending(name))
+        messages, rows = self.everything()
+        pending = self.both(lambda store: store.batches.pending(name))
+        assert isinstance(pending, Pending)
+        waiting = oracle.waiting(messages, name, self.covered[name])
+        assert (pending.messages, pending.tokens) == (len(waiting), oracle.tokens(waiting))
+        visible = [
+            each.observation for each in rows if each.observation.is_visible and each.observation.session == name
+        ]
+        assert self.file.rows.tokens(name) == oracle.tokens(visible)
+        assert self.file.messages.tokens(name) == oracle.tokens(oracle.thread(messages, name))
         self.both(lambda store: store.batches.pending(name, ahead=True))
         self.both(lambda store: store.batches.buffered(name))
         self.both(lambda store: store.rows.tokens(name))
@@ -323,11 +346,20 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(query=QUERIES)
     def log(self, query: LogQuery) -> None:
-        self.both(lambda store: list(store.rows.log(query)))
+        found = self.both(lambda store: list(store.rows.log(query)))
+        if query.as_of is None:
+            expected = oracle.log(self.everything()[1], query)
+            bare: dict[str, object] = (
+                {"sources": (), "message_ids": (), "supports": (), "metadata": {}} if query.bare else {}
+            )
+            assert found == [replace(each, observation=replace(each.observation, **bare)) for each in expected]
 
     @rule(name=NAMES, max_tokens=BUDGETS, after=st.just(0) | st.integers(0, 9))
     def tail(self, name: str, max_tokens: int, after: int) -> None:
-        self.both(lambda store: store.messages.tail(name, max_tokens=max_tokens, after=after))
+        found = self.both(
+            lambda store: [kept.seq for kept in store.messages.tail(name, max_tokens=max_tokens, after=after)]
+        )
+        assert found == oracle.tail(self.everything()[0], name, max_tokens=max_tokens, after=after)
 
     @rule(name=NAMES, project=st.sampled_from([None, "/p", "/q", "/r"]), eviction=CUTTINGS, further=st.integers(0, 2))
     def freeze_point(self, name: str, project: str | None, eviction: EvictionPolicy, further: int) -> None:
@@ -339,11 +371,13 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(name=NAMES, lane=LANES, owner=OWNERS, now=TIMES, until=TIMES)
     def claim(self, name: str, lane: Lane, owner: str, now: str, until: str) -> None:
-        self.both(lambda store: store.leases.claim(name, lane, owner=owner, now=now, expires_at=until))
+        taken = self.both(lambda store: store.leases.claim(name, lane, owner=owner, now=now, expires_at=until))
+        assert taken == self.owners.claim(name, lane, owner=owner, now=now, until=until)
 
     @rule(name=NAMES, lane=LANES, owner=OWNERS)
     def release(self, name: str, lane: Lane, owner: str) -> None:
         self.both(lambda store: store.leases.release(name, lane, owner=owner))
+        self.owners.release(name, lane, owner=owner)
 
     @rule(number=st.integers(1, 12), key=st.sampled_from(["k-", "call-x", "result-y"]))
     def look_up(self, number: int, key: str) -> None:
@@ -374,13 +408,29 @@ class TwoStores(RuleBasedStateMachine):
         assert self.reader.sessions.status() == status, "who only reads sees the same"
 
     @invariant()
+    def the_numbers_are_right(self) -> None:
+        messages, rows = self.everything()
+        status = self.file.sessions.status()
+        visible = [each.observation for each in rows if each.observation.is_visible]
+        assert status.messages == sum(kept.message.is_counted for kept in messages)
+        assert (status.observations, status.hidden) == (len(visible), len(rows) - len(visible))
+        assert (status.message_tokens, status.observation_tokens) == (oracle.tokens(messages), oracle.tokens(visible))
+        for summary in self.file.sessions.summaries():
+            name = summary.session.id
+            assert summary.pending == len(oracle.waiting(messages, name, self.covered[name]))
+            assert summary.observations == sum(each.session == name for each in visible)
+
+    def everything(self) -> tuple[list[KeptMessage], list[Logged]]:
+        return oracle.everything(self.memory)
+
+    @invariant()
     def nothing_is_covered_twice(self) -> None:
         for name, seqs in self.covered.items():
             assert len(seqs) == len(set(seqs)), f"session {name} was covered as {seqs}"
 
     def teardown(self) -> None:
         if hasattr(self, "file"):
-            for summary in self.fake.sessions.summaries():
+            for summary in self.memory.sessions.summaries():
                 self.drain(summary.session.id)
             self.reader.close()
             self.file.close()
@@ -391,7 +441,7 @@ class TwoStores(RuleBasedStateMachine):
         while batch := self.file.batches.unobserved(name, max_tokens=20):
             self.file.batches.record(batch, [], outcome=BatchOutcome.EMPTY, now="2026-03-02T11:00:00.000Z")
             self.covered[name] += [message.seq for message in batch.messages]
-        everything = {kept.seq for kept in self.fake.messages.by_seq(range(1, 1000)) if kept.session == name}
+        everything = {kept.seq for kept in self.memory.messages.by_seq(range(1, 1000)) if kept.session == name}
         assert everything <= set(self.covered[name]), "what is there is covered"
         self.nothing_is_covered_twice()
 

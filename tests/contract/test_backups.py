@@ -1,4 +1,4 @@
-"""What a store promises of copies of it: `memory.ports.Copies`."""
+"""Promises of every store about copies of it: `memory.ports.Backups`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store promises of blocks: kept until they are written down or superfluous, and in nobody's sight."""
+"""Promises of every store about buffered batches: invisible, and kept until they are written or superfluous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store promises of rows that others take the place of: `memory.ports.Reflecting`."""
+"""Promises of every store about rows that others replace: `memory.ports.Reflections`."""
 
 from __future__ import annotations
 

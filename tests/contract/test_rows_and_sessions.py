@@ -1,4 +1,4 @@
-"""What a store promises of what can be read: `memory.ports.Contents`."""
+"""Promises of every store about reading: `Rows`, `Sessions`, and the messages of a `MessageLog` by id and in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store promises of messages that wait, and of what is observed of them: `memory.ports.Observing`."""
+"""Promises of every store about messages that wait, and the rows observed in them: `memory.ports.Batches`."""
 
 from __future__ import annotations
 
