@@ -27,7 +27,7 @@ om log --since 7d --priority high   show the observation log
 _ALIAS = "_alias_of_"
 _SHARED = "Global options"
 _WIDEST_OPTION = 26
-"""Columns of the options in help; what is longer has its text on the next line."""
+"""Columns of the options in help; the text of a longer one begins on the next line."""
 
 
 def run_typer(arguments: list[str]) -> int:
@@ -56,18 +56,16 @@ def application(arguments: list[str]) -> typer.Typer:
     app.callback(invoke_without_command=True)(_with_shared_options())
     for name in _wanted(arguments):
         found = command(name)
-        call = with_signature(found.parameters, found.run)
+        call = as_function(found.parameters, found.run)
         app.command(name, cls=_Command, epilog=found.examples, help=found.__doc__)(call)
     return app
 
 
-def with_signature(
-    parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]
-) -> Callable[..., None]:
+def as_function(parameters: Collection[Parameter], receive: Callable[[dict[str, object]], None]) -> Callable[..., None]:
     """A function with these parameters, as Typer inspects them, that passes its arguments on as a dict."""
 
     def call(**given: object) -> None:
-        receive(dict(_without_aliases(given)))
+        receive(dict(_merged_values(given)))
 
     call.__signature__ = inspect.Signature([each for one in parameters for each in _for_typer(one)])  # type: ignore[attr-defined]
     call.__annotations__ = {}
@@ -79,7 +77,7 @@ def _for_typer(parameter: Parameter) -> Iterator[inspect.Parameter]:
     declared = parameter.declared
     settings: dict[str, Any] = dict(declared.settings)
     if parameter.number is not None:
-        settings["parser"] = _number_parser(parameter.number, declared.at_least)
+        settings["parser"] = _number_type(parameter.number, declared.at_least)
     info = typer.Option(*declared.names, **settings) if declared.names else typer.Argument(**settings)
     yield inspect.Parameter(
         parameter.name,
@@ -100,7 +98,7 @@ def _for_typer(parameter: Parameter) -> Iterator[inspect.Parameter]:
         )
 
 
-def _without_aliases(given: dict[str, object]) -> Iterator[tuple[str, object]]:
+def _merged_values(given: dict[str, object]) -> Iterator[tuple[str, object]]:
     """Values by parameter, a former name's under the present one (it wins if both are given)."""
     for name, value in given.items():
         if not name.endswith(_ALIAS):
@@ -108,7 +106,7 @@ def _without_aliases(given: dict[str, object]) -> Iterator[tuple[str, object]]:
             yield name, value if former is None or former is False else former
 
 
-def _number_parser(kind: type[int | float], at_least: int | None) -> Callable[[str], float]:
+def _number_type(kind: type[int | float], at_least: int | None) -> Callable[[str], float]:
     expected = "a whole number" if kind is int else "a number"
     if at_least is not None:
         expected += f", at least {at_least}"
@@ -132,7 +130,7 @@ class _Command(TyperCommand):
         _write_options(self.get_params(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        _write_examples(self.epilog or "", formatter)
+        _write_epilog(self.epilog or "", formatter)
 
 
 class _Group(TyperGroup):
@@ -148,7 +146,7 @@ class _Group(TyperGroup):
         _write_options(self.get_params(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        _write_examples(self.epilog or "", formatter)
+        _write_epilog(self.epilog or "", formatter)
 
 
 def _write_options(parameters: Collection[Any], context: Any, formatter: Any) -> None:
@@ -166,7 +164,7 @@ def _write_options(parameters: Collection[Any], context: Any, formatter: Any) ->
                 formatter.write_dl(records, col_max=_WIDEST_OPTION)
 
 
-def _write_examples(examples: str, formatter: Any) -> None:
+def _write_epilog(examples: str, formatter: Any) -> None:
     with formatter.section("Examples"):
         formatter.write_text(examples)
 

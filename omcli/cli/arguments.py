@@ -59,17 +59,17 @@ class Parameter:
     @property
     def is_list(self) -> bool:
         """True if it may be given several times."""
-        return get_origin(_without_none(self.kind)) is list
+        return get_origin(_value_kind(self.kind)) is list
 
     @property
     def number(self) -> type[int | float] | None:
         """`int` or `float` if its value is one number."""
-        kind = _without_none(self.kind)
+        kind = _value_kind(self.kind)
         return kind if kind in (int, float) else None
 
     def value(self, text: str) -> object:
         """The value of a text, or None if it takes Typer to tell."""
-        kind = _without_none(self.kind)
+        kind = _value_kind(self.kind)
         if get_origin(kind) is list:
             (kind,) = get_args(kind)
         if not text:
@@ -129,7 +129,7 @@ def plain(wanted: Sequence[Parameter], words: Sequence[str]) -> Values | None:
     return None if ... in found.values() else found
 
 
-def _without_none(kind: Any) -> Any:
+def _value_kind(kind: Any) -> Any:
     kinds = [each for each in get_args(kind) if each is not NoneType]
     return kinds[0] if NoneType in get_args(kind) else kind
 

@@ -79,7 +79,7 @@ def leave(
         return Left(error=error)
 
 
-def model_argv(*, observer: str | None, model: str | None, base_url: str | None, verify: bool) -> list[str]:
+def model_arguments(*, observer: str | None, model: str | None, base_url: str | None, verify: bool) -> list[str]:
     """The options for a model, to be passed on to a worker."""
     given = {"--observer": observer, "--model": model, "--base-url": base_url}
     return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
@@ -92,7 +92,7 @@ def able(wiring: Wiring, deps: Deps) -> Able:
     return background.able(wiring.checking(deps), wiring.due(), wiring.observing, wiring.reflecting)
 
 
-def delegated_as_dict(left: Left) -> dict[str, object]:
+def background_as_dict(left: Left) -> dict[str, object]:
     """The worker as JSON."""
     told = {"log": str(left.log)} if left.log else {}
     return {"started": left.is_started, "sessions": list(left.sessions), "at_once": list(left.at_once), **told}
@@ -146,7 +146,7 @@ def _started(run: Run, deps: Deps, sessions: Sequence[str], words: Sequence[str]
     log = log_file(os.environ)
     free = [session for session in sessions if is_free(session, Lane.WORK, deps)]
     if free:
-        start(["tick", "--worker", *run.shared_argv, *words, *_named(free)], log)
+        start(["tick", "--worker", *run.shared_arguments, *words, *_named(free)], log)
         run.console.note(f"{counted(len(free), 'session')} left to a background worker; its log is {log}")
     if others := len(sessions) - len(free):
         run.console.note(f"{counted(others, 'session')} left to running workers")

@@ -37,7 +37,7 @@ class CliCommand:
         """Run it with the values of a command line. Raises OmError, or Exit if it failed and said so."""
         own = dict(values)
         run = Run(**{each.name: own.pop(each.name) for each in self._shared})  # type: ignore[arg-type]
-        _unwind_on_interrupt()
+        _handle_interrupt()
         with closing(run):
             self._function(run, **own)
 
@@ -45,10 +45,10 @@ class CliCommand:
 def with_shared(*, examples: str, without: Collection[str] = ()) -> Callable[[Callable[..., None]], CliCommand]:
     """Make a command of a function that takes a `Run` first; `without` names shared options it does not have."""
 
-    def decorate(function: Callable[..., None]) -> CliCommand:
+    def make(function: Callable[..., None]) -> CliCommand:
         return CliCommand(function, examples=examples, without=without)
 
-    return decorate
+    return make
 
 
 def shared_options() -> tuple[Parameter, ...]:
@@ -90,18 +90,18 @@ def _takes_next(options: Mapping[str, Parameter], word: str) -> bool | None:
     return False
 
 
-def _unwind_on_interrupt() -> None:
+def _handle_interrupt() -> None:
     """Let Ctrl-C unwind the run from here on: it has leases to give back."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    hush_unraisable()
+    ignore_unraisable()
     raise KeyboardInterrupt
 
 
-def hush_unraisable() -> None:
+def ignore_unraisable() -> None:
     """Print no error from here on that cannot be raised.
 
     A signal that arrives as a `with` block is entered leaves its generator suspended; that one is closed only after the

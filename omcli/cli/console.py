@@ -154,8 +154,8 @@ def named(name: str) -> Iterator[None]:
         raise
 
 
-def discard_stdout() -> None:
-    """Drop what could not be written; Python would try again on its way out, and complain."""
+def drop_output() -> None:
+    """Drop unwritten output; Python would try to write it again on exit, and complain."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

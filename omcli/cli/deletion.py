@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadUsage
 from omcli.cli.console import Exit, counted, size
-from omcli.cli.run import Run, is_typed
+from omcli.cli.run import Run, is_terminal_input
 
 if TYPE_CHECKING:
     from omcli.memory.changes import EraseResult, Operation
@@ -18,7 +18,7 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
     """Ask before `what` is permanently deleted. Raises BadUsage without a terminal, Exit on a no."""
     if is_sure:
         return
-    answer = run.console.ask(f"Permanently delete {what}? [y/N]") if is_typed() else None
+    answer = run.console.ask(f"Permanently delete {what}? [y/N]") if is_terminal_input() else None
     if answer is None:
         raise BadUsage(f"`--hard` permanently deletes {what}", hint="add `--yes`, or `--dry-run` to list them")
     if answer.lower() not in {"y", "yes"}:
@@ -26,7 +26,7 @@ def confirm(run: Run, what: str, *, is_sure: bool) -> None:
         raise Exit(_REFUSED)
 
 
-def tell(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
+def report_erase(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
     """Report the freed space, and backups that may still hold what was deleted.
 
     `besides`: deleted rows that were not reported yet.
@@ -41,7 +41,7 @@ def tell(run: Run, erased: EraseResult, *, besides: int = 0) -> None:
         run.console.note(f"{counted(len(copies), 'backup')} beside the store may still contain it: {names}")
 
 
-def besides(done: Operation | None, rows: int) -> int:
+def other_rows(done: Operation | None, rows: int) -> int:
     """The number of rows an operation deleted besides those printed."""
     deleted = done.figures.get("rows") if done else None
     return max(0, deleted - rows) if isinstance(deleted, int) else 0

@@ -13,9 +13,9 @@ from typing import NoReturn
 
 from omcli.base.errors import InputOutput, OmError
 from omcli.cli.arguments import plain
-from omcli.cli.command import command_first, hush_unraisable
+from omcli.cli.command import command_first, ignore_unraisable
 from omcli.cli.commands import COMMANDS, command
-from omcli.cli.console import Console, Exit, discard_stdout
+from omcli.cli.console import Console, Exit, drop_output
 
 _GARBAGE = 50_000
 """New objects between garbage collections: Python's 700 take a twentieth of a short run and free nothing."""
@@ -27,7 +27,7 @@ def main() -> NoReturn:
     """Run `om` with the arguments of this process and exit with its code."""
     _prepare()
     code = run(sys.argv[1:])
-    discard_stdout()
+    drop_output()
     sys.exit(code)
 
 
@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run `om` with these arguments in this process and return the exit code; errors are printed on stderr."""
     console = Console(as_json="--json" in arguments or "--jsonl" in arguments)
     try:
-        code = _dispatch(list(arguments))
+        code = _run_command(list(arguments))
         if sys.stdout is not None:
             sys.stdout.flush()
     except OmError as error:
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
     return code
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _run_command(arguments: list[str]) -> int:
     if arguments and arguments[0].startswith("-"):
         arguments = command_first(arguments)
     if arguments and arguments[0] in COMMANDS and "_OM_COMPLETE" not in os.environ:
@@ -70,7 +70,7 @@ def _prepare() -> None:
     """Set up signals and streams as other commands have them."""
     gc.set_threshold(_GARBAGE)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `om log | head` ends quietly, with 141
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -82,9 +82,9 @@ def _prepare() -> None:
         sys.__stdout__ = sys.stdout  # type: ignore[misc] # asked for the terminal's width
 
 
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
     """Unwind the run through its `finally`s, so that a lease is given back."""
-    hush_unraisable()
+    ignore_unraisable()
     raise SystemExit(_TERMINATED)
 
 

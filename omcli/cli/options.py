@@ -73,7 +73,7 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
     return []
 
 
-def handles(ctx: Any) -> list[tuple[str, str]]:
+def row_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last rows with the beginning of their texts; nothing on any error."""
     from omcli.memory.observation import handle
     from omcli.memory.ports import LogQuery

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import InputOutput
-from omcli.cli.console import UNREAD, Colour, Exit, discard_stdout, has_colour
+from omcli.cli.console import UNREAD, Colour, Exit, drop_output, has_colour
 from omcli.memory.notation import Notation, line
 from omcli.memory.observation import Observation, Priority, Status, handle
 from omcli.memory.row_json import json_line
@@ -71,7 +71,7 @@ class Output:
     def text(self, text: str) -> None:
         """Write a text verbatim."""
         self._before()
-        with self._tolerating_loss():
+        with self._writing():
             if sys.stdout is None:
                 raise InputOutput("standard output is closed")
             sys.stdout.write(text)
@@ -82,19 +82,19 @@ class Output:
 
     def flush(self) -> None:
         """Flush stdout."""
-        with self._tolerating_loss():
+        with self._writing():
             if sys.stdout is not None:
                 sys.stdout.flush()
 
     @contextmanager
-    def _tolerating_loss(self) -> Iterator[None]:
+    def _writing(self) -> Iterator[None]:
         try:
             yield
         except (OSError, InputOutput) as error:
             if not self._is_optional:
                 raise
             self._lost = self._lost or error
-            discard_stdout()
+            drop_output()
 
     def document(self, content: Mapping[str, object]) -> None:
         """Write one JSON document."""
@@ -113,7 +113,7 @@ class Output:
             text = printable(one_line(row.text))
             self.text(terminal.row(handle(row.id), head, text, remark=f"{gone(row)}{remark}"))
             return
-        shown = printable(f"{row_line(row) if notation is None else notated_line(row, notation)}{remark}")
+        shown = printable(f"{row_line(row) if notation is None else notation_line(row, notation)}{remark}")
         if terminal is not None:
             self.text(terminal.entry(*shown.split(" ", 1)))
             return
@@ -169,9 +169,9 @@ class Output:
         if self.terminal is not None:
             self.text(self.terminal.table(header, cells, wrapped=wrapped))
             return
-        widths = [max(map(_width, column)) for column in zip(header, *cells, strict=True)]
+        widths = [max(map(_columns, column)) for column in zip(header, *cells, strict=True)]
         for at, row in enumerate([header, *cells]):
-            padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+            padded = (cell + " " * (width - _columns(cell)) for cell, width in zip(row, widths, strict=True))
             line = _GAP.join(padded).rstrip()
             self.text(f"{_BOLD}{line}{_PLAIN}\n" if at == 0 and self._coloured else f"{line}\n")
 
@@ -185,7 +185,7 @@ class Output:
         return Terminal(has_colour=self._coloured)
 
 
-def _width(text: str) -> int:
+def _columns(text: str) -> int:
     """The columns that a text of one line takes: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
@@ -204,7 +204,7 @@ def row_line(row: Observation) -> str:
     )
 
 
-def notated_line(row: Observation, notation: Notation) -> str:
+def notation_line(row: Observation, notation: Notation) -> str:
     """`HANDLE` and the row in a notation."""
     return f"{handle(row.id)} {notation.render(line(row))}{gone(row)}"
 

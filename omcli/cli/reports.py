@@ -35,10 +35,10 @@ def file_summary(report: FileReport) -> str:
         parts.append(f"{counted(report.pending, 'message')} pending")
     if report.findings.get("unverified"):
         parts.append(f"{counted(report.findings['unverified'], 'row')} unverified")
-    return f"{report.path}: {', '.join([*parts, *losses(report)])}"
+    return f"{report.path}: {', '.join([*parts, *missing_parts(report)])}"
 
 
-def losses(report: FileReport) -> Iterator[str]:
+def missing_parts(report: FileReport) -> Iterator[str]:
     """Redacted secrets and skipped lines of an input."""
     if secrets := sum(report.redactions.values()):
         yield f"{counted(secrets, 'secret')} redacted"
@@ -162,7 +162,7 @@ def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def pruning_as_dict(found: Pruned) -> dict[str, object]:
+def prune_as_dict(found: Pruned) -> dict[str, object]:
     """A pruning as JSON."""
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     operation = {"operation": found.done.number} if found.done else {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1_000_000_000
-"""Numbers of rows and tokens are capped here: no store has more, and SQLite takes 64 bits."""
+"""Numbers of rows and tokens are limited here: no store has more, and SQLite takes 64 bits."""
 _LONGEST_WAIT = 86_400
 _Layout = TypeVar("_Layout", bound=StrEnum)
 """An enumeration of layouts, `text` and `json` among them."""
@@ -99,8 +99,8 @@ class Run:
         return settings
 
     @property
-    def shared_argv(self) -> list[str]:
-        """The shared options as another run of this store is given them; not `-C`, which is inherited."""
+    def shared_arguments(self) -> list[str]:
+        """The shared options, for another run on this store; not `-C`, which is inherited."""
         shared = ("db", "preset", "counter", "wait")
         given = {name: self._flags[name] for name in shared} | {"config": self._config, "now": self._now}
         return [f"--{name}={value}" for name, value in given.items() if value is not None]
@@ -119,7 +119,7 @@ class Run:
 
         return Wiring(self.settings, now=self._now)
 
-    def another_wiring(self) -> Wiring:
+    def new_wiring(self) -> Wiring:
         """The same with a store opened anew; the caller closes it."""
         from omcli.wiring import Wiring
 
@@ -159,7 +159,7 @@ class Run:
             raise NoInput("the current directory no longer exists") from None
 
     @property
-    def current_session(self) -> str | None:
+    def active_session(self) -> str | None:
         """The session id in the environment of an agent."""
         return os.environ.get("CLAUDE_CODE_SESSION_ID")
 
@@ -175,7 +175,7 @@ class Run:
             raise BadUsage("`--json` and `--jsonl` exclude each other")
 
     def deps(self, wiring: Wiring | None = None) -> Deps:
-        """What `ingest` needs, of the run's wiring or another one; rules observe, and a terminal shows progress."""
+        """The dependencies of operations, of the run's wiring or another one; rules observe."""
         return (wiring or self.wiring).deps(
             self.counter, self._show_progress, warn=self.console.warn, busy=self.console.progress
         )
@@ -189,7 +189,7 @@ class Run:
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:
         self.console.progress(f"{name}: {counted(tally.counts.messages, 'message')}")
 
-    def note_unknown(self, session: str) -> None:
+    def note_unknown_session(self, session: str) -> None:
         """Print a note that the session is unknown."""
         self.console.note(unknown_session(session))
 
@@ -203,7 +203,7 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
     """Raise BadUsage for a missing transcript, an unknown format and an empty session."""
     from omcli.wiring import check_format
 
-    if not given and is_typed():
+    if not given and is_terminal_input():
         raise BadUsage("no transcript given", hint=f"`om {command} FILE`, or `om {command} < FILE`")
     if session is not None and not session.strip():
         raise BadUsage("`--session` is empty")
@@ -211,7 +211,7 @@ def check_transcript(command: str, *, given: bool, format_name: str | None, sess
         check_format(format_name)
 
 
-def capped(number: int | None) -> int | None:
+def at_most(number: int | None) -> int | None:
     """The number, at most `LARGEST`."""
     return None if number is None else min(number, LARGEST)
 
@@ -226,12 +226,12 @@ def unknown_session(session: str) -> str:
     return f"unknown session `{session}`; `om sessions` lists them"
 
 
-def resolved(project: str | None) -> str | None:
+def project_path(project: str | None) -> str | None:
     """A project as it is stored: an absolute path without a trailing slash."""
     return None if project is None else str(Path(project).expanduser().absolute())
 
 
-def is_typed() -> bool:
+def is_terminal_input() -> bool:
     """Return if stdin is a terminal, with nothing to read."""
     return sys.stdin is not None and sys.stdin.isatty()
 

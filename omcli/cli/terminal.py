@@ -36,7 +36,7 @@ class Terminal:
             min(width, _NARROWEST) if name in wrapped else width for name, width in zip(header, widths, strict=True)
         ]
         if sum(needed) + _GAP * (len(header) - 1) > self._console.width:
-            return self._draw(*(self._paragraph(header, row) for row in rows))
+            return self._render(*(self._paragraph(header, row) for row in rows))
         table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
         for at, name in enumerate(header):
             is_number = all(row[at][:1] in "0123456789$≥–" and "-" not in row[at] for row in rows)
@@ -49,7 +49,7 @@ class Terminal:
             )
         for row in rows:
             table.add_row(*map(Text, row))
-        return self._draw(table)
+        return self._render(table)
 
     def _paragraph(self, header: Sequence[str], row: Sequence[str]) -> RenderableType:
         """A row as a heading and a line of names and values."""
@@ -65,7 +65,7 @@ class Terminal:
         grid.add_column(overflow="fold")
         for name, value in pairs:
             grid.add_row(Text(name, style="bold"), Text(value))
-        return self._draw(grid)
+        return self._render(grid)
 
     def row(self, handle: str, head: tuple[str, str, str], text: str, *, remark: str) -> str:
         """A row of memory with its date, priority and type; a long text continues below itself."""
@@ -81,7 +81,7 @@ class Terminal:
         grid.add_column(no_wrap=True, style="yellow")
         grid.add_column(overflow="fold")
         grid.add_row(Text(handle), Text(text) if isinstance(text, str) else text)
-        return self._draw(grid)
+        return self._render(grid)
 
     def settings(self, written: Mapping[str, str], origins: Mapping[str, str]) -> str:
         """Settings as a configuration file has them, with their origins as comments."""
@@ -91,17 +91,17 @@ class Terminal:
         for key, value in written.items():
             origin = f"# {origins[key]}" if key in origins else ""
             grid.add_row(Text.assemble((key, "cyan"), " = ", value), Text(origin))
-        return self._draw(grid)
+        return self._render(grid)
 
     def heading(self, text: str) -> str:
-        """A text between two lines, over what belongs to it."""
-        return self._draw(Rule(Text(text, style="bold"), style="dim", align="left"))
+        """A heading with a line across the terminal."""
+        return self._render(Rule(Text(text, style="bold"), style="dim", align="left"))
 
     def paragraph(self, text: str, *, style: str = "") -> str:
         """A text, wrapped."""
-        return self._draw(Text(text, style=style, overflow="fold"))
+        return self._render(Text(text, style=style, overflow="fold"))
 
-    def _draw(self, *shown: RenderableType) -> str:
+    def _render(self, *shown: RenderableType) -> str:
         with self._console.capture() as capture:
             self._console.print(*shown, sep="\n")
         return "".join(chain.from_iterable((line.rstrip(" "), "\n") for line in capture.get().splitlines()))

@@ -71,7 +71,10 @@ _INSIDE = (
     rf'|"observations?":\s*(?:\[\s*)?{_ROW}'  # om log, om show, om note
     rf'|"files":\s*\[\s*\{{\s*"path":\s*{_STRING},\s*"format":'  # om observe
 )
-_CHAT = rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'
+_CHAT = (
+    rf'\[\s*\{{\s*"role":\s*"system",\s*"content":\s*"<{TAG}'
+    rf'|\[\s*\{{\s*"role":\s*"user",\s*"content":\s*\[\s*\{{\s*"type":\s*"text",\s*"text":\s*"<{TAG}'
+)
 _JSON = lazily(rf'{_ROW}|\{{\s*"schema":\s*1,\s*(?:{_INSIDE})|{_CHAT}')
 # Only om's own layout: other programs format such a list differently, and theirs holds more than a pack.
 _PRINTED_CHAT = lazily(rf'\[\r?\n\{{"role":"system","content":"<{TAG}')

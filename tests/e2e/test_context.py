@@ -29,7 +29,7 @@ def test_the_pack_holds_facts_of_other_sessions_then_this_one_then_its_last_mess
     assert at == sorted(at), pack
 
 
-@pytest.mark.parametrize("to", ["text", "markdown", "xml", "json", "messages"])
+@pytest.mark.parametrize("to", ["text", "markdown", "xml", "json", "messages", "anthropic"])
 def test_the_budget_is_never_exceeded_by_one_token(om: Om, to: str) -> None:
     """F50, S0.1: counted as the printed text, by the counter it is stated in."""
     observe(om, Talk(session=OTHER).user("Always run make lint before you push."), tide_story())
@@ -42,7 +42,7 @@ def test_the_budget_is_never_exceeded_by_one_token(om: Om, to: str) -> None:
     ):
         pack = om("context", "--budget", str(budget), "--to", to, "--counter", name).stdout
         assert counter(name).text(pack) <= budget
-        if to in ("json", "messages") and pack:
+        if to in ("json", "messages", "anthropic") and pack:
             json.loads(pack)
     assert pack, "there is something to say in 900 tokens"
 

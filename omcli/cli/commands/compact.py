@@ -23,8 +23,8 @@ from omcli.cli.options import (
     format_option,
     session_option,
 )
-from omcli.cli.reports import losses
-from omcli.cli.run import LARGEST, Run, capped, check_transcript
+from omcli.cli.reports import missing_parts
+from omcli.cli.run import LARGEST, Run, at_most, check_transcript
 from omcli.pack.layouts.compacted import CompactFormat
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
     job.check(target=target, keep=keep)
     return Wanted(
         target=min(target, LARGEST),
-        keep=capped(keep),
+        keep=at_most(keep),
         shape=job.shape,
         is_kept=job.session is not None,
         notation=job.run.notation(notation),
@@ -193,20 +193,20 @@ def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None
             is_dry=job.is_dry,
             is_strict=run.strict,
         )
-        taken = _taken_in(job, wiring, deps)
+        taken = _ingest_file(job, wiring, deps)
         session_id = job.session if taken is None else taken.session_id
         if session_id is None or (taken is None and wiring.reading.sessions.find(session_id) is None):
-            _nothing(job, taken)
+            _refuse_empty(job, taken)
             return
         if taken is not None and job.shape.is_gone_on_from:
             asked = replace(asked, wanted=replace(wanted, abandoned=taken.abandoned))
         if job.summary is not None and not job.is_dry:
-            asked = replace(asked, earlier_tokens=_summarised(job, session_id, deps))
+            asked = replace(asked, earlier_tokens=_read_summary(job, session_id, deps))
         _show(job, compact(session_id, deps, asked), taken)
 
 
 def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
-    """What it is done with: the models that are named; rules where nothing may be written down, as a call has to be.
+    """The dependencies: the models that are named; rules if nothing may be written, since a model's call is recorded.
 
     Rules also fold what is compacted apart: no row of it is stored.
     """
@@ -226,7 +226,7 @@ def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
     return wiring.reflecting(deps) if is_kept and not is_by_rules else deps
 
 
-def _taken_in(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
+def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
     """Ingest the transcript; None if there is none."""
     if job.file is None:
         return None
@@ -243,18 +243,18 @@ def _taken_in(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
     return taken
 
 
-def _nothing(job: _Job, taken: FileReport | None) -> None:
+def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
     """Refuse for want of messages. Raises Exit."""
     job.refuse("empty")
     if taken is not None:
-        job.run.console.report(", ".join([f"{job.name}: no messages", *_missing(taken)]))
+        job.run.console.report(", ".join([f"{job.name}: no messages", *_missing_parts(taken)]))
     else:
-        job.run.note_unknown(job.session or "")
+        job.run.note_unknown_session(job.session or "")
     if not job.is_tolerant:
         raise Exit(_REFUSED)
 
 
-def _summarised(job: _Job, session_id: str, deps: Deps) -> int:
+def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
     """Ingest the earlier summary and return its tokens."""
     from omcli.operations.importing import take_in_summary
     from omcli.wiring.inputs import content
@@ -285,7 +285,7 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
         run.console.report(_summary(job, compacted, taken))
     else:
         job.refuse(compacted.refusal)
-        run.console.note(", ".join([f"{job.name}: {_why(compacted)}", *_missing(taken)]))
+        run.console.note(", ".join([f"{job.name}: {_reason(compacted)}", *_missing_parts(taken)]))
         if taken is not None and taken.known_messages and not came_to.tokens_before:
             run.console.note("its messages are stored in another session; see `om sessions`")
     if taken is not None and taken.error is not None:
@@ -297,7 +297,7 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
         raise Exit(BadInput.exit_code)
 
 
-def _why(compacted: Compacted) -> str:
+def _reason(compacted: Compacted) -> str:
     from omcli.operations.compact.session import Refusal
 
     return {
@@ -314,10 +314,10 @@ def _summary(job: _Job, compacted: Compacted, taken: FileReport | None) -> str:
     reached = "reached" if came_to.reached else "not reached, the least important rows are left out"
     tokens = f"{came_to.tokens_before} → {came_to.tokens_after} tokens by {compacted.pack.counter}"
     steps = f"{counted(came_to.iterations, 'iteration')}; target of {compacted.contract.target_tokens} {reached}"
-    return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing(taken)])
+    return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing_parts(taken)])
 
 
-def _missing(taken: FileReport | None) -> list[str]:
+def _missing_parts(taken: FileReport | None) -> list[str]:
     """Redacted secrets and skipped lines of a transcript."""
 
-    return [] if taken is None else list(losses(taken))
+    return [] if taken is None else list(missing_parts(taken))

@@ -19,7 +19,7 @@ from omcli.cli.options import (
     apply_model_flags,
     session_option,
 )
-from omcli.cli.reports import file_as_dict, pruning_as_dict, reflection_as_dict
+from omcli.cli.reports import file_as_dict, prune_as_dict, reflection_as_dict
 from omcli.cli.run import Run
 
 if TYPE_CHECKING:
@@ -86,12 +86,12 @@ def consolidate(
         return
     agenda, unchanged = _agenda(run, session, place, no_places=no_places, read_only=dry_run)
     if session is not None and not place and run.wiring.reading.sessions.find(session) is None:
-        run.note_unknown(session)
+        run.note_unknown_session(session)
     if dry_run:
-        _foresee(run, agenda)
+        _plan(run, agenda)
         return
     done = _done(run, agenda)
-    _tell(run, done.failures, is_tolerant=tolerant)
+    _report_errors(run, done.failures, is_tolerant=tolerant)
     _report(run, done, unchanged)
     _end(run, done, is_all=bool(place) and not unchanged, is_tolerant=tolerant)
 
@@ -147,7 +147,7 @@ def _done(run: Run, agenda: Agenda) -> Consolidated:
         raise Exit(TryAgain.exit_code) from None
 
 
-def _tell(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
+def _report_errors(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) -> None:
     """Print each failure once: several parts may miss the same model."""
     told = set()
     for failure in failures:
@@ -240,7 +240,7 @@ def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
         "going_on": done.going_on,
         "notes": [_note_as_dict(note) for note in done.notes],
         **across,
-        **({"retention": pruning_as_dict(done.pruned)} if done.pruned else {}),
+        **({"retention": prune_as_dict(done.pruned)} if done.pruned else {}),
         **({"backup": backup} if backup else {}),
         "backups_removed": list(done.backup.removed) if done.backup else [],
         "failures": [
@@ -281,7 +281,7 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 # ---- the dry run
 
 
-def _foresee(run: Run, agenda: Agenda) -> None:
+def _plan(run: Run, agenda: Agenda) -> None:
     from omcli.base.record import replace
     from omcli.operations.consolidate.plan import foreseen
 

@@ -135,6 +135,6 @@ def _place(run: Run, session: str | None) -> Place:
     return Place(
         project=run.project,
         session=session,
-        current=run.current_session,
+        current=run.active_session,
         is_everywhere=run.settings.scope == "global",
     )

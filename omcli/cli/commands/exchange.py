@@ -20,7 +20,7 @@ from omcli.cli.options import (
     project_option,
     session_option,
 )
-from omcli.cli.run import Run, capped, is_typed, resolved
+from omcli.cli.run import Run, at_most, is_terminal_input, project_path
 from omcli.memory.row_json import full_row
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ def export(
     begins, ends = period(since, until, now=run.wiring.clock.now())
     query = LogQuery(
         session=session,
-        project=resolved(project),
+        project=project_path(project),
         since=begins,
         until=ends,
         hidden=all_,
-        last=capped(last),
+        last=at_most(last),
     )
     if unknown := lookup.unknown(run.wiring.reading, query):
         run.console.note(unknown)
@@ -127,7 +127,7 @@ def import_(
     from omcli.operations.importing import Input
     from omcli.wiring.inputs import STDIN
 
-    if not files and is_typed():
+    if not files and is_terminal_input():
         raise BadUsage("nothing to import", hint="`om import --format NAME FILE`, or `< FILE`")
     if session is not None and not session.strip():
         raise BadUsage("`--session` is empty")

@@ -9,8 +9,8 @@ from omcli.cli import deletion
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
-from omcli.cli.options import DryRunOption, YesOption, handles, project_option, session_option
-from omcli.cli.run import Run, resolved
+from omcli.cli.options import DryRunOption, YesOption, project_option, row_ids, session_option
+from omcli.cli.run import Run, project_path
 from omcli.memory.observation import handle
 from omcli.memory.row_json import full_row, message
 
@@ -36,7 +36,7 @@ def forget(
     run: Run,
     ids: Annotated[
         list[str] | None,
-        argument(metavar="[ID]...", help="Handles or ids of rows, or keys of messages.", autocompletion=handles),
+        argument(metavar="[ID]...", help="Handles or ids of rows, or keys of messages.", autocompletion=row_ids),
     ] = None,
     *,
     match: Annotated[
@@ -72,7 +72,9 @@ def forget(
     if run.is_disabled("nothing is forgotten"):
         return
     taken_in = run.wiring.reading.bookmarks.files()  # permanent deletion removes these as well
-    wanted = Wanted(ids=tuple(ids or ()), match=match, session=session, project=resolved(project), with_derived=derived)
+    wanted = Wanted(
+        ids=tuple(ids or ()), match=match, session=session, project=project_path(project), with_derived=derived
+    )
     store = run.wiring.reading if dry_run or hard else run.wiring.existing
     found = forget(store, wanted, clock=run.wiring.clock, dry_run=dry_run or hard)
     if hard and not (dry_run or found.is_empty):
@@ -107,10 +109,12 @@ def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) 
             run.output.line(f"{each.session}: {each.text} (observed ahead)")
     _report(run, found, dry_run=dry_run)
     if files:
-        run.console.note(f"{counted(len(files), 'file')} of notes still contain it: {_some(list(map(str, files)))}")
+        run.console.note(
+            f"{counted(len(files), 'file')} of notes still contain it: {_first_names(list(map(str, files)))}"
+        )
     if found.erased is not None and not found.is_empty:
         rows = len(found.rows) + len(found.along)
-        deletion.tell(run, found.erased, besides=deletion.besides(found.done, rows))
+        deletion.report_erase(run, found.erased, besides=deletion.other_rows(found.done, rows))
 
 
 def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
@@ -124,17 +128,17 @@ def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
     elif found.done is not None:
         run.console.report(f"{_in_words(found)} forgotten; `om undo {found.done.number}` reverses that")
     if found.telling:
-        names = _some([handle(row.id) for row in found.telling])
+        names = _first_names([handle(row.id) for row in found.telling])
         run.console.note(f"derived rows may still contain it (add `--derived`): {names}")
     if found.telling_ahead:
         ahead = counted(len(found.telling_ahead), "row")
         run.console.note(f"{ahead} buffered, derived from it, may still contain it (add `--derived`)")
     if found.sources:
-        names = _some([kept.key for kept in found.sources])
+        names = _first_names([kept.key for kept in found.sources])
         run.console.note(f"source messages may still contain it: {names}")
 
 
-def _some(ids: Sequence[str]) -> str:
+def _first_names(ids: Sequence[str]) -> str:
     """The ids, or the first of many and a count."""
     more = len(ids) - _MANY
     return " ".join(ids[:_MANY]) + (f" and {more} more (`--json` lists all)" if more > 0 else "")

@@ -18,7 +18,7 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.cli.reports import operation_as_dict, operation_summary
-from omcli.cli.run import Run, capped, is_within, resolved
+from omcli.cli.run import Run, at_most, is_within, project_path
 from omcli.memory.row_json import full_row, message
 from omcli.text.dates.instants import minute
 
@@ -53,9 +53,9 @@ def history(
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     is_filtered = any(each is not None for each in (session, project, begins, ends))
-    listed = run.wiring.reading.operations.history(last=None if is_filtered else capped(last))
+    listed = run.wiring.reading.operations.history(last=None if is_filtered else at_most(last))
     scoped = (each for each in listed if session in (None, each.scope.session))
-    scoped = (each for each in scoped if resolved(project) in (None, each.scope.project))
+    scoped = (each for each in scoped if project_path(project) in (None, each.scope.project))
     found = [each for each in scoped if is_within(each.at, begins, ends)][:last]
     if run.json:
         run.output.document({"operations": [operation_as_dict(done) for done in found]})

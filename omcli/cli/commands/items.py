@@ -18,7 +18,7 @@ from omcli.cli.options import (
     session_option,
 )
 from omcli.cli.output import gone
-from omcli.cli.run import Run, is_within, resolved
+from omcli.cli.run import Run, is_within, project_path
 from omcli.memory.observation import Type, handle
 from omcli.memory.row_json import full_row
 
@@ -70,14 +70,14 @@ def items(
 
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
-    if nothing := unknown(run.wiring.reading, LogQuery(session=session, project=resolved(project))):
+    if nothing := unknown(run.wiring.reading, LogQuery(session=session, project=project_path(project))):
         run.console.note(nothing)
     listed = items(
         run.wiring.reading,
         now=run.wiring.clock.now(),
         tags=tag or (),
         types=tuple(Type(each) for each in type_ or ()),
-        project=resolved(project),
+        project=project_path(project),
         hidden=all_,
     )
     found = [each for each in listed if session in (None, each.session) and is_within(each.dated, begins, ends)]

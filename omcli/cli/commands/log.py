@@ -19,7 +19,7 @@ from omcli.cli.options import (
     project_option,
     session_option,
 )
-from omcli.cli.run import Run, capped, resolved
+from omcli.cli.run import Run, at_most, project_path
 from omcli.memory.observation import Kind, Observation, Priority, Type
 from omcli.memory.row_json import full_row
 
@@ -77,18 +77,18 @@ def log(
     begins, ends = period(since, until, now=run.wiring.clock.now())
     query = LogQuery(
         session=session,
-        project=resolved(project),
+        project=project_path(project),
         kinds=tuple(kind or ()),
         types=tuple(type_ or ()),
         priorities=tuple(priority or ()),
         since=begins,
         until=ends,
         hidden=all_,
-        last=None if tag else capped(last),
+        last=None if tag else at_most(last),
     )
     rows = _rows(run, query, follow=follow)
     if tag:
-        rows = _tagged(rows, tag, last=None if follow else capped(last))
+        rows = _with_tags(rows, tag, last=None if follow else at_most(last))
     if run.json:
         run.output.document({"observations": [full_row(observation) for observation in rows]})
         return
@@ -101,7 +101,7 @@ def log(
             run.output.flush()
 
 
-def _tagged(rows: Iterator[Observation], tags: Sequence[str], *, last: int | None) -> Iterator[Observation]:
+def _with_tags(rows: Iterator[Observation], tags: Sequence[str], *, last: int | None) -> Iterator[Observation]:
     """The rows that have all of these tags, ignoring case; only the last if asked."""
     wanted = {tag.casefold() for tag in tags}
     found = (row for row in rows if wanted <= {tag.casefold() for tag in row.tags})

@@ -9,7 +9,7 @@ from omcli.base.errors import BadUsage, InputOutput
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import handles, session_option
+from omcli.cli.options import row_ids, session_option
 from omcli.cli.run import Run
 from omcli.memory.observation import Priority, Type
 from omcli.memory.row_json import row
@@ -41,7 +41,7 @@ def note(
     session: Annotated[str | None, session_option("Session of the note, instead of the project.")] = None,
     resolves: Annotated[
         list[str] | None,
-        option("--resolves", metavar="ID", help="Row that this resolves. Repeat for several.", autocompletion=handles),
+        option("--resolves", metavar="ID", help="Row that this resolves. Repeat for several.", autocompletion=row_ids),
     ] = None,
 ) -> None:
     """Write a note to the memory.
@@ -52,7 +52,7 @@ def note(
     from omcli.operations import note
 
     if text in (None, "-"):
-        text = _from_stdin(text)
+        text = _read_text(text)
     if run.is_disabled("nothing was written"):
         return
     project = run.project
@@ -92,7 +92,7 @@ def _print(run: Run, noted: Noted) -> None:
     run.output.flush()
 
 
-def _from_stdin(asked: str | None) -> str:
+def _read_text(asked: str | None) -> str:
     if sys.stdin is None or (asked is None and sys.stdin.isatty()):
         raise BadUsage("no text given", hint="`om note TEXT`, or `om note -` to read it from stdin")
     return sys.stdin.buffer.read().decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
 from omcli.cli.arguments import argument, option
-from omcli.cli.background import delegated_as_dict, leave, model_argv
+from omcli.cli.background import background_as_dict, leave, model_arguments
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
@@ -92,9 +92,9 @@ def observe(
         reports, documents = _take_in(run, inputs, session, deps, waits=waits, is_tolerant=tolerant)
         document: dict[str, object] = {"files": documents}
         if background:
-            words = model_argv(observer=observer, model=model, base_url=base_url, verify=verify)
+            words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
             sessions = [session_id for report in reports for session_id in report.sessions]
-            document["background"] = delegated_as_dict(leave(run, deps, sessions, words, unable=failed))
+            document["background"] = background_as_dict(leave(run, deps, sessions, words, unable=failed))
         _finish(run, reports, document, None if tolerant else failed, is_tolerant=tolerant)
 
 
@@ -132,7 +132,7 @@ def _take_in(
         else observe_files(inputs, deps, session=session, each=each)
     )
     for report in done:
-        _tell(run, report, is_tolerant=is_tolerant)
+        _report_file(run, report, is_tolerant=is_tolerant)
         reports.append(report)
         if run.json:
             documents.append(file_as_dict(report, rows))
@@ -144,7 +144,7 @@ def _take_in(
     return reports, documents
 
 
-def _tell(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
+def _report_file(run: Run, report: FileReport, *, is_tolerant: bool) -> None:
     if not run.json and (report.error is None or report.sessions):
         run.console.report(file_summary(report))
     if report.error is not None:

@@ -9,7 +9,7 @@ from omcli.cli.arguments import argument
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, named
 from omcli.cli.options import DryRunOption, budget_option, session_option
-from omcli.cli.run import LARGEST, Run, is_typed, unknown_session
+from omcli.cli.run import LARGEST, Run, is_terminal_input, unknown_session
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
@@ -47,14 +47,14 @@ def pending(
     tokens = min(budget or run.settings.observe.batch_tokens, LARGEST)
     waiting = pending.pending(run.wiring.reading, session=session, tokens=tokens, counter=run.counter)
     if waiting.messages == 0:
-        run.console.note(_nothing(session, waiting))
+        run.console.note(_empty_note(session, waiting))
     if run.json:
         run.output.document(_as_dict(waiting, tokens))
     elif waiting.showing is not None and waiting.messages:
         run.output.line(_as_text(waiting.showing, left=_left(waiting)))
 
 
-def _nothing(session: str | None, waiting: Waiting) -> str:
+def _empty_note(session: str | None, waiting: Waiting) -> str:
     if session is not None and waiting.showing is None:
         return unknown_session(session)
     return f"nothing is pending in session {session}" if session is not None else "nothing is pending"
@@ -164,7 +164,7 @@ def apply(
     from omcli.operations import apply
     from omcli.wiring.inputs import STDIN
 
-    if file is None and is_typed():
+    if file is None and is_terminal_input():
         raise BadUsage("no reply given", hint="`om apply FILE`, or `om apply -` to read it from stdin")
     if run.is_disabled("nothing was written"):
         return

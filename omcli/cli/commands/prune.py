@@ -10,8 +10,8 @@ from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
 from omcli.cli.options import DryRunOption, YesOption, budget_option, session_option
-from omcli.cli.reports import pruning_as_dict
-from omcli.cli.run import Run, capped
+from omcli.cli.reports import prune_as_dict
+from omcli.cli.run import Run, at_most
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
@@ -67,9 +67,9 @@ def prune(
     at = None if older_than is None else _instant(run, older_than)
     rules = RetentionRules(
         before=None if raw else at,
-        keep_last=capped(keep_last),
-        max_tokens=capped(budget),
-        keep_sessions=capped(keep_sessions),
+        keep_last=at_most(keep_last),
+        max_tokens=at_most(budget),
+        keep_sessions=at_most(keep_sessions),
         messages_before=at if raw else None,
         session=session,
         is_across=cross,
@@ -120,14 +120,14 @@ def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dr
         )
 
     if rules.session is not None and not _is_known(run, rules.session):
-        run.note_unknown(rules.session)
+        run.note_unknown_session(rules.session)
     found = pruned(dry_run=dry_run or for_good)
     if for_good and not (dry_run or found.is_empty):
         deletion.confirm(run, _in_words(found), is_sure=is_sure)
         found = pruned(dry_run=False)
     if run.json:
         erased = {} if found.erased is None else deletion.as_dict(run, found.erased)
-        run.output.document({**pruning_as_dict(found), **erased, "dry_run": dry_run})
+        run.output.document({**prune_as_dict(found), **erased, "dry_run": dry_run})
         return
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     for row in found.rows:
@@ -151,7 +151,7 @@ def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
         run.console.report(f"would prune: {_in_words(found)}")
     elif found.erased is not None:
         run.console.report(f"{_in_words(found)} deleted")
-        deletion.tell(run, found.erased, besides=deletion.besides(found.done, len(found.rows)))
+        deletion.report_erase(run, found.erased, besides=deletion.other_rows(found.done, len(found.rows)))
     else:
         number = found.done.number if found.done else ""
         run.console.report(f"{_in_words(found)} pruned; `om undo {number}` reverses that")
@@ -195,4 +195,4 @@ def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     if found:
         run.console.report(f"{counted(erased.rows, 'row')} and {counted(erased.messages, 'message')} deleted")
     if found or erased.bytes_after < erased.bytes_before:
-        deletion.tell(run, erased)
+        deletion.report_erase(run, erased)

@@ -69,7 +69,7 @@ def reflect(
         raise BadUsage("`--min-age` needs `--global`")
     if run.is_disabled("nothing is reflected on"):
         return
-    with _failing(run, is_tolerant=tolerant):
+    with _model_errors(run, is_tolerant=tolerant):
         if across:
             _across(run, min_age, dry_run=dry_run, again=again)
         else:
@@ -79,7 +79,7 @@ def reflect(
 
 
 @contextmanager
-def _failing(run: Run, *, is_tolerant: bool) -> Iterator[None]:
+def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
     """Print a model's failure; end the run with its code unless `is_tolerant`. Raises Exit."""
     try:
         yield
@@ -96,7 +96,7 @@ def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run
     from omcli.operations.reflect.rows import Reflection
     from omcli.operations.reflect.session import reflect_session
 
-    place = Place(project=run.project, session=session, current=run.current_session)
+    place = Place(project=run.project, session=session, current=run.active_session)
     found, note = chosen(run.wiring.existing, place)
     if found is None:
         nothing = unknown_session(session) if session else "nothing to reflect on"

@@ -124,7 +124,7 @@ def _schedule(run: Run, chosen: Scheduler, job: Job, *, install: bool, dry_run: 
     if is_open(job.keys):
         run.console.warn(f"{job.keys} is readable by others; run `chmod 600` on it")
     if done is not None:
-        _tell(run, done, dry_run=dry_run)
+        _print_result(run, done, dry_run=dry_run)
 
 
 def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
@@ -140,10 +140,10 @@ def _remove(run: Run, chosen: Scheduler, *, dry_run: bool) -> None:
         run.output.document({"scheduler": chosen.name, **_as_dict(done, dry_run=dry_run)})
     if not done.changes:
         run.console.note("nothing to remove")
-    _tell(run, done, dry_run=dry_run)
+    _print_result(run, done, dry_run=dry_run)
 
 
-def _tell(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
+def _print_result(run: Run, done: ScheduleResult, *, dry_run: bool) -> None:
     """Print the changes, a line each, and the commands left to run by hand."""
     if not run.json:
         for change in done.changes:

@@ -8,7 +8,7 @@ from omcli.cli.background import last_worker
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted, size
 from omcli.cli.options import SinceOption, StreamOption, UntilOption, last_option, project_option
-from omcli.cli.run import Run, capped, is_within, resolved
+from omcli.cli.run import Run, at_most, is_within, project_path
 from omcli.text.dates.instants import minute
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def sessions(
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
     has_period = bool(begins or ends)
-    listed = run.wiring.reading.sessions.summaries(project=resolved(project), last=None if has_period else capped(last))
+    listed = run.wiring.reading.sessions.summaries(
+        project=project_path(project), last=None if has_period else at_most(last)
+    )
     found = [each for each in listed if is_within(each.last_at or each.seen_at, begins, ends)][:last]
     if run.json:
         run.output.document({"sessions": [_session_as_dict(summary) for summary in found]})
@@ -50,7 +52,7 @@ def sessions(
         rows = [_cells(summary) for summary in found]
         run.output.table(header, rows, wrapped=("PROJECT", "TITLE"))
     elif project is not None:
-        run.console.note(f"no sessions of project {resolved(project)}; `om sessions` lists all")
+        run.console.note(f"no sessions of project {project_path(project)}; `om sessions` lists all")
     elif last != 0:
         run.console.note("no sessions yet; `om observe FILE` adds one")
 
@@ -120,11 +122,11 @@ def status(run: Run) -> None:
         of = error.session or "all sessions"
         rows.append(("last error", f"{error.at} {error.lane} of {of}: {error.error}"))
     if ran:
-        rows.append(("background", f"{log}: {ran.at} {_fared(ran)}"))
+        rows.append(("background", f"{log}: {ran.at} {_worker_result(ran)}"))
     run.output.fields(rows)
 
 
-def _fared(ran: Ran) -> str:
+def _worker_result(ran: Ran) -> str:
     """The result of a worker in words."""
     if ran.ended is None:
         return "a worker was killed" if ran.is_gone else "a worker is at it"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import counted
-from omcli.cli.options import handles
+from omcli.cli.options import row_ids
 from omcli.cli.output import row_line, state
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.cli.run import Run
@@ -33,7 +33,7 @@ om show 3f9a1c2e --json | jq -r '.messages[].text'
 def show(
     run: Run,
     id_: Annotated[
-        str, argument(metavar="ID", help="Handle or id of a row, or key of a message.", autocompletion=handles)
+        str, argument(metavar="ID", help="Handle or id of a row, or key of a message.", autocompletion=row_ids)
     ],
     *,
     history: Annotated[bool, option("--history", help="Include related rows and operations.")] = False,

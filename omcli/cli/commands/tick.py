@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadUsage, OmError
 from omcli.cli.arguments import option
-from omcli.cli.background import able, at_work, delegated_as_dict, leave, model_argv
+from omcli.cli.background import able, at_work, background_as_dict, leave, model_arguments
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit
 from omcli.cli.options import (
@@ -73,7 +73,7 @@ def tick(
     if check:
         _check(run, sessions)
     elif background:
-        words = model_argv(observer=observer, model=model, base_url=base_url, verify=verify)
+        words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
         _leave(run, sessions, words)
     elif worker:
         with at_work(run) as note:
@@ -108,11 +108,11 @@ def _leave(run: Run, sessions: Sequence[str] | None, words: Sequence[str]) -> No
         unable = error
     left = leave(run, deps, sessions, words, unable=unable)
     if run.json:
-        run.output.document({"background": delegated_as_dict(left)})
+        run.output.document({"background": background_as_dict(left)})
     if left.error is not None:
         raise Exit(left.error.exit_code)
     if not (left.sessions or left.at_once or unable):
-        _say_nothing_is_due(run, sessions)
+        _note_nothing_due(run, sessions)
         raise Exit(_NOT_DUE)
 
 
@@ -131,7 +131,7 @@ def _work(
         note(error)
         tell = run.console.warn_of if is_tolerant else run.console.error
         tell(error)
-    for ticked in _ticks(can.deps, can.when, sessions, is_worker=is_worker):
+    for ticked in _tick_sessions(can.deps, can.when, sessions, is_worker=is_worker):
         if ticked.error is not None:
             note(ticked.error)
             is_warning = isinstance(ticked.error, ELSEWHERE) or (is_tolerant and isinstance(ticked.error, OF_MODELS))
@@ -147,12 +147,12 @@ def _work(
     if run.json:
         run.output.document(_document(done))
     elif code == _NOT_DUE:
-        _say_nothing_is_due(run, sessions)
+        _note_nothing_due(run, sessions)
     if code:
         raise Exit(code)
 
 
-def _ticks(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
+def _tick_sessions(deps: Deps, when: Due, sessions: Sequence[str] | None, *, is_worker: bool) -> Iterator[Ticked]:
     """Do what is due, session by session; a worker goes on until nothing is."""
     from omcli.operations import background, tick
 
@@ -182,7 +182,7 @@ def _print(run: Run, ticked: Ticked) -> None:
         run.output.row(row)
 
 
-def _say_nothing_is_due(run: Run, sessions: Sequence[str] | None) -> None:
+def _note_nothing_due(run: Run, sessions: Sequence[str] | None) -> None:
     if not _note_unknown(run, sessions):
         run.console.note("nothing is due")
 
@@ -190,7 +190,7 @@ def _say_nothing_is_due(run: Run, sessions: Sequence[str] | None) -> None:
 def _note_unknown(run: Run, sessions: Sequence[str] | None) -> bool:
     unknown = [one for one in sessions or () if run.wiring.reading.sessions.find(one) is None]
     for one in unknown:
-        run.note_unknown(one)
+        run.note_unknown_session(one)
     return bool(unknown)
 
 

@@ -10,7 +10,7 @@ from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import named
 from omcli.cli.options import format_option
-from omcli.cli.run import Run, is_typed
+from omcli.cli.run import Run, is_terminal_input
 from omcli.operations.sizes import Unit
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def tokens(
     from omcli.wiring import check_format
     from omcli.wiring.inputs import STDIN, content
 
-    if file == STDIN and is_typed():
+    if file == STDIN and is_terminal_input():
         raise BadUsage("nothing to count", hint="`om tokens FILE`, or `om tokens < FILE`")
     if format_:
         check_format(format_)

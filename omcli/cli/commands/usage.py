@@ -73,10 +73,10 @@ def _cells(name: str, one: Sum) -> tuple[str, ...]:
 def _cost(one: Sum) -> str:
     if not one.cost and one.unpriced:
         return _UNKNOWN
-    return f"{'≥' if one.unpriced else ''}{_dollars(one.cost)}"
+    return f"{'≥' if one.unpriced else ''}{_price(one.cost)}"
 
 
-def _dollars(cost: float) -> str:
+def _price(cost: float) -> str:
     return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
 
 
@@ -88,7 +88,7 @@ def _time(milliseconds: int) -> str:
 def _limit_line(one: UsedUp) -> str:
     limit = one.limit
     if limit.is_cost:
-        return f"{limit.name}: {_dollars(one.used)} of {_dollars(limit.most)} {limit.period}"
+        return f"{limit.name}: {_price(one.used)} of {_price(limit.most)} {limit.period}"
     return f"{limit.name}: {one.used:.0f} of {limit.most:.0f} tokens {limit.period}"
 
 

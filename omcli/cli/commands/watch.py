@@ -86,8 +86,8 @@ def watch(
     apply_model_flags(run, "observer", provider=observer, model=model, base_url=base_url, verify=verify)
     if run.is_disabled("nothing is stored"):
         return
-    shown = _Shown(run, jsonl=jsonl, is_tolerant=tolerant)
-    watching = _watching(run, paths, glob, format_, at_most_every=at_most_every, is_tolerant=tolerant)
+    shown = _EventPrinter(run, jsonl=jsonl, is_tolerant=tolerant)
+    watching = _watch(run, paths, glob, format_, at_most_every=at_most_every, is_tolerant=tolerant)
     with run.output.optional():  # a round is finished even if the reader of stdout goes away
         for event in watching.round() if once else watching.rounds(interval):
             shown.show(event)
@@ -113,7 +113,7 @@ def _check(run: Run, paths: list[str], *, spans: dict[str, float], once: bool, j
         run.console.note(f"{path} does not exist yet; it is followed once it does")
 
 
-def _watching(
+def _watch(
     run: Run,
     paths: list[str],
     glob: list[str] | None,
@@ -150,7 +150,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
 
     @contextmanager
     def opened() -> Iterator[Opened]:
-        with closing(run.another_wiring()) as wiring:
+        with closing(run.new_wiring()) as wiring:
 
             def transcript(path: str) -> FileInput:
                 return FileInput(name=path, open=partial(wiring.transcript, path, format_name=format_name))
@@ -163,7 +163,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
     return opened
 
 
-class _Shown:
+class _EventPrinter:
     """Prints the events of a watch; with `--once` also the document, and chooses the exit code."""
 
     def __init__(self, run: Run, *, jsonl: bool, is_tolerant: bool) -> None:
@@ -186,7 +186,7 @@ class _Shown:
         elif isinstance(event, Ticked):
             self._tick(event)
         elif isinstance(event, Trouble):
-            self._fail(event.error, about=event.about)
+            self._error(event.error, about=event.about)
         else:
             self._run.output.flush()
             if self._followed is None:
@@ -211,7 +211,7 @@ class _Shown:
     def _file(self, report: FileReport) -> None:
 
         if report.error is not None:
-            self._fail(report.error, about=report.path)
+            self._error(report.error, about=report.path)
         elif self._run.json:
             self._files.append(file_as_dict(report, ()))
         else:
@@ -229,11 +229,11 @@ class _Shown:
                 self._run.output.row(row)
         self._run.output.flush()
         if ticked.error is not None:
-            self._fail(ticked.error, about=ticked.session)
+            self._error(ticked.error, about=ticked.session)
         if not self._run.json:
             report_tick(self._run, ticked)
 
-    def _fail(self, error: OmError, *, about: str) -> None:
+    def _error(self, error: OmError, *, about: str) -> None:
         if self._is_tolerant and isinstance(error, OF_MODELS):
             self._run.console.warn_of(error, about=about)
         else:

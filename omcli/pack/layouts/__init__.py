@@ -17,6 +17,9 @@ class PackFormat(StrEnum):
     XML = "xml"
     JSON = "json"
     MESSAGES = "messages"
+    """OpenAI's chat messages."""
+    ANTHROPIC = "anthropic"
+    """Anthropic's messages."""
 
 
 def _xml(head: Head) -> Layout:
@@ -37,10 +40,17 @@ def _chat(head: Head) -> Layout:
     return Chat(block=Text(head=head))
 
 
+def _anthropic(head: Head) -> Layout:
+    from omcli.pack.layouts.chat import ANTHROPIC, Chat  # noqa: PLC0415
+
+    return Chat(block=Text(head=head), dialect=ANTHROPIC)
+
+
 LAYOUTS: Mapping[PackFormat, Callable[[Head], Layout]] = {
     PackFormat.TEXT: lambda head: Text(head=head),
     PackFormat.MARKDOWN: lambda head: Text(head=head, is_markdown=True),
     PackFormat.XML: _xml,
     PackFormat.JSON: _document,
     PackFormat.MESSAGES: _chat,
+    PackFormat.ANTHROPIC: _anthropic,
 }

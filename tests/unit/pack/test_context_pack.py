@@ -253,6 +253,7 @@ def session_part(printed: str, to: PackFormat) -> str:
         PackFormat.MARKDOWN: "\n</om-memory>",
         PackFormat.XML: "\n</session>",
         PackFormat.MESSAGES: "\\n</om-memory>",
+        PackFormat.ANTHROPIC: "\\n</om-memory>",
         PackFormat.JSON: '\n],\n"messages"',
     }
     part = printed[: printed.rindex(ends[to])]
@@ -449,6 +450,10 @@ def test_code_comes_out_byte_for_byte(to: PackFormat, text: str) -> None:
         system, said = json.loads(printed)
         assert f"\n{text}\n" in system["content"]
         assert said == {"role": "user", "content": text}
+    elif to is PackFormat.ANTHROPIC:
+        remembered, said = json.loads(printed)
+        assert f"\n{text}\n" in remembered["content"][0]["text"]
+        assert said["content"] == [{"type": "text", "text": text}]
     else:
         assert printed.count(text) == 2
 
