@@ -18,7 +18,7 @@ from omcli.memory.message import Message
 from omcli.memory.observation import Observation
 from omcli.operations.ingest.window import Ingested
 from omcli.settings.resolve import resolve
-from omcli.text.dates.instants import pinned, seconds
+from omcli.text.instants import pinned, seconds
 from omcli.wiring import Wiring
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from omcli.operations.clock import Clock
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.reflectors.rules import RuleReflector
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector

@@ -12,7 +12,7 @@ from omcli.memory.batch import Batch, Observed
 from omcli.memory.observation import Draft, Observation, Source
 from omcli.observers.model import ModelObserver
 from omcli.observers.rules import RuleObserver
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.batches import Talk
 from tests.fakes import ScriptedModel
 

@@ -10,7 +10,7 @@ from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role
 from omcli.memory.notation import PrintedRow
 from omcli.memory.observation import Kind, Observation, Priority, Source, Status, Type
 from omcli.memory.session import Session
-from omcli.text.dates.instants import instant
+from omcli.text.instants import instant
 
 CLEAN = st.characters(codec="utf-8", exclude_characters="\0")
 """What a store can hold."""

@@ -86,7 +86,7 @@ def row_ids(ctx: Any) -> list[tuple[str, str]]:
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
     """The last operations that can be undone, with their verbs and times; nothing on any error."""
-    from omcli.text.dates.instants import minute
+    from omcli.text.instants import minute
 
     with suppress(OmError, OSError):
         found = [done for done in _reading(ctx).operations.history() if done.can_be_undone][:_LAST]

@@ -15,7 +15,7 @@ from omcli.memory.notation import Notation, line
 from omcli.memory.observation import Observation, Priority, Status, handle
 from omcli.memory.row_json import json_line
 from omcli.text.clean import one_line, printable
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.cli.terminal import Terminal

@@ -15,7 +15,7 @@ from omcli.cli.arguments import option
 from omcli.cli.console import Colour, Console, counted
 from omcli.cli.options import counter_names, preset_names
 from omcli.cli.output import Output
-from omcli.text.dates.instants import pinned, seconds
+from omcli.text.instants import pinned, seconds
 
 if TYPE_CHECKING:
     from omcli.memory.notation import Notation

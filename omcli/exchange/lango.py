@@ -8,7 +8,7 @@ from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRan
 from omcli.memory.notation import NONE
 from omcli.memory.observation import Kind
 from omcli.memory.row_json import json_line
-from omcli.text.dates.instants import instant
+from omcli.text.instants import instant
 
 _TITLE = "## Conversation Memory"
 _HEADINGS = {"### Summary": Kind.REFLECTION, "### Recent": Kind.OBSERVATION}

@@ -12,7 +12,7 @@ from omcli.exchange import pi
 from omcli.exchange.groups import Group, GroupRow, Unreadable, lines_of
 from omcli.memory.notation import BRACKETS, EMOJI, PREAMBLE, TAG, WORDS, PrintedRow
 from omcli.memory.observation import Priority, Status
-from omcli.text.dates.instants import instant, minute
+from omcli.text.instants import instant, minute
 
 _DATED_BY_PI = lazily(r"^[*# ]*Date:", re.MULTILINE)
 _HEADING = lazily(r"#{1,6} +(?P<title>.*?)[ #]*")

@@ -8,7 +8,7 @@ from omcli.exchange.groups import NOWHERE, Exchange, Group, GroupRow, MessageRan
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, PrintedRow
 from omcli.memory.observation import Kind, Priority
 from omcli.memory.row_json import json_line
-from omcli.text.dates.instants import instant
+from omcli.text.instants import instant
 
 _READ = (WORDS, EMOJI, BRACKETS, NONE)
 """Notations to try, in order."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from omcli.base.record import record, replace
 from omcli.formats.source import Record, RecordStream, Sample
 from omcli.memory.transcript import Checkpoint, Item, NewConversation, ReaderState, Reason, Skipped
-from omcli.text.dates.instants import instant, utc_offset
+from omcli.text.instants import instant, utc_offset
 
 
 @record

@@ -12,7 +12,7 @@ from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import compact_json, exit_code, image_from_text, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.transcript import Abandoned, Facts, Item, ReaderState, Reason, Skipped
-from omcli.text.dates.instants import instant
+from omcli.text.instants import instant
 
 # Settings, bookmarks, the state of extensions.
 _NOISE = frozenset({"thinking_level_change", "label", "custom"})

@@ -14,7 +14,7 @@ from omcli.formats.injected import INJECTED_TAGS, without_injected
 from omcli.formats.source import InputShape, RecordStream, Sample
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, Reason, Skipped
-from omcli.text.dates.instants import instant
+from omcli.text.instants import instant
 
 _SPEAKERS = {
     **dict.fromkeys(("user", "human", "you", "me"), Role.USER),

@@ -88,7 +88,7 @@ class Message:
     id: str | None = None
     """The producer's own id, if it is unique within the session."""
     at: str | None = None
-    """Instant (`dates`), if the producer gives one."""
+    """Instant (`text.instants`), if the producer gives one."""
     utc_offset: int | None = None
     """Minutes east of UTC, if the producer gives them; decides the date of "yesterday"."""
     name: str | None = None

@@ -18,7 +18,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import record
 from omcli.memory.observation import SETTLED, Observation, Priority, Status
 from omcli.text.clean import printable
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 PREAMBLE = (
     "Dated notes from earlier work; where two differ the later holds, and the latest user message decides. "

@@ -11,7 +11,7 @@ from itertools import groupby
 from omcli.base.record import record
 from omcli.memory.message import Message, Role, results_by_call
 from omcli.memory.observation import FAILURES, PINNED, SETTLED, Dropped, Kind, Observation, Priority, Status, Type
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 _STANDING = frozenset({Type.INSTRUCTION, Type.PREFERENCE})
 """Types of rows that hold for everything that follows."""

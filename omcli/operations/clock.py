@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 
-from omcli.text.dates.instants import spell
+from omcli.text.instants import spell
 
 
 class Clock:

@@ -18,7 +18,7 @@ from omcli.memory.ports import Lane, LogQuery, Store
 from omcli.operations.deps import Deps
 from omcli.operations.leases import hold
 from omcli.text.clean import clean
-from omcli.text.dates.instants import instant, minute
+from omcli.text.instants import instant, minute
 from omcli.text.redaction import redact
 
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from omcli.base.errors import BadUsage
-from omcli.text.dates.instants import instant, spell
+from omcli.text.instants import instant, spell
 
 _AGO = re.compile(r"([0-9]{1,6}) ?(m|h|d|w|mo|y|(?:minute|hour|day|week|month|year)s?)")
 _UNITS = {

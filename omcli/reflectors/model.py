@@ -15,8 +15,8 @@ from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.reply import ReflectorReply, parse_reply, rows_by_label
 from omcli.reflectors.validation import ValidatedReflection, combined, validate
 from omcli.text.clean import one_line
-from omcli.text.dates.instants import minute
 from omcli.text.hashes import hashed
+from omcli.text.instants import minute
 
 
 class ModelReflector:

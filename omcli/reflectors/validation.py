@@ -27,7 +27,7 @@ from omcli.memory.tokens import TokenCounter, rows_tokens
 from omcli.reflectors.drafts import LASTING_TYPES, folded, in_rows
 from omcli.reflectors.reply import ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.text.anchors import searchable, unsupported
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 from omcli.text.redaction import redact
 from omcli.text.similarity import LEAST_TOUCHED, share, touches, wording
 

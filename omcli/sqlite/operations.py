@@ -12,7 +12,7 @@ from omcli.memory.reflection import ReflectionOutcome, Scope
 from omcli.sqlite import codec, dialect, erase, messages, rows, soft_delete, tombstones
 from omcli.sqlite.connection import size, vacuum
 from omcli.sqlite.database import Table
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 _PARTS = "(SELECT number FROM operations WHERE number = :number OR part_of = :number)"
 """An operation and its parts."""

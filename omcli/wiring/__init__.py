@@ -84,7 +84,7 @@ class Wiring:
 
     def counter(self, name: str | None) -> TokenCounter:
         """The token counter of this name, or the default one. Raises BadUsage, BadConfiguration."""
-        from omcli.tokenizers.table import DEFAULT, counter
+        from omcli.tokenizers import DEFAULT, counter
 
         return counter(name or DEFAULT)
 
@@ -354,6 +354,6 @@ def formats() -> tuple[str, ...]:
 
 def counters() -> tuple[str, ...]:
     """Names of the token counters."""
-    from omcli.tokenizers.table import NAMES
+    from omcli.tokenizers import NAMES
 
     return NAMES

@@ -14,8 +14,8 @@ from omcli.memory.observation import Kind, Observation, Priority, Source, Status
 from omcli.memory.ports import Incoming
 from omcli.memory.session import Session
 from omcli.sqlite.store import SqliteStore
-from omcli.text.dates.instants import spell
-from omcli.tokenizers.approximate import APPROXIMATE
+from omcli.text.instants import spell
+from omcli.tokenizers import APPROXIMATE
 from omcli.wiring import uuid7
 
 PROJECT = "/home/ada/harbour"

@@ -1,7 +1,7 @@
 """How close each token counter comes to o200k, per kind of text, and how fast it is.
 
 Run as `python -m tests.benchmarks.token_counters [FILE...]`: files are measured beside the samples of the tests. True
-counts of files need o200k's rank file on disk (`omcli.tokenizers.bpe`); without it only the samples are compared.
+counts of files need o200k's rank file on disk (`omcli.tokenizers.EXACT`); without it only the samples are compared.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ import time
 from pathlib import Path
 
 from omcli.memory.tokens import TokenCounter
-from omcli.tokenizers import bpe
-from omcli.tokenizers.table import NAMES, counter
+from omcli.tokenizers import EXACT, NAMES, counter, has_file
 from tests.unit.tokenizers.samples import MORE, PROMISED
 
 
 def main(paths: list[str]) -> None:
     """Prints one row per kind of text or file, and the speed of each counter in the last."""
-    counters = [counter(name) for name in NAMES if name not in bpe.NAMES or bpe.has_file(name)]
+    counters = [counter(name) for name in NAMES if name not in EXACT or has_file(name)]
     print(f"{'':24}{'o200k':>8}", *(f"{each.name:>13}" for each in counters))
     texts = []
     for kind, samples in (PROMISED | MORE).items():
         texts += [sample.text for sample in samples]
         _print_errors(kind, [sample.text for sample in samples], sum(sample.o200k for sample in samples), counters)
-    exact = counter("o200k") if bpe.has_file("o200k") else None
+    exact = counter("o200k") if has_file("o200k") else None
     for path in map(Path, paths):
         texts.append(path.read_text(encoding="utf-8", errors="replace"))
         if exact:

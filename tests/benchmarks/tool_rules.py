@@ -15,7 +15,7 @@ from omcli.base.errors import OmError
 from omcli.memory.batch import Batch, MessageSize, batch_length
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.observers.rules import drafts_of_batch
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from omcli.wiring.inputs import transcript_in
 from tests.shared import TRANSCRIPTS
 

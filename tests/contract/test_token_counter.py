@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.message import Image, Message, Role
 from omcli.memory.tokens import TokenCounter
-from omcli.tokenizers import bpe
-from omcli.tokenizers.table import NAMES, counter
+from omcli.tokenizers import EXACT, NAMES, counter, has_file
 
 _loaded = cache(counter)  # an exact counter takes its time to load
 _TEXTS = st.text(max_size=200)
@@ -28,7 +27,7 @@ _MESSAGES = st.builds(
 @pytest.fixture(params=NAMES, scope="module")
 def counts(request: pytest.FixtureRequest) -> TokenCounter:
     name = str(request.param)
-    if name in bpe.NAMES and not bpe.has_file(name):
+    if name in EXACT and not has_file(name):
         pytest.skip(f"the rank file of {name} is not on this machine")
     return _loaded(name)
 
@@ -51,7 +50,7 @@ def test_an_empty_transcript_costs_what_a_conversation_does(counts: TokenCounter
 @given(before=_TEXTS, line=_TEXTS)
 def test_another_line_never_makes_a_text_cheaper(counts: TokenCounter, before: str, line: str) -> None:
     # A tokenizer may merge the end of a text with the break after it.
-    slack = 1 if counts.name in bpe.NAMES else 0
+    slack = 1 if counts.name in EXACT else 0
     assert counts.text(before) <= counts.text(f"{before}\n{line}") + slack
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from omcli.sqlite.store import SqliteStore
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.conftest import Om
 from tests.e2e.background import wait_until
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, said_by_model, script

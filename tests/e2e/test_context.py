@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.conftest import Om
 from tests.e2e.transcripts import PROJECT, Talk, tide_story
 

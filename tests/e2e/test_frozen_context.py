@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.command_line import Ended
 from tests.conftest import Om
 from tests.e2e.transcripts import Talk

@@ -23,7 +23,7 @@ from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport
 from omcli.operations.observe.files import observe_files
 from omcli.reflectors.rules import RuleReflector
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from omcli.wiring import uuid7
 from omcli.wiring.inputs import transcript_in
 from tests.conftest import Om

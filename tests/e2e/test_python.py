@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.architecture.test_hot_path import HEAVY
 from tests.conftest import Om
 from tests.e2e.long_work import LASTING, STANDING, long_work

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from omcli.memory.message import Message, Role
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.conftest import Om
 from tests.e2e.scripts import UNTIL, always, calls, pending, rows, script
 from tests.e2e.transcripts import PROJECT, Talk, tide_story

@@ -14,8 +14,8 @@ import termios
 import pytest
 from rich.cells import cell_len as width
 
-from omcli.tokenizers.table import NAMES as COUNTERS
-from omcli.tokenizers.table import counter as named
+from omcli.tokenizers import NAMES as COUNTERS
+from omcli.tokenizers import counter as named
 from tests.conftest import Om
 from tests.e2e.scripts import script
 from tests.e2e.transcripts import PROJECT, Talk, tide_story

@@ -11,7 +11,7 @@ from omcli.memory.observation import Priority, Source
 from omcli.memory.reflection import Reflected
 from omcli.observers.agent_reply import parse_agent_reply
 from omcli.operations.apply import reflected
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.material import NOW, row, row_id
 
 OLD = row(1, text="pnpm 9.1 builds the app", event_at="2026-03-01T10:00:00.000Z", sources=(1, 4))

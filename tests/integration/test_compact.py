@@ -22,7 +22,7 @@ from omcli.operations.deps import Deps
 from omcli.pack.layouts.compacted import CompactFormat
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.fakes.deps import by_observer, by_reflector
 from tests.strategies import messages
 

@@ -21,7 +21,7 @@ from omcli import BadConfiguration, BadInput, BadUsage, ContextCompressor, Messa
 from omcli.base.errors import LaneTaken, StoreLocked
 from omcli.memory.ports import Lane
 from omcli.sqlite.store import SqliteStore
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.replying import answer
 
 NOW = "2026-02-10T09:00:00Z"

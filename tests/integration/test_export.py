@@ -7,7 +7,7 @@ from omcli.memory.batch import BatchOutcome
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery
 from omcli.operations.export import export
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, NOW, row, row_id, said, session
 

@@ -36,7 +36,7 @@ from omcli.pack.budget import budgets
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.database import Database
 from omcli.sqlite.messages import SqliteMessageLog
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from omcli.wiring import uuid7
 from tests.fakes import MemoryStore
 from tests.fakes.deps import by_observer, by_reflector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omcli.memory.message import MessageKind, Role
 from omcli.operations.pending import pending
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.fakes import MemoryStore
 from tests.material import COUNTER, NOW, said, session
 

@@ -20,7 +20,7 @@ from omcli.cli.options import (
 from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.cli.run import Run, at_most, is_within, project_path
 from omcli.memory.row_json import full_row, message
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Operation, UndoPreview

@@ -124,7 +124,7 @@ def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
 
 
 def _recorded(evidence: Evidence) -> list[dict[str, object]]:
-    from omcli.text.dates.instants import minute
+    from omcli.text.instants import minute
 
     return [
         {

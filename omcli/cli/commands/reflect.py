@@ -21,7 +21,7 @@ from omcli.cli.options import (
 )
 from omcli.cli.reports import reflection_as_dict, reflection_summary
 from omcli.cli.run import Run, unknown_session
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.operations.deps import Deps

@@ -9,7 +9,7 @@ from omcli.cli.command import with_shared
 from omcli.cli.console import counted, size
 from omcli.cli.options import SinceOption, StreamOption, UntilOption, last_option, project_option
 from omcli.cli.run import Run, at_most, is_within, project_path
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.ports import SessionSummary

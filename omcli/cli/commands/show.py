@@ -13,7 +13,7 @@ from omcli.cli.reports import operation_as_dict, operation_summary
 from omcli.cli.run import Run
 from omcli.memory.observation import handle
 from omcli.memory.row_json import full_row, message, row
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

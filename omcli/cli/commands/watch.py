@@ -24,7 +24,7 @@ from omcli.cli.options import (
 from omcli.cli.reports import file_as_dict, file_summary, report_tick, tick_as_dict
 from omcli.cli.run import Run
 from omcli.memory.row_json import full_row
-from omcli.text.dates.instants import seconds
+from omcli.text.instants import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

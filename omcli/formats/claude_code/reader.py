@@ -15,8 +15,8 @@ from omcli.formats.source import Record
 from omcli.formats.values import compact_json, objects, record, string, text
 from omcli.memory.message import Message, MessageKind, Role
 from omcli.memory.transcript import Item, ReaderState, Reason, Skipped
-from omcli.text.dates.instants import instant
 from omcli.text.hashes import Hashes, hashed, packed, packed_counts, unpacked, unpacked_counts
+from omcli.text.instants import instant
 
 _USER_BLOCKS = frozenset({"text", "image", "document", "tool_result"})
 _SILENT_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "fallback"})

@@ -25,7 +25,7 @@ from omcli.formats.source import Record
 from omcli.formats.values import record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
-from omcli.text.dates.instants import instant
+from omcli.text.instants import instant
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

@@ -11,7 +11,7 @@ from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, record, string, text
 from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
-from omcli.text.dates.instants import instant
+from omcli.text.instants import instant
 
 STREAM_TYPES = frozenset(
     {

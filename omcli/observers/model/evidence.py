@@ -13,7 +13,7 @@ from omcli.observers.model.transcript import TranscriptView
 from omcli.pack.tail import excerpt
 from omcli.text.anchors import searchable, unsupported
 from omcli.text.clean import below, one_line
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 from omcli.text.terms import terms_of
 
 CURRENT = "current"

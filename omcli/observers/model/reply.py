@@ -11,7 +11,7 @@ from omcli.base.patterns import lazily
 from omcli.base.record import record, replace
 from omcli.llm.json_reply import ends_early, json_in, label_in, text_of, texts_of
 from omcli.llm.schema import STATED, TEXT, TEXTS, Schema, list_of, maybe, object_of, one_of
-from omcli.text.dates.parser import spoken_date
+from omcli.text.spoken_dates import spoken_date
 
 NAME = "observations"
 

@@ -17,7 +17,7 @@ from omcli.memory.tokens import TokenCounter
 from omcli.pack.budget import largest
 from omcli.pack.tail import excerpt
 from omcli.text.clean import printable
-from omcli.text.dates.instants import minute, spell
+from omcli.text.instants import minute, spell
 
 
 @record

@@ -29,12 +29,12 @@ from omcli.observers.model.evidence import CURRENT, UNVERIFIED, Evidence
 from omcli.observers.model.prompt import strip_token
 from omcli.observers.model.reply import ObserverReply, ReplyRow
 from omcli.pack.tail import excerpt
+from omcli.text import calendar
 from omcli.text.clean import clean, one_line
-from omcli.text.dates import calendar
-from omcli.text.dates.parser import spoken_date
 from omcli.text.phrases import with_times
 from omcli.text.redaction import redact
 from omcli.text.similarity import is_repetitive, normalised, says, unrepeated
+from omcli.text.spoken_dates import spoken_date
 from omcli.text.terms import terms_of
 
 _WITHOUT_STATUS = frozenset({Type.FACT, Type.PREFERENCE})

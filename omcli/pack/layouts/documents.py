@@ -13,7 +13,7 @@ from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, PackContent, outcome
 from omcli.pack.tail import Turn
 from omcli.text.clean import one_line, printable
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 _KEYS = {Tier.CROSS: "cross", Tier.SESSION: "observations", Tier.TAIL: "messages"}
 

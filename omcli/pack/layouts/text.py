@@ -10,7 +10,7 @@ from omcli.memory.observation import Kind, Observation
 from omcli.pack.budget import Tier
 from omcli.pack.layouts.layout import CLOSING, Head, PackContent, spoken, uncovered
 from omcli.pack.tail import Turn
-from omcli.text.dates.instants import minute
+from omcli.text.instants import minute
 
 _HEADINGS = {Tier.CROSS: "From other sessions:", Tier.SESSION: "This session:", Tier.TAIL: "Last messages:"}
 _MARKDOWN = {

@@ -23,7 +23,7 @@ from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from omcli.wiring import uuid7
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.running import start

@@ -31,7 +31,7 @@ from omcli.providers.scripted import echo
 from omcli.reflectors.model import CompressionLevels, ModelReflector
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from omcli.wiring import uuid7
 from tests.fakes.deps import by_reflector
 from tests.integration.sqlite.watching import SetClock, Watcher, happened_often

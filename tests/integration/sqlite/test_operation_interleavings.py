@@ -26,7 +26,7 @@ from omcli.operations.prune import prune
 from omcli.operations.reflect.session import reflect_session
 from omcli.reflectors.rules import RuleReflector
 from omcli.sqlite.store import SqliteStore
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from omcli.wiring import uuid7
 from tests.fakes.deps import by_observer, by_reflector
 from tests.integration.sqlite.watching import SetClock, happened_often, word_for_word

@@ -24,8 +24,8 @@ from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT, each_once, is_shared
 from omcli.pack.layouts import PackFormat
 from omcli.pack.layouts.layout import LOOKING_UP
-from omcli.tokenizers.counter import Counter
-from omcli.tokenizers.table import counter as named_counter
+from omcli.tokenizers import Counter
+from omcli.tokenizers import counter as named_counter
 from tests.strategies import NASTY, instants, kept_messages, observations, sessions
 from tests.unit.pack.test_cross_session import NOW, ROW
 from tests.unit.pack.test_tail import call, kept, result, user

@@ -12,7 +12,7 @@ from omcli.pack.budget import Tier, budgets
 from omcli.pack.layouts import LAYOUTS, PackFormat
 from omcli.pack.layouts.layout import Head, PackContent
 from omcli.pack.selection import PackMeter, fitting
-from omcli.tokenizers.counter import Counter
+from omcli.tokenizers import Counter
 from tests.strategies import observations
 from tests.unit.pack.test_context_pack import mine
 

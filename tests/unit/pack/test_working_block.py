@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omcli.memory.notation import WORKING_HEADINGS
 from omcli.memory.observation import Kind, Observation, Priority, Status, Type
 from omcli.pack.working_block import CAP, WorkingBlock, document, working_block
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.material import row, row_id
 from tests.strategies import observations, texts
 

@@ -11,7 +11,7 @@ from omcli.memory.observation import PINNED, Draft, Kind, Observation, Type
 from omcli.memory.reflection import Reflected
 from omcli.memory.tokens import TokenCounter
 from omcli.reflectors.cross_session import GLOBAL, GlobalPlan, limit_tokens, plan_global
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests import strategies
 from tests.fakes import WordCounter
 from tests.unit.reflectors.folded_rows import OPEN, row, texts

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omcli.tokenizers.approximate import _CONTINUATION, _JOINER, _JOINER_WEIGHT, _SCRIPTS, _VIEWS, APPROXIMATE
+from omcli.tokenizers import _CONTINUATION, _JOINER, _JOINER_WEIGHT, _SCRIPTS, _VIEWS, APPROXIMATE
 from tests.unit.tokenizers.samples import MORE, PROMISED, Sample
 
 _SAMPLES = [pytest.param(sample, id=f"{kind}-{n}") for kind, some in PROMISED.items() for n, sample in enumerate(some)]

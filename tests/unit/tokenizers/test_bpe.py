@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from omcli.base.errors import BadConfiguration
-from omcli.tokenizers import bpe
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter, exact_counter, has_file
 from tests.unit.tokenizers.samples import MORE, PROMISED
 
 RANK_FILES = {
@@ -19,7 +18,7 @@ RANK_FILES = {
 }
 
 
-@pytest.mark.skipif(not bpe.has_file("o200k"), reason="the rank file of o200k_base is not on this machine")
+@pytest.mark.skipif(not has_file("o200k"), reason="the rank file of o200k_base is not on this machine")
 def test_the_samples_state_their_true_counts() -> None:
     exact = counter("o200k")
     for kind, samples in (PROMISED | MORE).items():
@@ -27,7 +26,7 @@ def test_the_samples_state_their_true_counts() -> None:
             assert exact.text(sample.text) == sample.o200k, f"a {kind} sample: {sample.text[:40]!r}"
 
 
-@pytest.mark.skipif(not bpe.has_file("cl100k"), reason="the rank file of cl100k_base is not on this machine")
+@pytest.mark.skipif(not has_file("cl100k"), reason="the rank file of cl100k_base is not on this machine")
 def test_the_older_tokenizer_counts_what_its_publisher_says() -> None:
     assert counter("cl100k").text("tiktoken is great!") == 6
     assert counter("cl100k").text("お誕生日おめでとう") == 9
@@ -38,10 +37,10 @@ def test_an_absent_rank_file_is_said_and_not_fetched(name: str, tmp_path: Path) 
     """F86."""
     environment = {"TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
     with pytest.raises(BadConfiguration, match="is not on this machine") as caught:
-        bpe.counter(name, environment)
+        exact_counter(name, environment)
     assert "o200k-approx" in caught.value.hint
     assert str(tmp_path) in caught.value.hint
-    assert not bpe.has_file(name, environment)
+    assert not has_file(name, environment)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,7 +51,7 @@ def test_a_damaged_rank_file_is_refused_and_left_alone(name: str, variable: str,
     damaged = tmp_path / RANK_FILES[name]
     damaged.write_bytes(b"IQ== 0\n")
     with pytest.raises(BadConfiguration, match="is not the rank file"):
-        bpe.counter(name, {variable: str(tmp_path)})
+        exact_counter(name, {variable: str(tmp_path)})
     assert damaged.read_bytes() == b"IQ== 0\n"
 
 
@@ -60,7 +59,7 @@ def test_counting_by_arithmetic_loads_no_tokenizer() -> None:
     """S0.12, invariant 12."""
     program = (
         "import sys\n"
-        "from omcli.tokenizers.table import counter\n"
+        "from omcli.tokenizers import counter\n"
         "assert counter().text('hello') > 0\n"
         "loaded = {'tiktoken', 'regex', 'requests'} & set(sys.modules)\n"
         "sys.exit(', '.join(loaded) or 0)\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omcli.memory.message import Image, Message, Role
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 
 FOX = "The quick brown fox jumps over the lazy dog"
 

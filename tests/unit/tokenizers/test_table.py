@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omcli.base.errors import BadUsage
-from omcli.tokenizers.table import DEFAULT, NAMES, counter
+from omcli.tokenizers import DEFAULT, NAMES, counter
 
 
 def test_the_counters_are_named_for_what_they_do() -> None:

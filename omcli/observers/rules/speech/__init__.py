@@ -10,7 +10,7 @@ from omcli.memory.message import KeptMessage
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import cues
 from omcli.observers.rules.sentences import Segment, word_count
-from omcli.text.dates.parser import spoken_date
+from omcli.text.spoken_dates import spoken_date
 
 MIN_CHARACTERS = 20
 """Characters below which a sentence without a name says nothing."""

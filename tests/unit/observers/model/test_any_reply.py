@@ -17,7 +17,7 @@ from omcli.memory.observation import Draft, Observation, Source, Type
 from omcli.observers.model.transcript import ObserverLimits
 from omcli.observers.rules import RuleObserver
 from omcli.text.clean import clean, one_line
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.fakes import ScriptedModel
 from tests.replying import observer
 from tests.strategies import kept_messages, observations, texts

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from omcli.memory.message import KeptMessage, Message, Role
 from omcli.observers.model.transcript import newest_fitting
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 
 COUNTER = counter("chars-4")
 FIVE = tuple(

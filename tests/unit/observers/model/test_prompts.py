@@ -16,7 +16,7 @@ from omcli.memory.message import Image, KeptMessage, Message, MessageKind, Role,
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.model import ModelObserver
 from omcli.observers.model.transcript import ObserverLimits
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.batches import Talk
 from tests.fakes import ScriptedModel
 from tests.material import row

@@ -13,7 +13,7 @@ from omcli.llm.model import Reply, Stop
 from omcli.memory.observation import Status, Type
 from omcli.observers.model.reply import parse_reply
 from omcli.observers.model.transcript import ObserverLimits
-from omcli.tokenizers.table import counter
+from omcli.tokenizers import counter
 from tests.batches import Talk
 from tests.fakes import ScriptedModel
 from tests.replying import answer, observed, observer, said

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.dates import calendar
+from omcli.text import calendar
 
 DAYS = st.dates(date(1971, 1, 1), date(9998, 12, 31))
 

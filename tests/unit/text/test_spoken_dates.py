@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omcli.text.dates.instants import instant
-from omcli.text.dates.parser import spoken_date
+from omcli.text.instants import instant
+from omcli.text.spoken_dates import spoken_date
 from tests.strategies import texts
 
 SPELLED = re.compile(

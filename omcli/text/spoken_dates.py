@@ -1,6 +1,6 @@
 """Dates in natural language: found by a closed grammar, resolved against the day of speaking, never guessed.
 
-The grammar is here; `resolver` has the meaning of each production.
+The grammar is here; `date_meanings` has the meaning of each production.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from datetime import date
 from heapq import heappop, heappush
 
 from omcli.base.patterns import lazily
-from omcli.text.dates import calendar
-from omcli.text.dates import resolver as means
-from omcli.text.dates.lexicon import DAYS, MONTHS, NUMBERS, UNITS, any_of
-from omcli.text.dates.resolver import DateContext, Resolver
+from omcli.text import calendar
+from omcli.text import date_meanings as means
+from omcli.text.date_meanings import DAYS, MONTHS, NUMBERS, UNITS, DateContext, Resolver, any_of
 
 
 def spoken_date(text: str, *, at: str | None, utc_offset: int | None = None) -> str | None:

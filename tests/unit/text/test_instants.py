@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.text.dates.instants import instant, minute, spell, utc_offset
+from omcli.text.instants import instant, minute, spell, utc_offset
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Dates: instants, and dates in natural language."""

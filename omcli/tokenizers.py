@@ -1,0 +1,384 @@
+"""Token counters by name: an approximate one by default, characters divided by a constant, and exact tokenizers.
+
+Nothing is loaded until an exact counter is asked for. It needs the tokenizer's rank file on disk, and nothing is ever
+downloaded: the file is expected in tiktoken's cache, checked by its hash and read here, because tiktoken's own loader
+downloads a missing or damaged file without a timeout.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from omcli.base.errors import BadConfiguration, BadUsage
+from omcli.base.patterns import lazily
+from omcli.base.record import record, replace
+from omcli.memory.message import Message, Role
+from omcli.memory.tokens import TokenCounter
+
+# Text to tokens: 0 for the empty text, never negative.
+CountText = Callable[[str], int]
+
+
+@record
+class Counter:
+    """A `memory.tokens.TokenCounter` built from its parts."""
+
+    name: str
+    count: CountText
+    count_tool: CountText | None = None
+    """For arguments and results of tools, if counted differently."""
+    count_by_line: Callable[[], CountText] | None = None
+    """Returns a faster `count` for texts that share lines."""
+    per_message: int = 0
+    """Tokens added to every prompt and answer; calls and results are part of them."""
+    per_conversation: int = 0
+    per_image: int = 1600
+    """Fixed, since an image has no text to count."""
+
+    def text(self, text: str) -> int:
+        """Return tokens of a text."""
+        return self.count(text)
+
+    def message(self, message: Message) -> int:
+        """Return tokens of one message. The parts of a call (id, name, arguments) are counted separately."""
+        images = self.per_image * len(message.images)
+        count_tool = self.count_tool or self.count
+        if message.role is Role.CALL:
+            return sum(map(count_tool, (message.call_id or "", message.tool or "", message.text))) + images
+        if message.role is Role.RESULT:
+            return count_tool(message.text) + images
+        overhead = self.per_message if message.role in (Role.USER, Role.ASSISTANT) else 0
+        return overhead + self.count(message.text) + images
+
+    def remembering(self) -> Counter:
+        """Return the same counter, optimised for texts that share lines."""
+        return replace(self, count=self.count_by_line()) if self.count_by_line else self
+
+    def conversation(self, messages: Iterable[Message]) -> int:
+        """Return tokens of a transcript, including the overhead of a conversation."""
+        return self.per_conversation + sum(map(self.message, messages))
+
+
+# ---- approximate: within 20 % of o200k's count, by arithmetic on character classes
+#
+# A view maps every character to a class symbol, and gives weights, in hundredths of a token, to short patterns of
+# symbols. The count is the sum of pattern occurrences times weights over all views, rounded up. Everything runs inside
+# `bytes.translate`, `bytes.count` and arithmetic on one number as long as the text.
+#
+# A line break is only ever the first symbol of a pattern (a text is read as if preceded by one), or the last of
+# `"x\n"`, which weighs less than a token. So lines count independently of each other, and for all texts
+# `text(a + "\n" + b) <= text(a) + text(b) + 1`: lines that fit by their own counts also fit together.
+#
+# The weights are a non-negative least-squares fit of relative errors against o200k on prose, code, JSON, logs, Markdown
+# and transcripts in several languages.
+
+_LOWER, _UPPER, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
+_LETTERS = _LOWER + _UPPER
+_VOWELS = b"aeiouyAEIOUY"
+_BREAKS = b"\n\r\v\f"
+_CONTROLS = bytes({*range(0x20), 0x7F} - {*_BREAKS, ord("\t")})
+_PUNCTUATION = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+# UTF-8: every character beyond ASCII has one lead byte, which roughly determines its script, and 1-3 of these.
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+_View = tuple[bytes, tuple[tuple[bytes, int], ...]]
+"""A mapping of bytes to class symbols (all others to `x`), and the weights of patterns of symbols."""
+
+
+def _view(classes: Mapping[str, bytes], weights: Mapping[str, int]) -> _View:
+    table = bytearray(b"x" * 256)
+    for symbol, members in classes.items():
+        for member in members:
+            table[member] = ord(symbol)
+    return bytes(table), tuple((pattern.encode(), weight) for pattern, weight in weights.items())
+
+
+_LINE_END = 89
+"""Weight of a line break after anything but a gap."""
+_GAPS = " \t\r\v\f"
+
+_VIEWS = (
+    # Words: one token, and more for longer words, rare letters and runs of consonants.
+    _view({"w": _LETTERS}, {"xw": 47, "w": 11}),
+    _view({"r": b"jkqvwxzJKQVWXZ"}, {"r": 45}),
+    _view({"k": bytes(set(_LETTERS) - set(_VOWELS))}, {"kkkk": 47}),
+    # Words are split where the case changes: parseJSON, HTTPServer, BASE64.
+    _view({"l": _LOWER, "U": _UPPER}, {"lU": 34, "UU": 30, "UUl": 130}),
+    # Digits form groups of three, and a space before them is a token of its own.
+    _view({"d": _DIGITS}, {"xd": 130, "d": 17}),
+    # Punctuation: a token per run, but a single mark may be part of a word's token.
+    _view(
+        {"w": _LETTERS, "d": _DIGITS, "s": b" \t", "n": _BREAKS, "p": _PUNCTUATION},
+        {"sd": 68, "pd": 41, "ps": 75, "sp": 65, "np": 41, "ppw": 72, "pppp": 15},
+    ),
+    _view({"q": b"\"'`", "\\": b"\\", "/": b"/", "l": _LOWER, "c": _CONTROLS}, {"c": 100, "q": 22, "\\": 40, "/l": 83}),
+    # Gaps: a run of spaces, an indentation, the end of a line.
+    _view({"s": b" \t", "n": _BREAKS}, {"xss": 86, "ns": 92, "xn": _LINE_END}),
+)
+# Beyond ASCII, by lead bytes alone: the cost of a character, and the extra cost of a word or run.
+_SCRIPTS = _view(
+    {
+        "L": bytes(range(0xC3, 0xCC)),  # Latin with marks
+        "M": b"\xcc\xcd",  # combining marks
+        "G": b"\xce\xcf",  # Greek
+        "R": bytes(range(0xD0, 0xD6)),  # Cyrillic, Armenian
+        "H": b"\xd6\xd7",  # Hebrew
+        "A": bytes(range(0xD8, 0xE0)),  # Arabic
+        "I": b"\xe0\xe1",  # India, Thai, Georgian
+        "P": b"\xc2\xe2",  # dashes, bullets, arrows, boxes
+        "J": b"\xe3",  # kana, and the punctuation beside it
+        "C": bytes(range(0xE4, 0xEA)),  # Chinese characters
+        "K": bytes(range(0xEA, 0xEE)),  # Hangul
+        "F": b"\xee\xef",  # full-width forms, variation selectors
+        "E": bytes(range(0xF0, 0xF8)),  # emoji
+    },
+    {
+        "xL": 70,
+        "M": 155,
+        "G": 41,
+        "xR": 88,
+        "R": 18,
+        "H": 47,
+        "A": 33,
+        "I": 39,
+        "xP": 136,
+        "PP": 47,
+        "xJ": 90,
+        "J": 48,
+        "JC": 100,
+        "C": 76,
+        "xK": 96,
+        "K": 40,
+        "F": 60,
+        "E": 212,
+    },
+)
+_JOINER = "\u200d".encode()  # what holds a family of emoji together
+_JOINER_WEIGHT = 318
+
+
+def _count(text: str) -> int:
+    return -(-_text_weight(text) // 100)
+
+
+def _count_by_line() -> CountText:
+    """Return `_count` for repeated lines: each line is weighed once, and texts are sums of their lines."""
+    weights: dict[str, int] = {}
+
+    def weight(line: str) -> int:
+        if line not in weights:
+            weights[line] = _text_weight(line)
+        return weights[line]
+
+    def count(text: str) -> int:
+        *lines, last = text.split("\n")
+        ends = sum(1 for line in lines if line and line[-1] not in _GAPS)
+        return -(-(sum(map(weight, lines)) + weight(last) + _LINE_END * ends) // 100)
+
+    return count
+
+
+def _text_weight(text: str) -> int:
+    encoded = ("\n" + text).encode("utf-8", "surrogatepass")
+    if text.isascii():
+        return _weight(encoded, _plain_views())
+    joiners = _JOINER_WEIGHT * encoded.count(_JOINER)
+    encoded = encoded.translate(None, _CONTINUATION)
+    return joiners + _weight(encoded, _plain_views()) + _weight(encoded, _other_views())
+
+
+@record
+class _Views:
+    """Several views combined for one pass. Bytes that no view distinguishes share a class."""
+
+    classes: bytes
+    """Byte to class, 0 to 15; a line break's is 0."""
+    pairs: bytes
+    """Weight of two adjacent bytes, by their classes: `16 * first + second`."""
+    others: tuple[_View, ...]
+    """Patterns that pairs cannot express: longer ones, and doubled symbols, which must not overlap."""
+
+
+@cache
+def _plain_views() -> _Views:
+    return _combined(_VIEWS)
+
+
+@cache
+def _other_views() -> _Views:
+    return _combined((_SCRIPTS,))
+
+
+def _combined(views: Sequence[_View]) -> _Views:
+    numbers: dict[bytes, int] = {}
+    classes = bytearray(256)
+    for byte in (ord("\n"), *range(256)):
+        seen = bytes(table[byte] for table, _ in views)
+        classes[byte] = numbers.setdefault(seen, len(numbers))
+    pairs = bytearray(256)
+    for symbols, weights in zip(zip(*numbers, strict=True), (dict(weights) for _, weights in views), strict=True):
+        for first, before in enumerate(symbols):
+            for second, symbol in enumerate(symbols):
+                both = bytes((before, symbol)) if before != symbol else b""
+                pairs[16 * first + second] += weights.get(bytes((symbol,)), 0) + weights.get(both, 0)
+    others = ((table, tuple(each for each in weights if not _is_short(each[0]))) for table, weights in views)
+    return _Views(classes=bytes(classes), pairs=bytes(pairs), others=tuple(view for view in others if view[1]))
+
+
+def _is_short(pattern: bytes) -> bool:
+    return len(pattern) == 1 or (len(pattern) == 2 and pattern[0] != pattern[1])
+
+
+def _weight(encoded: bytes, views: _Views) -> int:
+    """Return the weight of a text that begins with a line break."""
+    number = int.from_bytes(encoded.translate(views.classes))
+    # A byte holds a class in its lower half, and by the shift the class before it in its upper half.
+    weights = (number | number >> 4).to_bytes(len(encoded)).translate(views.pairs)
+    total = sum(weights)
+    for table, patterns in views.others:
+        symbols = encoded.translate(table)
+        for pattern, weight in patterns:
+            total += weight * symbols.count(pattern)
+    return total
+
+
+APPROXIMATE = Counter(name="o200k-approx", count=_count, count_by_line=_count_by_line, per_message=4)
+
+
+# ---- exact
+
+
+@record
+class _Encoding:
+    """A published tokenizer: its rank file, and the pattern that splits text before merging."""
+
+    name: str
+    file_name: str
+    """Name in tiktoken's cache: the SHA-1 of the URL."""
+    sha256: str
+    pattern: str
+
+
+_UPPERCASE, _LOWERCASE = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+
+_ENCODINGS: Mapping[str, _Encoding] = {
+    "o200k": _Encoding(
+        name="o200k_base",
+        file_name="fb374d419588a4632f3f557e76b4b70aebbca790",
+        sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        pattern=rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPERCASE}]*[{_LOWERCASE}]+{_SUFFIX}|[^\r\n\p{{L}}\p{{N}}]?[{_UPPERCASE}]+[{_LOWERCASE}]*{_SUFFIX}"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "cl100k": _Encoding(
+        name="cl100k_base",
+        file_name="9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        pattern=r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+}
+EXACT = tuple(_ENCODINGS)
+"""Names of the exact counters."""
+
+
+def exact_counter(name: str, environment: Mapping[str, str] = os.environ) -> Counter:
+    """Return the counter of this name, with its tokenizer loaded.
+
+    Raises BadConfiguration if the rank file is missing or not the published one.
+    """
+    return Counter(name=name, count=_count_with(_ENCODINGS[name], environment), per_message=4)
+
+
+def has_file(name: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if the rank file of this counter is on disk; its hash is not checked."""
+    return _file(_ENCODINGS[name], environment) is not None
+
+
+def _count_with(encoding: _Encoding, environment: Mapping[str, str]) -> CountText:
+    ranks = _read_file(encoding, environment)
+    import tiktoken  # noqa: PLC0415 - takes longer to import than the rest of om
+
+    tokenizer = tiktoken.Encoding(encoding.name, pat_str=encoding.pattern, mergeable_ranks=ranks, special_tokens={})
+    # Ordinary, because a transcript may contain the text of a special token.
+    return lambda text: len(tokenizer.encode_ordinary(text))
+
+
+def _read_file(encoding: _Encoding, environment: Mapping[str, str]) -> dict[bytes, int]:
+    import base64  # noqa: PLC0415 - only for exact counters
+    import hashlib  # noqa: PLC0415
+
+    path = _file(encoding, environment)
+    if path is None:
+        searched = " or ".join(str(folder) for folder in _folders(environment))
+        raise BadConfiguration(
+            f"the rank file of {encoding.name} is not on this machine",
+            hint=f"use the counter o200k-approx, or put the file as {encoding.file_name} into {searched}",
+        )
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != encoding.sha256:
+        raise BadConfiguration(
+            f"{path} is not the rank file of {encoding.name}", hint="remove it, or use the counter o200k-approx"
+        )
+    fields = (line.split() for line in content.splitlines())
+    return {base64.b64decode(token): int(rank) for token, rank in fields}
+
+
+def _file(encoding: _Encoding, environment: Mapping[str, str]) -> Path | None:
+    files = (folder / encoding.file_name for folder in _folders(environment))
+    return next((path for path in files if path.is_file()), None)
+
+
+def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the folders of tiktoken's cache."""
+    import tempfile  # noqa: PLC0415 - imports much
+
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if environment.get(variable):
+            yield Path(environment[variable])
+    yield Path(environment.get("TMPDIR") or tempfile.gettempdir(), "data-gym-cache")
+
+
+# ---- by name
+
+# Chinese characters and Hangul syllables. Kana are counted like Latin, as in the original program.
+_CJK = lazily("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+
+
+def _per_token(characters_in_ten_tokens: int) -> CountText:
+    return lambda text: -(-10 * len(text) // characters_in_ten_tokens)
+
+
+def _by_language(text: str) -> int:
+    cjk = 0 if text.isascii() else len(_CJK.findall(text))
+    return (len(text) - cjk) // 4 + cjk // 2
+
+
+CHARACTER_COUNTERS = (
+    Counter(name="chars-2.5", count=_per_token(25), per_message=4, per_conversation=24),
+    Counter(name="chars-3.2", count=_per_token(32)),
+    Counter(name="chars-3.5-3", count=_per_token(35), count_tool=_per_token(30)),
+    Counter(name="chars-4", count=_per_token(40)),
+    Counter(name="chars-4-cjk-2", count=_by_language, per_message=4),
+)
+
+_BUILT_IN = {built_in.name: built_in for built_in in (APPROXIMATE, *CHARACTER_COUNTERS)}
+DEFAULT = APPROXIMATE.name
+NAMES = (*_BUILT_IN, *EXACT)
+
+
+def counter(name: str = DEFAULT) -> TokenCounter:
+    """Return the counter of this name.
+
+    Raises BadUsage for an unknown name, and BadConfiguration for an exact counter whose rank file is not on disk.
+    """
+    if name in EXACT:
+        return exact_counter(name)
+    try:
+        return _BUILT_IN[name]
+    except KeyError:
+        raise BadUsage(f"unknown token counter {name!r}", hint=f"one of: {', '.join(NAMES)}") from None
