@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from omcli.memory.notation import Notation
     from omcli.memory.transcript import Transcript
     from omcli.operations.deps import Deps
-    from omcli.operations.reflect.rows import Reflection
+    from omcli.operations.reflect.session import Reflection
     from omcli.pack.budget import Tier
     from omcli.pack.context_pack import ContextPack
 

@@ -1,4 +1,4 @@
-"""The log of workers: what they say, when each began and how it ended."""
+"""Background workers: starting a process that outlives its caller, and its log."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from omcli.base.record import record
 from omcli.memory.row_json import json_line
 
 _LARGEST = 1_000_000
-"""Bytes from which on a log gives way to a new one; of the older ones the last is kept."""
+"""Bytes at which a log is replaced by a new one; the last old one is kept."""
 _IDLE = (1, 75)
-"""What a worker ends with that has done nothing."""
+"""Exit codes of a worker that has done nothing."""
 _END = 200_000
-"""Bytes of a log that are read to see how the last worker ended."""
+"""Bytes read from the end of a log to find the last run."""
 
 
 @record
@@ -30,19 +30,19 @@ class Ran:
     """A worker's run, as the log tells it."""
 
     at: str
-    """Instant at which it began, or ended where it has."""
+    """Instant at which it began, or ended."""
     owner: str
     """The process (`sqlite.owner`)."""
     ended: int | None = None
-    """Its exit code; None where it has not said how it ended."""
+    """Its exit code; None if unknown."""
     error: str | None = None
-    """What went wrong last."""
+    """Its last error."""
     is_gone: bool = False
-    """It is no longer there, and has not said how it ended."""
+    """The process is gone, and has not logged its end."""
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """The user's folder for what `om` says while nobody looks."""
+    """Return the user's folder for state and logs."""
     if sys.platform == "linux" and "ANDROID_ROOT" not in environment:
         # What platformdirs comes to as well, but that takes 3 ms of a caller that is not to wait.
         folder = environment.get("XDG_STATE_HOME", "").strip() or os.path.expanduser("~/.local/state")  # noqa: PTH111
@@ -53,12 +53,12 @@ def state_folder(environment: Mapping[str, str]) -> Path:
 
 
 def log_file(environment: Mapping[str, str]) -> Path:
-    """Where workers write what they say."""
+    """Return the path of the log."""
     return state_folder(environment) / "background.log"
 
 
 def opened(log: Path) -> int:
-    """The log to be written to, for the user alone, made where there is none; a descriptor. Raises CannotCreate."""
+    """Open the log for appending, for the user alone, and return a descriptor. Raises CannotCreate."""
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         stream = _appending(log)
@@ -78,7 +78,7 @@ def _appending(log: Path) -> int:
 
 
 def _make_way(log: Path, stream: int) -> None:
-    """Puts a full log beside the new one. Of several that find it full, under a lock, one does that."""
+    """Move a full log aside. Of several processes that find it full, one does that, under a lock."""
     fcntl.flock(stream, fcntl.LOCK_EX)
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(stream), log.stat()):
@@ -92,9 +92,9 @@ def line(ran: Ran, store: Path) -> str:
 
 
 def last_run(log: Path, store: Path) -> Ran | None:
-    """How the last worker on a store fared that the end of the log tells of; one that is not done has no `ended`.
+    """Return the last run on a store in the end of the log; a run that is not done has no `ended`.
 
-    One that only left the work to another, or found it done, is passed over.
+    Runs that did nothing are left out.
     """
     runs = {ran.owner: ran for ran in _told(log, str(store))}
     return next((ran for ran in reversed(runs.values()) if ran.ended not in _IDLE), None)
@@ -116,18 +116,18 @@ _PROGRAM = (
     "import sys; root = sys.argv.pop(1); root in sys.path or sys.path.insert(0, root);"
     " from omcli.__main__ import main; main()"
 )
-"""The same `om` as this one, wherever it lies; `-P` keeps out what lies in the current directory."""
+"""This same `om`, wherever it is installed; `-P` keeps out modules in the current directory."""
 _STREAMS = 3
-"""What is open by these numbers is stdin, stdout and stderr."""
+"""File descriptors of stdin, stdout and stderr."""
 _MOST = 1024
 
 
 def start(words: Sequence[str], log: Path) -> None:
-    """Starts `om` with these words, and comes back at once.
+    """Start `om` with these arguments, and return at once.
 
-    It is in a session of its own, where no terminal that closes reaches it; reads nothing, and writes to the log. The
-    current directory, the environment and the umask are ours. Of what we, or who started us, have open it gets nothing:
-    who reads what we print until the end is not kept waiting. Raises CannotCreate.
+    The process has a session of its own, so that closing a terminal does not reach it; it reads nothing and writes to
+    the log. It inherits the current directory, the environment and the umask, but no open file: a reader of our output
+    is not kept waiting for its end. Raises CannotCreate.
     """
     root = str(Path(omcli.__file__).parents[1])
     command = [sys.executable, "-P", "-c", _PROGRAM, root, *words]
@@ -154,7 +154,7 @@ def start(words: Sequence[str], log: Path) -> None:
 
 
 def _keep_to_oneself() -> None:
-    """Marks what was inherited as not to be inherited further; what Python opens is so from the beginning."""
+    """Keep inherited descriptors from the new process; those opened by Python are kept from it anyway."""
     try:
         numbers = list(map(int, os.listdir("/dev/fd")))  # noqa: PTH208 - names are all that is wanted
     except OSError:  # a system without

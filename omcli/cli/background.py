@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from omcli.cli.run import Run
-    from omcli.operations.background import Able
+    from omcli.operations.background import Availability
     from omcli.operations.deps import Deps
     from omcli.operations.tick import Due
     from omcli.wiring import Wiring
@@ -85,11 +85,11 @@ def model_arguments(*, observer: str | None, model: str | None, base_url: str | 
     return [f"{name}={value}" for name, value in given.items() if value is not None] + ["--verify"] * verify
 
 
-def able(wiring: Wiring, deps: Deps) -> Able:
+def able(wiring: Wiring, deps: Deps) -> Availability:
     """The roles whose models are available, and the errors of the others."""
     from omcli.operations import background
 
-    return background.able(wiring.checking(deps), wiring.due(), wiring.observing, wiring.reflecting)
+    return background.check_models(wiring.checking(deps), wiring.due(), wiring.observing, wiring.reflecting)
 
 
 def background_as_dict(left: Left) -> dict[str, object]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from omcli.memory.changes import Operation
     from omcli.memory.observation import Observation
     from omcli.operations.ingest.files import FileReport
-    from omcli.operations.prune import Pruned
-    from omcli.operations.reflect.rows import Reflection
+    from omcli.operations.prune import PruneReport
+    from omcli.operations.reflect.session import Reflection
     from omcli.operations.tick import Ticked
 
 
@@ -162,7 +162,7 @@ def reflection_as_dict(reflection: Reflection) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def prune_as_dict(found: Pruned) -> dict[str, object]:
+def prune_as_dict(found: PruneReport) -> dict[str, object]:
     """A pruning as JSON."""
     reasons = {dropped.row: dropped.reason for dropped in found.dropped}
     operation = {"operation": found.done.number} if found.done else {}

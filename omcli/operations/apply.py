@@ -1,4 +1,4 @@
-"""What an agent hands in is written down: all of it, or nothing."""
+"""Apply the reply of an agent to `om pending`: all of it is written, or nothing."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from omcli.observers.model.evidence import Evidence
 from omcli.operations.deps import Deps
 from omcli.operations.observe.rows import to_rows
 from omcli.operations.observe.sources import CONTEXT_ROWS
-from omcli.operations.pending import Showing, belongs, showing
-from omcli.operations.reflect.rows import as_folding
-from omcli.operations.reflect.rows import to_rows as reflected_rows
+from omcli.operations.pending import PendingView, belongs, showing
+from omcli.operations.reflect.session import as_folding
+from omcli.operations.reflect.session import to_rows as reflected_rows
 from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply, rows_by_label
 from omcli.reflectors.validation import validate
 
 _BY_AGENT = "agent"
 _LABELS = ("m", "o")
-"""What labels begin with: of messages, of rows. Ids of rows never do."""
+"""First letters of labels: of messages, of rows. Ids of rows never begin with them."""
 _AGAIN = "nothing was written; `om pending` shows what waits now"
 
 
 @record
-class Applied:
-    """What was written down."""
+class ApplyReport:
+    """The rows written."""
 
     session: str
     messages: int
-    """Those that are covered now."""
+    """Messages that are covered now."""
     rows: tuple[Observation, ...]
     """Observations, reflections, items."""
     hidden: tuple[str, ...]
-    """Ids of the rows that went out of sight."""
+    """Ids of the rows that are hidden now."""
     findings: Mapping[str, int] = field(default_factory=dict)
-    """What had to be put right, by kind."""
+    """Corrections to the reply, by kind."""
 
 
 def apply(
@@ -59,13 +59,11 @@ def apply(
     *,
     counters: Callable[[str], TokenCounter],
     dry_run: bool = False,
-) -> Applied:
-    """Writes down what an agent made of what `om pending` showed it. A dry run writes nothing.
+) -> ApplyReport:
+    """Write the reply of an agent to `om pending`. A dry run writes nothing.
 
-    The deps's observer, one that goes by rules, says what tools did.
-
-    Raises BadInput for what is not as it should be, and StaleBatch where what was shown is no longer what waits and
-    stands; nothing was written then.
+    Raises BadInput for a reply that is not valid, and StaleBatch if the messages or rows have changed since; nothing is
+    written then.
     """
     given = parse_agent_reply(document)
     store = deps.store
@@ -85,11 +83,11 @@ def apply(
     return written.told()
 
 
-def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> Showing:
-    """What was shown, read again. Raises StaleBatch where it has changed since."""
+def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], TokenCounter]) -> PendingView:
+    """Return what `om pending` showed. Raises StaleBatch if it has changed since."""
     session = store.sessions.find(wanted.session)
     if session is None:
-        raise BadInput(f"token: there is no session `{wanted.session}` here", hint="is `--db` the same as before?")
+        raise BadInput(f"token: session `{wanted.session}` is not in this store", hint="is `--db` the same as before?")
     batch = None
     if wanted.through:
         batch = store.batches.unobserved_up_to(session.id, wanted.through, context_rows=CONTEXT_ROWS)
@@ -103,7 +101,7 @@ def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], T
     return shown
 
 
-def _rows(given: AgentReply, shown: Showing, store: Store) -> dict[str, Observation]:
+def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Observation]:
     """Every row that is referred to, by reference. Raises BadInput for one that is not there, or elsewhere."""
     rows = dict(shown.evidence.recorded.labels)
     rows |= {name: row for row in rows.values() for name in (row.id, handle(row.id))}
@@ -113,20 +111,20 @@ def _rows(given: AgentReply, shown: Showing, store: Store) -> dict[str, Observat
         try:
             row = store.rows.find(reference)
         except UnknownId as error:
-            message = f"there is no row `{reference}`" if reference[:1] in _LABELS else error.message
+            message = f"unknown row `{reference}`" if reference[:1] in _LABELS else error.message
             raise BadInput(f"{place}: {message}", hint="`om pending` prints the labels of rows") from None
         if not belongs(row, shown.session):
             raise BadInput(
                 f"{place}: `{reference}` is a row of {f'session {row.session}' if row.session else row.project}"
             )
         if not row.is_visible:
-            raise StaleBatch(f"{place}: `{reference}` is out of sight already", hint=_AGAIN)
+            raise StaleBatch(f"{place}: `{reference}` is hidden already", hint=_AGAIN)
         rows[reference] = row
     return rows
 
 
-def _seen(given: AgentReply, shown: Showing, rows: Mapping[str, Observation], deps: Deps) -> Observed:
-    """What the messages that were shown give. Raises BadInput where none were, and something is said of them."""
+def _seen(given: AgentReply, shown: PendingView, rows: Mapping[str, Observation], deps: Deps) -> Observed:
+    """Return the observations in a reply. Raises BadInput if they are missing, or are about no waiting message."""
     if shown.batch is not None:
         if given.lacks_observations:
             raise BadInput("observations: is missing", hint="[] says that nothing is worth keeping")
@@ -136,8 +134,8 @@ def _seen(given: AgentReply, shown: Showing, rows: Mapping[str, Observation], de
     return Observed(drafts=())
 
 
-def _evidence(shown: Showing, rows: Mapping[str, Observation]) -> Evidence:
-    """What was shown, with rows that were referred to otherwise."""
+def _evidence(shown: PendingView, rows: Mapping[str, Observation]) -> Evidence:
+    """Return the evidence with all rows that the reply names."""
     evidence = shown.evidence
     return Evidence(shown=evidence.shown, recorded=replace(evidence.recorded, labels=rows), cwd=evidence.cwd)
 
@@ -145,7 +143,7 @@ def _evidence(shown: Showing, rows: Mapping[str, Observation]) -> Evidence:
 def _folding(
     session: str, given: AgentReply, folded: Reflected, rows: Mapping[str, Observation], deps: Deps
 ) -> ReflectionWrite | None:
-    """What becomes of rows, as the store writes it down; None where nothing does."""
+    """Return the changes to rows as the store writes them; None if there are none."""
     read = read_by(given, rows)
     if not read:
         return None
@@ -158,7 +156,7 @@ def _folding(
 class _Written:
     """All that is to be written."""
 
-    shown: Showing
+    shown: PendingView
     seen: Observed
     rows: tuple[Observation, ...]
     replaced: tuple[Replacement, ...]
@@ -167,15 +165,20 @@ class _Written:
 
     @classmethod
     def of(
-        cls, shown: Showing, seen: Observed, folding: ReflectionWrite | None, findings: Mapping[str, int], deps: Deps
+        cls,
+        shown: PendingView,
+        seen: Observed,
+        folding: ReflectionWrite | None,
+        findings: Mapping[str, int],
+        deps: Deps,
     ) -> Self:
-        """Observations as rows, with what becomes of other rows."""
+        """Return the observations as rows, with the changes to other rows."""
         batch, project = shown.batch, shown.session.project
         rows, replaced = to_rows(batch, seen.drafts, project=project, deps=deps) if batch else ((), ())
         return cls(shown=shown, seen=seen, rows=rows, replaced=replaced, folding=folding, findings=findings)
 
     def write(self, deps: Deps) -> None:
-        """Writes it down in one transaction. Raises StaleBatch."""
+        """Write everything in one transaction. Raises StaleBatch."""
         store, now = deps.store, deps.clock.now()
         if self.shown.batch is not None:
             store.batches.record(
@@ -191,14 +194,14 @@ class _Written:
         elif self.folding is not None:
             store.reflections.fold(self.folding, now=now)
 
-    def told(self) -> Applied:
-        """What people are told of it."""
+    def told(self) -> ApplyReport:
+        """Return the report of what was written."""
         folded = self.folding
         hidden = [replacement.row for replacement in self.replaced]
         if folded is not None:
             hidden += [replacement.row for replacement in folded.replaced]
             hidden += [dropped.row for dropped in folded.dropped]
-        return Applied(
+        return ApplyReport(
             session=self.shown.session.id,
             messages=len(self.shown.batch.messages) if self.shown.batch else 0,
             rows=(*(folded.rows if folded else ()), *self.rows),
@@ -208,7 +211,7 @@ class _Written:
 
 
 _LEFT_OUT = frozenset({"unaccounted"})
-"""What is no fault of an agent: of rows that it does not mention nothing is asked."""
+"""Findings that an agent need not mend: it may leave rows unmentioned."""
 
 
 def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observation, ...]:
@@ -221,10 +224,10 @@ def read_by(given: AgentReply, rows: Mapping[str, Observation]) -> tuple[Observa
 
 
 def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: TokenCounter, now: str) -> Reflected:
-    """What becomes of rows. `rows` has every one that is referred to.
+    """Return the changes to rows that a reply makes. `rows` has every row it names.
 
-    A row that a person wrote or pinned stays in sight, whatever is made of it. Raises BadInput where one is retired,
-    where a text names what its rows don't, and where reflections are no shorter than what they are made of.
+    A row that a person wrote or pinned stays visible. Raises BadInput if a reply retires one, if a text names something
+    that its rows do not, and if reflections are no shorter than the rows they are made of.
     """
     read = read_by(given, rows)
     if not read:
@@ -246,7 +249,7 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
 
 
 def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[str, str]) -> ReflectorReply:
-    """The same as a model would have answered."""
+    """Return the reply in the form of a model's."""
 
     def labels_of(references: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(labels[rows[reference].id] for reference in references))
@@ -278,7 +281,7 @@ def _answer(given: AgentReply, rows: Mapping[str, Observation], labels: Mapping[
 
 
 def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCounter) -> None:
-    """Raises BadInput for a text that does not hold, with its place."""
+    """Raise BadInput for an invalid text, with its place."""
     parts = [
         (f"reflections[{number}]", ReflectorReply(reflections=(one,))) for number, one in enumerate(answer.reflections)
     ]

@@ -1,4 +1,4 @@
-"""Working until nothing is due, as a worker does: what came while it was at it is seen as well."""
+"""Work in the background: do what is due until nothing is, and record what no model is available for."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from omcli.operations.tick import Due, Ticked, Trigger, due, tick
 
 
 def drain(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[Ticked]:
-    """Does what is due of each session, again and again, until nothing is.
+    """Do what is due of each session, again and again, until nothing is.
 
-    A session has a place for one worker, a lane of its own. Nothing is stranded: who finds it taken has kept its
-    messages before, and leaves them to whoever holds it; and that one looks again once it has given the place back.
-    Somebody who works on a session without such a place, by hand, is waited for, as long as a lease lasts without a
-    sign of life. Ends as `tick` does where each session would go wrong.
+    Each session has a lane for one worker. A worker that finds it taken leaves its messages to the holder, which looks
+    again after it has released the lane: so none is left behind. Work on a session by hand is waited for, as long as a
+    lease lasts. Ends as `tick` does when every session would fail.
     """
     for session in sessions:
         for ticked in _drained(session, deps, when):
@@ -51,16 +50,16 @@ def _drained(session: str, deps: Deps, when: Due) -> Iterator[Ticked]:
 
 
 def _done(session: str, deps: Deps, when: Due) -> Ticked | None:
-    """What came of a session, in the place of its one worker. Raises LaneTaken where another one has that."""
+    """Do what is due of a session in the lane of its worker. Raises LaneTaken if another worker holds it."""
     with hold(session, Lane.WORK, deps, wait=0.0) as claim:
         at_work = keeping_alive(deps, throttled(claim, deps), wait=max(deps.wait, LEASE_SECONDS))
         return next(tick(at_work, when, sessions=[session]), None)
 
 
 def _place(session: str, store: Store) -> tuple[int, int, int]:
-    """Where a session stands: another one whenever something of it was observed, offered or taken in.
+    """Return the state of a session: it changes whenever something is observed, offered or ingested.
 
-    Not how much waits: as much may have come as was observed.
+    The number of waiting messages alone would not do: as many may have come as were observed.
     """
     batch = store.batches.unobserved(session, max_tokens=1)
     return (batch.after, batch.deferred_through, store.batches.pending(session).messages) if batch else (0, 0, 0)
@@ -71,57 +70,59 @@ def _has_come_to_something(done: Ticked) -> bool:
 
 
 @record
-class Able:
-    """What can be done, and what cannot."""
+class Availability:
+    """The work that can be done, and the models that are unavailable for the rest."""
 
     deps: Deps
     when: Due
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[UnavailableModel, ...] = ()
 
     @property
     def errors(self) -> tuple[OmError, ...]:
-        """What keeps models from being asked, each thing once: as who observes is told of it, where both are."""
+        """The errors of unavailable models, each message once; that of the observer if both have it."""
         return tuple({each.error.message: each.error for each in reversed(self.missing)}.values())[::-1]
 
     def note(self, sessions: Sequence[str] | None) -> None:
-        """Writes down what could not be done, where it is due."""
+        """Record the failures in the lanes that are due."""
         for each in self.missing:
-            note_unable(each.deps, each.when, each.error, sessions)
+            record_unavailable(each.deps, each.when, each.error, sessions)
 
 
-class Missing(NamedTuple):
-    """Who cannot be asked, and why; by the deps and the rules nothing but their work is due."""
+class UnavailableModel(NamedTuple):
+    """An unavailable model and its error, with dependencies by which only its work is due."""
 
     deps: Deps
     when: Due
     error: OmError
 
 
-def able(rules: Deps, when: Due, observing: Callable[[Deps], Deps], reflecting: Callable[[Deps], Deps]) -> Able:
-    """Where the one who observes or the one who reflects can't be asked, the other's work is done all the same.
+def check_models(
+    rules: Deps, when: Due, observing: Callable[[Deps], Deps], reflecting: Callable[[Deps], Deps]
+) -> Availability:
+    """Return the work that can be done with the models that are available.
 
-    `rules` tell what is due; the others give who works, and raise where that cannot be had.
+    `rules` tell if work is due. The two functions return dependencies with a model, or raise if it is unavailable.
     """
     nothing_observed = replace(when, trigger=Trigger.MANUAL)
     nothing_folded = replace(rules.reflector, policy=Policy(tokens=None))
-    deps, missing, able_when = rules, list[Missing](), when
+    deps, missing, able_when = rules, list[UnavailableModel](), when
     try:
         deps = observing(deps)
     except OF_MODELS as error:
-        missing.append(Missing(replace(rules, reflector=nothing_folded), when, error))
+        missing.append(UnavailableModel(replace(rules, reflector=nothing_folded), when, error))
         able_when = nothing_observed
     try:
         deps = reflecting(deps)
     except OF_MODELS as error:
-        missing.append(Missing(rules, nothing_observed, error))
+        missing.append(UnavailableModel(rules, nothing_observed, error))
         deps = replace(deps, reflector=nothing_folded)
-    return Able(deps=deps, when=able_when, missing=tuple(missing))
+    return Availability(deps=deps, when=able_when, missing=tuple(missing))
 
 
-def note_unable(deps: Deps, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
-    """Writes the failure down in the lanes that are due, of some sessions or of all, as one of a model's is.
+def record_unavailable(deps: Deps, when: Due, error: OmError, sessions: Sequence[str] | None = None) -> None:
+    """Record a failure in the lanes that are due, of some sessions or of all, as a failed call of a model.
 
-    So it is told with the others, until something succeeds there. `deps` needs nobody who works: it is not asked.
+    It is shown with the other errors until the lane succeeds. No model of `deps` is asked.
     """
     for found in due(deps, when, sessions=sessions):
         with suppress(TryAgain, InputOutput):  # what it is about is told in any case

@@ -1,15 +1,17 @@
-"""The time of a run: real, or pinned with `--now`."""
+"""Time: the clock of a run, and periods as people write them, as instants."""
 
 from __future__ import annotations
 
+import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from omcli.text.instants import spell
+from omcli.base.errors import BadUsage
+from omcli.text.instants import instant, spell
 
 
 class Clock:
-    """Tells the time. A pinned clock stands still, so that a run can be repeated to the byte; waiting stays real."""
+    """The time. A pinned clock stands still, so that a run can be repeated to the byte; waiting stays real."""
 
     def __init__(self, pinned: str | None = None) -> None:
         """`pinned` is an instant (`memory.dates`); without a zone it is taken as UTC."""
@@ -37,3 +39,76 @@ class Clock:
 
     def _moment(self) -> datetime:
         return self._pinned or datetime.now(UTC)
+
+
+_AGO = re.compile(r"([0-9]{1,6}) ?(m|h|d|w|mo|y|(?:minute|hour|day|week|month|year)s?)")
+_UNITS = {
+    "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1),
+    "mo": timedelta(days=30), "y": timedelta(days=365),
+}  # fmt: skip
+_WORDS = {"minute": "m", "hour": "h", "day": "d", "week": "w", "month": "mo", "year": "y"}
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def period(since: str | None, until: str | None, *, now: str) -> tuple[str | None, str | None]:
+    """Return the instants a period begins at and ends before.
+
+    Each end is a day (`2026-01-28`, from its first to its last millisecond, UTC), an instant (`2026-01-28T09:30Z`, UTC
+    without a zone) or an age (`90m`, `12h`, `7d`, `2w`, `6mo`, `1y`). Raises BadUsage for anything else, for days that
+    do not exist, and for a period that ends before it begins.
+    """
+    begins = None if since is None else _end(since, now=now, option="--since", days=0)
+    ends = None if until is None else _end(until, now=now, option="--until", days=1)
+    if begins and ends and begins >= ends:
+        raise BadUsage(f"`--since {since}` is not before `--until {until}`")
+    return begins, ends
+
+
+def before(text: str, *, now: str, option: str) -> str:
+    """The instant that `text` names, a day by its first millisecond, an age as of now. Raises BadUsage."""
+    return _end(text, now=now, option=option, days=0)
+
+
+def days(age: str) -> float:
+    """An age (`3d`, `12h`) in days. Raises BadUsage."""
+    found = _ago(age)
+    if found is None:
+        raise BadUsage(f"`{age}` is not a valid age", hint="like 90m, 12h, 3d, 2w, 6mo")
+    return found / timedelta(days=1)
+
+
+def _ago(text: str) -> timedelta | None:
+    """Return the length of an age. A month has 30 days, a year 365."""
+    found = _AGO.fullmatch(text)
+    return int(found[1]) * _UNITS[_WORDS.get(found[2].removesuffix("s"), found[2])] if found else None
+
+
+def _end(text: str, *, now: str, option: str, days: int) -> str:
+    found = None
+    if (ago := _ago(text)) is not None:
+        found = _before(now, ago)
+    elif _DAY.fullmatch(text):
+        found = _midnight(text, days)
+    elif (moment := instant(text)) is not None and not text.isdecimal():
+        found = f"{moment.removesuffix('Z')}Z"
+    if found is None:
+        raise BadUsage(
+            f"`{option} {text}` is not a valid time",
+            hint="a day (2026-01-28), an instant (2026-01-28T09:30Z) or an age (90m, 12h, 7d, 2w, 6mo, 1y)",
+        )
+    return found
+
+
+def _midnight(day: str, later: int) -> str | None:
+    try:
+        midnight = datetime.combine(date.fromisoformat(day), datetime.min.time(), tzinfo=UTC)
+        return spell(midnight + timedelta(days=later))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _before(now: str, age: timedelta) -> str | None:
+    try:
+        return spell(datetime.fromisoformat(f"{now.removesuffix('Z')}+00:00") - age)
+    except OverflowError:
+        return None

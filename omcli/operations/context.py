@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _CANDIDATES = 600
 """The newest rows among which a tier is chosen: it keeps a store of a million rows as quick as a small one."""
 _SHARED_CANDIDATES = 150
-"""The same for rows of other sessions, written by hand and observed ones apart: fewer are shown."""
+"""The same for rows of other sessions, notes and observations apart: fewer of them are shown."""
 _EXCERPTS = 6
 """Long tool results are shown as excerpts, so more messages fit than their stored counts tell."""
 
 
 @record
 class Place:
-    """Where a pack is asked for."""
+    """The place a pack is made for."""
 
     project: str
     """The current directory."""
@@ -45,7 +45,7 @@ class Place:
 
 
 @record
-class Contexted:
+class ContextResult:
     """A pack, and what people should know about how it came about."""
 
     pack: ContextPack
@@ -63,14 +63,14 @@ def context(
     notation: Notation = WORDS,
     choice: Choice = Choice(),  # noqa: B008 - a record never changes
     eviction: EvictionPolicy | None = None,
-) -> Contexted:
-    """Packs what an agent should know, within the budgets. Only reads.
+) -> ContextResult:
+    """Return the pack for an agent, within the budgets. Only reads.
 
-    The session is the one asked for, else the current one, else the one seen last in this project, else the one seen
-    last. Where there is none, the pack holds what other sessions of the project left behind.
+    The session is the one asked for, else the current one, else the last one of this project, else the last one of all.
+    Without a session the pack holds rows that other sessions of the project left.
 
-    With an `eviction` the pack of a session is frozen: the one of its freeze point, which moves so far that all
-    messages behind it find room. That depends on the budgets as well, so it is told from a pack.
+    With an `eviction` the pack is frozen at a freeze point, which moves until all messages behind it fit. That depends
+    on the budgets as well, so it is found by making packs.
     """
     session, note = chosen(store, place)
     own = session.project if session and session.project else place.project
@@ -96,18 +96,18 @@ def context(
         )
 
     if eviction is None or session is None:
-        return Contexted(pack=packed(None), note=note)
+        return ContextResult(pack=packed(None), note=note)
     for freeze_point in _freeze_points(
         store, session, own=own, project=project, eviction=_as_printed(eviction, budgets)
     ):
         found = packed(freeze_point)
         if found.is_tail_whole:
             break
-    return Contexted(pack=found, note=note)
+    return ContextResult(pack=found, note=note)
 
 
 def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
-    """How the tail is cut where it is printed: there it is sure of its share of a budget."""
+    """Return the eviction by the share of the budget that the tail is sure of."""
     if budgets.tail <= 0:
         return eviction
     return eviction.within(shares(budgets.total, budgets.maxima)[Tier.TAIL])
@@ -116,7 +116,7 @@ def _as_printed(eviction: EvictionPolicy, budgets: Budgets) -> EvictionPolicy:
 def _freeze_points(
     store: Store, session: Session, *, own: str, project: str | None, eviction: EvictionPolicy
 ) -> Iterator[FreezePoint]:
-    """Where the freeze point of a session may be: from where it has to be at least to where it can be at most."""
+    """Yield the freeze points that a session may have, from the earliest to the latest."""
     for further in count():
         freeze_point = store.sessions.freeze_point(
             session.id, own=own, project=project, eviction=eviction, further=further
@@ -130,7 +130,7 @@ def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
     """The session that a pack is for, if there is one, and what people should know about the choice."""
     if place.session is not None:
         session = store.sessions.find(place.session)
-        note = None if session else f"there is no session `{place.session}`: only what other sessions left behind"
+        note = None if session else f"unknown session `{place.session}`: only what other sessions left behind"
         return session, note
     if place.current and (session := store.sessions.find(place.current)):
         return session, None
@@ -145,7 +145,7 @@ def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
 def _cross(
     store: Store, project: str | None, session: Session | None, *, as_of: int | None, bare: bool
 ) -> tuple[Observation, ...]:
-    """Rows that may concern other sessions of a project, or of any, in the order they were added."""
+    """Return rows that may concern other sessions of a project, or of all, in the order they were added."""
     own = session.id if session else None
     newest = LogQuery(project=project, other_than=own, last=_SHARED_CANDIDATES, as_of=as_of, bare=bare)
     by_hand = replace(newest, kinds=(Kind.NOTE, Kind.REFLECTION, Kind.ITEM))
@@ -173,7 +173,7 @@ def _rows(
 
 
 @record
-class Blocked:
+class BlockResult:
     """A block, whose it is, and what people should know about how it came about."""
 
     block: WorkingBlock
@@ -181,7 +181,7 @@ class Blocked:
     note: str | None = None
 
 
-def working_block(store: Store, place: Place, *, budget: int, counter: TokenCounter) -> Blocked:
+def working_block(store: Store, place: Place, *, budget: int, counter: TokenCounter) -> BlockResult:
     """The block of the session that `om context` chooses as well, from all of its rows that were not taken back. Only
     reads."""
     from omcli.memory.changes import UNDONE  # noqa: PLC0415 - no pack needs it
@@ -193,6 +193,6 @@ def working_block(store: Store, place: Place, *, budget: int, counter: TokenCoun
     everything = (logged.observation for logged in store.rows.log(query)) if name else ()
     rows = tuple(row for row in everything if row.reason != UNDONE)
     if session is None and name:
-        note = None if rows else f"there is no session `{name}`"
+        note = None if rows else f"unknown session `{name}`"
     block = block_of(rows, cwd=session.cwd if session else None, budget=budget, counter=counter)
-    return Blocked(block=block, session=name, note=note)
+    return BlockResult(block=block, session=name, note=note)

@@ -27,14 +27,14 @@ from omcli.memory.tokens import TokenCounter
 
 @record
 class _Origin:
-    """What rows of one group share."""
+    """The attributes that rows of one group share."""
 
     session: str | None
     kind: Kind
     observed_at: str | None
-    """Of rows that came of no batch."""
+    """For rows without a batch."""
     written_as: str | None
-    """The id that the group had where it was imported from."""
+    """The id of the group in the file it was imported from."""
     covered: Covered | None
     reach: MessageRange
     alone: str | None
@@ -99,7 +99,7 @@ def _above(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -
 
 
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
-    """The messages a group covers: as it said where it was imported from, as its batch did, else as its row names."""
+    """Return the messages a group covers: as imported, else as its batch has them, else as its row names them."""
     said = imported_reach(row.metadata)
     if batch is not None and (said == NOWHERE or said in _spellings(batch)):
         return MessageRange(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
@@ -119,6 +119,6 @@ def _derived_id(row: Observation) -> str:
 
 
 def _said(row: Observation, name: str) -> str | None:
-    """What a row's metadata say under a name."""
+    """Return the text under a name in a row's metadata; None if missing."""
     value = row.metadata.get(name)
     return value if isinstance(value, str) and value else None

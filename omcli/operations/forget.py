@@ -16,12 +16,12 @@ from omcli.operations.clock import Clock
 from omcli.text.similarity import says, wording
 
 _TRIES = 10
-"""How often it is looked for where others write rows meanwhile."""
+"""Searches repeated while other processes write rows."""
 
 
 @record
-class Wanted:
-    """What is to be forgotten: rows and messages by their ids, or all that contain a text."""
+class ForgetRequest:
+    """Rows and messages to forget: by their ids, or all that contain a text."""
 
     ids: tuple[str, ...] = ()
     match: str | None = None
@@ -34,53 +34,55 @@ class Wanted:
 
 
 @record
-class Ahead:
-    """What was observed ahead: a row of a pending block, or the title that it would give its session."""
+class BufferedPart:
+    """Part of a buffered batch: a row, or the title of the session."""
 
     session: str
     text: str
     digest: str
-    """Its tombstone: what has one is passed over when the block is written down, and shown to no model."""
+    """Its tombstone: the batch is written without it, and no model sees it."""
     sources: tuple[int, ...] = ()
 
 
 @record
-class Forgotten:
-    """What was forgotten, or would be."""
+class ForgetReport:
+    """ForgetReport rows and messages."""
 
     rows: tuple[Observation, ...]
-    """Those that were forgotten before, and are not deleted, behind the others."""
+    """Rows forgotten before and not deleted come last."""
     messages: tuple[KeptMessage, ...]
     titles: tuple[SessionTitle, ...]
-    """Titles of sessions that tell it."""
+    """Sessions whose titles contain it."""
     along: tuple[Observation, ...] = ()
-    """What the rows had taken the place of: it goes with them."""
+    """Rows that these rows had replaced: forgotten with them."""
     telling: tuple[Observation, ...] = ()
-    """Rows in sight that were made of it, and may tell it yet."""
-    ahead: tuple[Ahead, ...] = ()
-    """What of it was observed ahead: it is not written down."""
-    telling_ahead: tuple[Ahead, ...] = ()
-    """What was observed ahead and was made of it, and may tell it yet."""
+    """Visible rows made of forgotten ones, which may still contain it."""
+    ahead: tuple[BufferedPart, ...] = ()
+    """Parts of buffered batches that will not be written."""
+    telling_ahead: tuple[BufferedPart, ...] = ()
+    """Parts of buffered batches made of forgotten rows, which may still contain it."""
     sources: tuple[KeptMessage, ...] = ()
-    """Messages that the rows came from, and that may tell it yet."""
+    """Messages that the rows came from, which may still contain it."""
     seen: int = 0
     """The place in the log of the last row that was looked at."""
     done: Operation | None = None
-    """The operation; None where nothing was done."""
+    """The operation; None if nothing was done."""
     erased: EraseResult | None = None
-    """What room was given back, where it was to be deleted for good."""
+    """Space freed, if rows were deleted for good."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing of it."""
+        """True if nothing was found."""
         return not (self.rows or self.messages or self.titles or self.ahead)
 
 
-def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False, for_good: bool = False) -> Forgotten:
-    """Puts rows and messages aside, in one operation, or with `for_good` deletes them; `dry_run` only finds them.
+def forget(
+    store: Store, wanted: ForgetRequest, *, clock: Clock, dry_run: bool = False, for_good: bool = False
+) -> ForgetReport:
+    """Hide rows and messages in one operation, or delete them with `for_good`; `dry_run` only finds them.
 
-    What others write down of it meanwhile is looked for as well. Raises UnknownId for an id that names nothing, or
-    several things, BadUsage where nothing is named, and StaleBatch where others write without end.
+    Rows that other processes write meanwhile are found as well. Raises UnknownId for an id that names nothing, or
+    several things, BadUsage if nothing is named, and StaleBatch if other processes keep writing.
     """
     found = _found(store, wanted)
     if dry_run:
@@ -97,7 +99,7 @@ def forget(store: Store, wanted: Wanted, *, clock: Clock, dry_run: bool = False,
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
-def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for_good: bool) -> Operation:
+def _change(store: Store, wanted: ForgetRequest, found: ForgetReport, *, clock: Clock, for_good: bool) -> Operation:
     change = OperationWrite(
         verb=OperationKind.FORGET,
         scope=Scope(session=wanted.session),
@@ -111,7 +113,7 @@ def _change(store: Store, wanted: Wanted, found: Forgotten, *, clock: Clock, for
     return store.operations.change(change, now=clock.now(), for_good=for_good)
 
 
-def _found(store: Store, wanted: Wanted) -> Forgotten:
+def _found(store: Store, wanted: ForgetRequest) -> ForgetReport:
     if wanted.match is not None and not wording(wanted.match):
         raise BadUsage("`--match` is empty")
     # Before anything is looked for: what comes after it has been seen by nobody.
@@ -128,7 +130,7 @@ def _found(store: Store, wanted: Wanted) -> Forgotten:
     along = {row.id for row in kin.replaced}
     ahead, telling_ahead = _ahead(store, wanted, gone | derived, seqs)
     cited = {seq for row in rows for seq in row.sources} | {seq for each in ahead for seq in each.sources}
-    return Forgotten(
+    return ForgetReport(
         rows=tuple(rows),
         messages=tuple(messages),
         titles=tuple(_titles(store, wanted, rows, messages)),
@@ -165,7 +167,7 @@ def _message(store: Store, key: str) -> KeptMessage | None:
     return store.messages.by_key(key) if len(found) > 1 else next(iter(found), None)
 
 
-def _matching(store: Store, wanted: Wanted) -> tuple[list[Observation], list[KeptMessage]]:
+def _matching(store: Store, wanted: ForgetRequest) -> tuple[list[Observation], list[KeptMessage]]:
     text, projects = wording(wanted.match or ""), _projects(store)
     rows = [row for row in store.search.rows(text) if _is_meant(wanted, row.session, row.project)]
     messages = [
@@ -178,27 +180,27 @@ def _projects(store: Store) -> dict[str, str | None]:
     return {summary.session.id: summary.session.project for summary in store.sessions.summaries()}
 
 
-def _is_meant(wanted: Wanted, session: str | None, project: str | None) -> bool:
-    """Whether `match` is for this session of this project."""
+def _is_meant(wanted: ForgetRequest, session: str | None, project: str | None) -> bool:
+    """True if `match` covers this session of this project."""
     return wanted.session in (None, session) and wanted.project in (None, project)
 
 
 def _ahead(
-    store: Store, wanted: Wanted, gone: Collection[str], messages: Collection[int]
-) -> tuple[tuple[Ahead, ...], tuple[Ahead, ...]]:
-    """What pending blocks say of it, and what else in them was made of these rows, or of what blocks say of it.
+    store: Store, wanted: ForgetRequest, gone: Collection[str], messages: Collection[int]
+) -> tuple[tuple[BufferedPart, ...], tuple[BufferedPart, ...]]:
+    """Return parts of buffered batches that contain it, and parts made of these rows or parts.
 
-    What was made of one of these messages is not among the latter: it is not written down without that message.
+    Parts made of one of these messages are left out: they are not written without that message.
     """
     text, projects, of_it = wording(wanted.match or ""), _projects(store), set(gone)
-    ahead: list[Ahead] = []
-    telling: list[Ahead] = []
+    ahead: list[BufferedPart] = []
+    telling: list[BufferedPart] = []
     for block in store.batches.all_buffered():
         session = block.batch.session
         is_meant = bool(text) and _is_meant(wanted, session, projects.get(session))
         for draft, name in zip(block.observed.drafts, block.ids, strict=True):
             digest = tombstone_to_be(draft, session=session)
-            found = Ahead(session=session, text=draft.text, digest=digest, sources=draft.sources)
+            found = BufferedPart(session=session, text=draft.text, digest=digest, sources=draft.sources)
             has_gone = not set(messages).isdisjoint(draft.sources)
             if is_meant and row_says(draft, text):
                 ahead.append(found)
@@ -209,14 +211,14 @@ def _ahead(
             of_it.add(name)
         title = block.observed.title
         if title is not None and is_meant and text in wording(title):
-            ahead.append(Ahead(session=session, text=title, digest=tombstone_of(title)))
+            ahead.append(BufferedPart(session=session, text=title, digest=tombstone_of(title)))
     return tuple(ahead), tuple(telling)
 
 
 def _titles(
-    store: Store, wanted: Wanted, rows: Iterable[Observation], messages: Iterable[KeptMessage]
+    store: Store, wanted: ForgetRequest, rows: Iterable[Observation], messages: Iterable[KeptMessage]
 ) -> Iterator[SessionTitle]:
-    """Titles that contain the text, or tell what one of the rows or messages does; those that are put aside as well."""
+    """Return titles that contain the text, or repeat one of the rows or messages; hidden ones as well."""
     rows, messages = list(rows), list(messages)
     projects = _projects(store)
     given = (
@@ -237,18 +239,18 @@ def _titles(
 
 
 @record
-class Undone:
+class UndoReport:
     """An operation that was taken back, or would be."""
 
     undoing: UndoPreview
     by: Operation | None = None
-    """None where nothing was done."""
+    """None for a dry run."""
 
 
-def undo(operations: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> Undone:
-    """Takes an operation back, the last one that can be where none is named; `dry_run` only looks.
+def undo(operations: Operations, number: int | None, *, clock: Clock, dry_run: bool = False) -> UndoReport:
+    """Undo an operation, or the last one that can be undone; `dry_run` only looks.
 
     Raises NotUndoable.
     """
     undoing = operations.preview_undo(number)
-    return Undone(undoing=undoing, by=None if dry_run else operations.undo(undoing.undone.number, now=clock.now()))
+    return UndoReport(undoing=undoing, by=None if dry_run else operations.undo(undoing.undone.number, now=clock.now()))

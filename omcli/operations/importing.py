@@ -23,17 +23,17 @@ from omcli.text.redaction import redact
 
 
 @record
-class Input:
+class ImportInput:
     """Something to import: its name in reports, and how to read it."""
 
     name: str
     read: Callable[[], str]
-    """Raises OmError for what can't be read."""
+    """Return the text. Raises OmError."""
 
 
 @record
 class ImportReport:
-    """What became of one input. Where `error` is set, the rest tells how far it came."""
+    """The outcome of one input. With an `error` the rest tells how far it came."""
 
     path: str
     observations: int = 0
@@ -45,7 +45,7 @@ class ImportReport:
     missing: int = 0
     """Groups whose messages are not in the store."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Lines and objects that are no rows, by reason."""
+    """Lines and objects that gave no row, by reason."""
     redactions: Mapping[str, int] = field(default_factory=dict)
     """Secrets taken out, by rule."""
     sessions: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class ImportReport:
 
 
 def import_files(
-    inputs: Iterable[Input],
+    inputs: Iterable[ImportInput],
     exchange: Exchange,
     deps: Deps,
     *,
@@ -62,10 +62,10 @@ def import_files(
     project: str,
     each: Callable[[Observation], None],
 ) -> Iterator[ImportReport]:
-    """Imports one input after another; what is wrong with one is said in its report and stops no other.
+    """Import each input, and yield its report; an error in one stops no other.
 
-    `session` overrides what the inputs say about theirs; rows that belong to none are the project's. `each` is told
-    every row once it is in the store.
+    `session` overrides the sessions that the inputs name; rows of no session belong to the project. `each` gets every
+    row once it is stored.
     """
     for entry in inputs:
         intake = _Intake(exchange.name, deps, session=session, project=project, each=each)
@@ -104,11 +104,11 @@ class _Intake:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was something, and nothing of it could be read."""
+        """True if none of a non-empty input could be read."""
         return bool(self._skipped) and not (self._counts["new"] or self._counts["known"])
 
     def report(self, name: str, error: OmError | None) -> ImportReport:
-        """What became of it."""
+        """Return the report."""
         return ImportReport(
             path=name,
             observations=self._counts["new"],
@@ -122,7 +122,7 @@ class _Intake:
         )
 
     def take(self, found: Group | Unreadable) -> None:
-        """Keeps a group's rows, and moves the session's cursor to the last message it covers, in one transaction."""
+        """Write a group's rows, and move the session's cursor to the last message it covers, in one transaction."""
         if isinstance(found, Unreadable):
             self._skipped[found.reason] += 1
             return
@@ -196,7 +196,7 @@ class _Intake:
         return rows
 
     def _why_not(self, row: Observation) -> str | None:
-        """Why a row is not taken in; None where it is."""
+        """Return the reason why a row is not imported; None if it is."""
         if not row.text.strip():
             return "empty"
         [is_forgotten] = self._deps.store.tombstones.match([row])
@@ -232,7 +232,7 @@ class _Intake:
 
 
 class _Place:
-    """Where rows go: a session with the messages that nothing covers yet, or the project."""
+    """The place of rows: a session with its messages that no batch covers yet, or the project."""
 
     def __init__(self, deps: Deps, session: str | None, project: str) -> None:
         self._deps = deps
@@ -253,28 +253,28 @@ class _Place:
                 self.note(logged.observation)
 
     def _waits(self, session: str) -> Batch | None:
-        """What follows all that is covered; what came back between is left to those who observe."""
+        """Return the messages behind the cursor; those that came back before it are left to the observer."""
         last = self._store.messages.newest(session, 1)
         batch = self._store.batches.unobserved_up_to(session, last[0].seq) if last else None
         return batch if batch and not batch.is_late else None
 
     def note(self, row: Observation) -> None:
-        """Remembers a row, so that it is not written again."""
+        """Remember a row, so that it is not written again."""
         self._known.setdefault((row.text, minute(row.dated)), row.id)
         self._known.setdefault((row.text, None), row.id)
 
     def known(self, row: Observation, *, is_dated: bool) -> str | None:
-        """The id of a row that says the same at the same minute; at any time, where nothing says when."""
+        """Return the id of a row with the same text from the same minute; of any time if the row is not dated."""
         return self._known.get((row.text, minute(row.dated) if is_dated else None))
 
     def ends(self, reach: MessageRange) -> tuple[KeptMessage | None, KeptMessage | None]:
-        """The first and the last message of a group, where they are there; by place only those that wait."""
+        """Return the first and the last message of a group, if they are stored; by place only waiting ones."""
         if reach.start is not None and reach.end is not None:
             return self._waiting(reach.start), self._waiting(reach.end - 1)
         return self._named(reach.first), self._named(reach.last)
 
     def lacks(self, reach: MessageRange) -> bool:
-        """Whether a group names messages that are not there."""
+        """True if a group names messages that are not stored."""
         if reach.end is not None:
             return reach.end > self._begin + (len(self._batch.messages) if self._batch else 0)
         return reach.last is not None and self.ends(reach)[1] is None
@@ -290,9 +290,9 @@ class _Place:
         return waiting[place - self._begin] if 0 <= place - self._begin < len(waiting) else None
 
     def keep(self, rows: list[Observation], *, through: int) -> int:
-        """Writes rows and covers all messages up to a `seq`; gives how many of them nothing covered before.
+        """Write rows and cover all messages up to a `seq`; return the number of messages newly covered.
 
-        Raises LaneTaken and StaleBatch where somebody else observes the session.
+        Raises LaneTaken and StaleBatch if another process observes the session.
         """
         batch = self._batch
         if batch is None or through <= batch.after:
@@ -321,7 +321,7 @@ def _message(store: Store, key: str | None) -> KeptMessage | None:
 
 
 def _item_type(category: str | None) -> Type:
-    """What a category speaks of; knowledge where nobody knows."""
+    """Return the type of items of a category; knowledge if it is unknown."""
     name = (category or "").partition("/")[0]
     return next((type_ for type_ in ITEM_TYPES if type_ == name), Type.KNOWLEDGE)
 
@@ -330,28 +330,28 @@ _SUMMARY = Exchange(name="summary", counter="chars-4", render=render, parse=pars
 
 
 @record
-class Earlier:
-    """What became of a summary."""
+class SummaryReport:
+    """The outcome of a summary."""
 
     rows: int
-    """That were made of it."""
+    """Rows made of it."""
     tokens: int
-    """Of its text; 0 where nothing was made of it."""
+    """Tokens of its text; 0 if nothing was made of it."""
 
 
-def take_in_summary(name: str, text: str, session_id: str, deps: Deps) -> Earlier:
-    """Makes rows of a summary, unless the store has rows of the session: what it says stands in those.
+def import_summary(name: str, text: str, session_id: str, deps: Deps) -> SummaryReport:
+    """Make rows of a summary, unless the session has rows already, which say the same.
 
-    Raises BadInput where it says nothing.
+    Raises BadInput for an empty one.
     """
     if not text.strip():
-        raise BadInput("there is no summary in it")
+        raise BadInput("the summary is empty")
     if next(deps.store.rows.log(LogQuery(session=session_id, hidden=True, last=1)), None) is not None:
-        return Earlier(rows=0, tokens=0)
+        return SummaryReport(rows=0, tokens=0)
     session = deps.store.sessions.find(session_id)
     project = (session.project if session else None) or ""
     [report] = import_files(
-        [Input(name=name, read=lambda: text)],
+        [ImportInput(name=name, read=lambda: text)],
         _SUMMARY,
         deps,
         session=session_id,
@@ -360,8 +360,8 @@ def take_in_summary(name: str, text: str, session_id: str, deps: Deps) -> Earlie
     )
     if report.error is not None:
         raise report.error
-    return Earlier(rows=report.observations, tokens=deps.counter.text(text))
+    return SummaryReport(rows=report.observations, tokens=deps.counter.text(text))
 
 
 def _kept(_row: Observation) -> None:
-    """Nobody is told of a row."""
+    """Drop a row."""

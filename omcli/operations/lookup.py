@@ -24,14 +24,14 @@ def log(store: Store, query: LogQuery) -> Iterator[Observation]:
 
 
 def unknown(store: Store, query: LogQuery) -> str | None:
-    """Says which session or project of a query the store has never heard of."""
+    """Return a note about a session or project of a query that the store does not have; None if it has both."""
     session, project = query.session, query.project
     if session is not None and not (store.sessions.find(session) or _has(store, LogQuery(session=session))):
-        return f"there is no session `{session}`; `om sessions` lists them"
+        return f"unknown session `{session}`; `om sessions` lists them"
     if project is not None and not (
         store.sessions.summaries(project=project, last=1) or _has(store, LogQuery(project=project))
     ):
-        return f"there is nothing of project {project}; `om sessions` shows which there are"
+        return f"unknown project {project}; `om sessions` shows them"
     return None
 
 
@@ -40,7 +40,7 @@ def _has(store: Store, query: LogQuery) -> bool:
 
 
 def follow(store: Store, query: LogQuery, clock: Clock) -> Iterator[Observation]:
-    """The same, and then every row that is added; ends only when the reader stops."""
+    """Yield the same rows, and then every row that is added; ends only when the reader stops."""
     while True:
         for logged in store.rows.log(query):
             query = replace(query, after=logged.position)
@@ -78,11 +78,11 @@ class Shown:
     coverage: SupportLevel | None = None
     """Of a row."""
     traces: RowHistory | None = None
-    """What became of it and how it came to be, where that was asked for."""
+    """Its origin and later changes, if asked for."""
 
 
 def show(store: Store, reference: str, *, with_traces: bool = False) -> Shown:
-    """What an id or its short form names: a row, else a message. Raises UnknownId for none and for several."""
+    """Return the row or message with an id or handle. Raises UnknownId for none and for several."""
     try:
         observation = store.rows.find(reference)
     except UnknownId as no_row:

@@ -1,4 +1,4 @@
-"""Calls of models, watched over: limits hold before each, and the ledger has all of them."""
+"""Calls of models: limits checked before each, a ledger of all, and their costs in sums."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Metered:
         clock: Clock,
         warn: Callable[[str], None],
     ) -> None:
-        """`ledger` gives where calls are noted, once there is a call; `warn` is told of soft limits, each once."""
+        """`ledger` returns the ledger, once there is a call; `warn` gets each soft limit once."""
         self._provider = provider
         self._lane = lane
         self._ledger = ledger
@@ -48,7 +48,7 @@ class Metered:
 
     @property
     def takes_images(self) -> bool:
-        """Whether a prompt may hold pictures."""
+        """True if a prompt may hold images."""
         return self._provider.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
@@ -94,7 +94,7 @@ class Metered:
 
 
 def _outcome(prompt: Prompt, reply: Reply) -> str:
-    """How a call ended: well only where the reply can be read."""
+    """Return the outcome of a call: ok only if the reply can be read."""
     if reply.stop is not Stop.END:
         return reply.stop
     try:
@@ -106,7 +106,7 @@ def _outcome(prompt: Prompt, reply: Reply) -> str:
 
 
 class WithFallback:
-    """A provider that is asked where another one fails: once, with the same prompt."""
+    """A provider with another one that is asked if it fails: once, with the same prompt."""
 
     def __init__(self, first: Provider, second: Provider, *, warn: Callable[[str], None]) -> None:
         self._first = first
@@ -125,7 +125,7 @@ class WithFallback:
 
     @property
     def takes_images(self) -> bool:
-        """Whether both take pictures: they are asked the same."""
+        """True if both take images: they are asked the same."""
         return self._first.takes_images and self._second.takes_images
 
     def ask(self, prompt: Prompt) -> Reply:
@@ -144,7 +144,7 @@ _OF_A_DAY, _OF_A_MONTH = len("2026-02-10"), len("2026-02")
 
 @record
 class Limit:
-    """What models may come to in a day or in a month."""
+    """The most that models may cost in a day or in a month."""
 
     name: str
     """As the settings call it: `limits.day_tokens`, `limits.soft_month_cost`."""
@@ -154,23 +154,23 @@ class Limit:
     of_month: bool
     """Of the calendar month, else of the day; both in UTC."""
     is_hard: bool
-    """Refuses calls; a soft one only says so."""
+    """Refuses calls; a soft limit only warns."""
 
     @property
     def period(self) -> str:
-        """Which day or month, in words."""
+        """The day or month, in words."""
         return "this month" if self.of_month else "today"
 
     def since(self, now: str) -> str:
-        """Where the day or month of an instant begins."""
+        """Return the instant at which the day or month of an instant begins."""
         return now[:_OF_A_MONTH] + "-01" if self.of_month else now[:_OF_A_DAY]
 
     def used(self, spent: Spent) -> float:
-        """How much of it is used, where so much was spent in its period."""
+        """Return the part of it that is used, given the costs of its period."""
         return spent.cost if self.is_cost else spent.tokens
 
     def reached(self, spent: Spent) -> str | None:
-        """That it has been reached, in words; None where it has not."""
+        """Return a message that it has been reached; None if it has not."""
         used = self.used(spent)
         if used < self.most:
             return None
@@ -182,7 +182,7 @@ _DAY = len("2026-02-10")
 
 
 class By(StrEnum):
-    """What calls are summed up by."""
+    """Attribute to sum calls by."""
 
     DAY = "day"
     MODEL = "model"
@@ -191,8 +191,8 @@ class By(StrEnum):
 
 
 @mutable_record
-class Sum:
-    """What some calls came to. Sums count what is known: `untold` and `unpriced` say of how many calls it is not."""
+class CallSum:
+    """The sum of some calls. `untold` and `unpriced` are the calls with unknown tokens and price."""
 
     calls: int = 0
     failed: int = 0
@@ -200,16 +200,16 @@ class Sum:
     output_tokens: int = 0
     cached_tokens: int = 0
     untold: int = 0
-    """Calls of which the endpoint did not tell the tokens."""
+    """Calls without token counts from the endpoint."""
     cost: float = 0.0
     """US dollars."""
     unpriced: int = 0
-    """Calls for which no price is known."""
+    """Calls without a known price."""
     duration: int = 0
     """Milliseconds."""
 
     def add(self, call: ModelCall) -> None:
-        """Counts a call."""
+        """Count a call."""
         is_ok = call.outcome == "ok"
         told = (call.input_tokens, call.output_tokens)
         self.calls += 1
@@ -225,7 +225,7 @@ class Sum:
 
 
 @record
-class UsedUp:
+class LimitUsage:
     """A limit, and how much of it is used."""
 
     limit: Limit
@@ -234,26 +234,28 @@ class UsedUp:
 
 
 @record
-class Usage:
-    """What models have cost in a period."""
+class UsageReport:
+    """The costs of models in a period."""
 
-    sums: Mapping[str, Sum]
+    sums: Mapping[str, CallSum]
     """By day, model, lane or session, in the order of their names."""
-    total: Sum
-    limits: tuple[UsedUp, ...]
+    total: CallSum
+    limits: tuple[LimitUsage, ...]
 
 
-def usage(ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Sequence[Limit], now: str) -> Usage:
-    """What calls of a period come to; `limits` are of today and this month, whatever the period."""
-    sums: dict[str, Sum] = {}
-    total = Sum()
+def usage(
+    ledger: Ledger, *, since: str | None, until: str | None, by: By, limits: Sequence[Limit], now: str
+) -> UsageReport:
+    """Return the sums of the calls in a period; `limits` are of today and this month, whatever the period."""
+    sums: dict[str, CallSum] = {}
+    total = CallSum()
     for call in ledger.calls(since=since, until=until):
-        sums.setdefault(_named(call, by), Sum()).add(call)
+        sums.setdefault(_named(call, by), CallSum()).add(call)
         total.add(call)
-    return Usage(
+    return UsageReport(
         sums=dict(sorted(sums.items())),
         total=total,
-        limits=tuple(UsedUp(limit=one, used=one.used(ledger.spent(since=one.since(now)))) for one in limits),
+        limits=tuple(LimitUsage(limit=one, used=one.used(ledger.spent(since=one.since(now)))) for one in limits),
     )
 
 

@@ -24,7 +24,7 @@ class Noted:
     observation: Observation
     redactions: dict[str, int]
     resolved: tuple[Observation, ...] = ()
-    """Rows that it took the place of, as they were."""
+    """The rows that it replaced."""
     operation: int | None = None
     """By which number that can be taken back, and the note with it."""
 
@@ -44,14 +44,14 @@ def note(
     is_item: bool = False,
     resolves: tuple[str, ...] = (),
 ) -> Noted:
-    """Keeps a note: with a session it belongs to that, or to that of the first row it `resolves`, else to the project.
-    An item is a lasting fact. What it resolves goes out of sight behind it.
+    """Write a note: of a session if one is given, else of that of the first row it `resolves`, else of the project.
 
-    The store is opened once there is something to keep. Raises BadUsage for an empty note, and for an item of a type
-    that items don't have; UnknownId, and BadInput for a row that is out of sight.
+    An item is a lasting fact. Resolved rows are hidden.
+
+    Raises BadUsage for an empty note, and for a type that items do not have; UnknownId, and BadInput for a hidden row.
     """
     if is_item and type_ not in (None, *ITEM_TYPES):
-        raise BadUsage(f"`{type_}` is no type of a lasting fact", hint=f"types: {', '.join(ITEM_TYPES)}")
+        raise BadUsage(f"`{type_}` is not a valid type of an item", hint=f"types: {', '.join(ITEM_TYPES)}")
     redacted, *redacted_tags = (redact(clean(given)) for given in (text, *tags))
     line = one_line(redacted.text)
     if not line:
@@ -93,12 +93,12 @@ def _in_sight(store: Store, reference: str) -> Observation:
     row = store.rows.find(reference)
     if not row.is_visible:
         shown = handle(row.id)
-        raise BadInput(f"`{shown}` is out of sight already", hint=f"`om show {shown} --history` tells why")
+        raise BadInput(f"`{shown}` is hidden already", hint=f"`om show {shown} --history` tells why")
     return row
 
 
 def _resolve(store: Store, resolved: tuple[Observation, ...], by: Observation) -> int:
-    """Writes a row down in place of others, and gives the number of the operation."""
+    """Write a row that replaces others; return the number of the operation."""
     done = OperationWrite(
         verb=OperationKind.NOTE,
         scope=Scope(session=by.session, project=None if by.session else by.project),

@@ -1,4 +1,4 @@
-"""What waits to be observed, for an agent that observes for itself."""
+"""PendingMessages messages, for an agent that observes for itself."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from omcli.pack.tail import TOOL_CHARS, excerpt
 
 
 @record
-class Waiting:
+class PendingMessages:
     """The oldest of what waits."""
 
-    showing: Showing | None
-    """None where no session is meant."""
+    showing: PendingView | None
+    """None without a session."""
     messages: int
-    """How many wait in the session, those that are shown included."""
+    """Messages waiting in the session, including those shown."""
 
 
-def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCounter) -> Waiting:
+def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCounter) -> PendingMessages:
     """The oldest messages of a session that no observation covers yet, about so many tokens of them. Only reads.
 
     Where none is named it is the session seen last of those that wait.
     """
     meant = store.sessions.find(session) if session is not None else _waiting(store)
     if meant is None:
-        return Waiting(showing=None, messages=0)
+        return PendingMessages(showing=None, messages=0)
     messages = store.batches.pending(meant.id).messages
     while True:
         batch = store.batches.unobserved(meant.id, max_tokens=tokens, context_rows=CONTEXT_ROWS)
         shown = showing(store, meant, batch, counter=counter, tokens=tokens)
         # Summaries of what was said before are not shown: a batch of nothing else would look as if nothing waited.
         if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:
-            return Waiting(showing=shown, messages=messages)
+            return PendingMessages(showing=shown, messages=messages)
         tokens *= 2
 
 
@@ -52,29 +52,29 @@ def _waiting(store: Store) -> Session | None:
 _ROWS = 600
 """The newest rows of a session among which some are chosen to be shown."""
 _ROOM = 2_000
-"""Tokens of those that are."""
+"""Tokens of the rows shown."""
 _CHARS_PER_TOKEN = 4
 _BESIDE = 30
-"""Tokens at most that stand on a line beside what was said: the label, the time, who says it."""
+"""Tokens on a line besides the text, at most: label, time and speaker."""
 
 
 @record
-class Showing:
-    """What is shown."""
+class PendingView:
+    """The messages and rows shown to an agent."""
 
     session: Session
     batch: Batch | None
-    """None where no message waits."""
+    """None if no message waits."""
     evidence: Evidence
     ticket: PendingToken
 
 
 def showing(
     store: Store, session: Session, batch: Batch | None, *, counter: TokenCounter, tokens: int | None = None
-) -> Showing:
-    """What is shown of a session and a batch of it. To fit `tokens`, messages are shown by their beginnings and ends.
+) -> PendingView:
+    """Return the messages of a batch and the rows of its session to show. To fit `tokens`, messages are shortened.
 
-    The labels depend on nothing but what the store holds, and on the counter: it says how many rows find room.
+    The labels depend only on the store, and on the counter, which decides how many rows fit.
     """
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session.id, last=_ROWS))]
     recorded = select_context_rows(rows, room=_ROOM, counter=counter)
@@ -88,7 +88,7 @@ def showing(
         shown=shown_digest(session.id, [kept.seq for kept in shown.labels.values()], ids),
     )
     evidence = Evidence(shown=shown, recorded=recorded, cwd=session.cwd)
-    return Showing(session=session, batch=batch, evidence=evidence, ticket=ticket)
+    return PendingView(session=session, batch=batch, evidence=evidence, ticket=ticket)
 
 
 def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> TranscriptView:
@@ -99,7 +99,7 @@ def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> Tr
 
 
 def _unseen(_image: Image) -> bytes | None:
-    """Pictures are shown in words."""
+    """Return no image: images are described in words."""
     return None
 
 
@@ -110,5 +110,5 @@ def excerpt_of(kept: KeptMessage, tokens: int) -> str:
 
 
 def belongs(row: Observation, session: Session) -> bool:
-    """Whether a row may be handled along with a session: one of it, or of none in its project."""
+    """True if a row may be changed along with a session: it belongs to the session, or to its project alone."""
     return row.session == session.id or (row.session is None and row.project in (None, session.project))

@@ -1,4 +1,4 @@
-"""Pruning: rows and messages leave sight by rules, and come back by `om undo` unless they were deleted for good."""
+"""Pruning: rows and messages are hidden by rules, and restored by `om undo` unless they were deleted for good."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from omcli.operations.clock import Clock
 
 
 @record
-class Pruned:
-    """What left sight, or would."""
+class PruneReport:
+    """PruneReport rows and messages."""
 
     dropped: tuple[Dropped, ...] = ()
     rows: tuple[Observation, ...] = ()
@@ -26,19 +26,19 @@ class Pruned:
     messages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """`seq` of all that goes of the messages, by session."""
     counted: Mapping[str, int] = field(default_factory=dict)
-    """How many messages that is, by session, as they are counted everywhere (`Message.is_counted`)."""
+    """Messages, by session, counted as everywhere (`Message.is_counted`)."""
     sessions: int = 0
-    """How many sessions rows or messages left sight of."""
+    """Sessions that lost rows or messages."""
     tokens: int = 0
-    """Of the rows that were in sight, by the counter that was asked for."""
+    """Tokens of the rows that were visible, by the counter asked for."""
     done: Operation | None = None
-    """The operation; None where nothing was done."""
+    """The operation; None if nothing was done."""
     erased: EraseResult | None = None
-    """What room was given back, where rows were to be deleted for good."""
+    """Space freed, if rows were deleted for good."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing goes."""
+        """True if nothing was pruned."""
         return not (self.dropped or self.messages)
 
 
@@ -51,13 +51,11 @@ def prune(
     dry_run: bool = False,
     for_good: bool = False,
     in_full: bool = True,
-) -> Pruned:
-    """Takes out of sight what the rules say, in one operation; `for_good` deletes it.
+) -> PruneReport:
+    """Hide rows by retention rules, in one operation; `for_good` deletes them.
 
-    Rows are told with all that is known of them, or without what takes longest to read (`LogQuery.bare`).
-
-    `for_good` also takes rows that are out of sight already, by their age or with their session, and gives the room
-    back to the disk. `dry_run` changes nothing. What others take out of sight meanwhile stays as they left it.
+    `bare` leaves out the fields of rows that take longest to read (`LogQuery.bare`). `for_good` also deletes rows that
+    are hidden already, by their age or with their session, and frees the disk space. `dry_run` changes nothing.
     """
     found = _planned(store, rules, counter=counter, for_good=for_good)
     if in_full:  # before they may be deleted
@@ -70,7 +68,9 @@ def prune(
     return replace(found, erased=store.operations.erase((), now=clock.now())) if for_good else found
 
 
-def _change(operations: Operations, rules: RetentionRules, found: Pruned, *, clock: Clock, for_good: bool) -> Operation:
+def _change(
+    operations: Operations, rules: RetentionRules, found: PruneReport, *, clock: Clock, for_good: bool
+) -> Operation:
     change = OperationWrite(
         verb=OperationKind.PRUNE,
         scope=Scope(session=rules.session),
@@ -82,14 +82,14 @@ def _change(operations: Operations, rules: RetentionRules, found: Pruned, *, clo
 
 
 def erasing(operations: Operations) -> tuple[tuple[Operation, ...], EraseResult]:
-    """What prunings and forgettings took out of sight and is not deleted yet: which those are, and what `erase` would
-    come to. A row, or a message, counts once, however many of them hide it."""
+    """Return the operations whose hidden rows are not deleted yet, and what `erase` would delete. Each row and message
+    counts once."""
     found = waiting(operations)
     return found, operations.preview_erase([done.number for done in found])
 
 
 def erase(operations: Operations, *, clock: Clock) -> EraseResult:
-    """Deletes for good all that prunings and forgettings took out of sight, and gives the room back to the disk."""
+    """Delete everything that prunings and forgettings hid, and free the disk space."""
     return operations.erase([done.number for done in waiting(operations)], now=clock.now())
 
 
@@ -102,7 +102,7 @@ def waiting(operations: Operations) -> tuple[Operation, ...]:
     )
 
 
-def _planned(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_good: bool) -> Pruned:
+def _planned(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_good: bool) -> PruneReport:
     sessions = {summary.session.id: summary for summary in store.sessions.summaries()}
     pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
     support = store.reflections.supports() if rules.max_tokens is not None else {}
@@ -113,7 +113,7 @@ def _planned(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_
     rows = tuple(rows_of[each.row] for each in dropped)
     going = dict(_messages(store, rules, sessions))
     messages = {name: tuple(each.seq for each in outline) for name, outline in going.items()}
-    return Pruned(
+    return PruneReport(
         dropped=dropped,
         rows=rows,
         messages=messages,
@@ -147,7 +147,7 @@ def _pools(
 
 
 def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]:
-    """Rows that were read bare, with all that is known of them; as they are where they were forgotten meanwhile."""
+    """Return rows that were read bare with all fields; as they are if they were forgotten meanwhile."""
     for row in bare:
         try:
             yield store.rows.find(row.id)
@@ -156,7 +156,7 @@ def _in_full(store: Store, bare: Sequence[Observation]) -> Iterator[Observation]
 
 
 def _active_at(summary: SessionSummary | None, rows: list[Observation]) -> str:
-    """When a session was active last: its last message, or what was written down of it later."""
+    """Return the instant a session was last active: of its last message, or of a later row."""
     seen = (summary.last_at or summary.seen_at) if summary else ""
     return max([seen, *(row.dated for row in rows)])
 

@@ -1,4 +1,4 @@
-"""The store in numbers."""
+"""Sizes in tokens: of a text, a transcript and the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @record
-class Status:
+class StoreSizes:
     """The store in numbers; all token totals are by the one counter that is named."""
 
     sessions: int
@@ -33,13 +33,13 @@ class Status:
     blocks: int
     """Pending blocks."""
     ahead: int
-    """Of the pending messages, those that were observed ahead."""
+    """Pending messages in buffered batches."""
     recounted: bool
-    """Whether stored counts were by another counter, and everything was counted anew."""
+    """True if everything was counted anew, since the stored counts were by another counter."""
     errors: tuple[LaneError, ...]
 
 
-def status(store: Store, counter: TokenCounter) -> Status:
+def status(store: Store, counter: TokenCounter) -> StoreSizes:
     """The numbers. Where rows were counted by another counter everything is counted again: units never mix."""
     stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
@@ -48,7 +48,7 @@ def status(store: Store, counter: TokenCounter) -> Status:
     else:
         message_tokens = stored.message_tokens.get(counter.name, 0)
         observation_tokens = stored.observation_tokens.get(counter.name, 0)
-    return Status(
+    return StoreSizes(
         sessions=stored.sessions,
         messages=stored.messages,
         observations=stored.observations,
@@ -73,11 +73,11 @@ def _recount(store: Store, counter: TokenCounter) -> tuple[int, int]:
     return messages, observations
 
 
-class Unit(StrEnum):
-    """What is counted: each counter adds something for a message and for a conversation."""
+class CountUnit(StrEnum):
+    """CountUnit counted: each counter adds something for a message and for a conversation."""
 
     TEXT = "text"
-    """Characters as they are."""
+    """Plain text."""
     TRANSCRIPT = "transcript"
     """Messages, and what the counter adds for the conversation."""
     EVENT = "event"
@@ -90,21 +90,25 @@ class TokenCount:
 
     tokens: int
     counter: str
-    unit: Unit
+    unit: CountUnit
     format: str | None = None
     messages: int | None = None
-    """Messages that were counted, where it was not plain text."""
+    """Messages counted; None for plain text."""
 
 
 def count_text(text: str, counter: TokenCounter) -> TokenCount:
     """Tokens of a text."""
-    return TokenCount(tokens=counter.text(text), counter=counter.name, unit=Unit.TEXT)
+    return TokenCount(tokens=counter.text(text), counter=counter.name, unit=CountUnit.TEXT)
 
 
-def count_items(items: Iterable[Item], counter: TokenCounter, *, format_name: str | None, unit: Unit) -> TokenCount:
-    """Tokens of a transcript's messages as they stand there, secrets and all."""
+def count_items(
+    items: Iterable[Item], counter: TokenCounter, *, format_name: str | None, unit: CountUnit
+) -> TokenCount:
+    """Return the tokens of a transcript's messages as they are, secrets included."""
     messages = [item for item in items if isinstance(item, Message)]
     tokens = (
-        sum(counter.message(message) for message in messages) if unit is Unit.EVENT else counter.conversation(messages)
+        sum(counter.message(message) for message in messages)
+        if unit is CountUnit.EVENT
+        else counter.conversation(messages)
     )
     return TokenCount(tokens=tokens, counter=counter.name, unit=unit, format=format_name, messages=len(messages))

@@ -1,4 +1,4 @@
-"""What is due: sessions that have grown enough are observed, then reflected on; everything else is left alone."""
+"""Due work: sessions that have grown enough are observed, then reflected on."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
 from omcli.operations.deps import Deps
-from omcli.operations.observe.buffered import Backlog, backlog
 from omcli.operations.observe.session import observe_ahead, observe_session, write_buffered
 from omcli.operations.observe.sinks import Step
+from omcli.operations.observe.sources import Backlog, backlog
 from omcli.operations.reflect import session as reflect
-from omcli.operations.reflect.rows import Reflection
+from omcli.operations.reflect.session import Reflection
 from omcli.pack.budget import UNLIMITED, reaches
 
 
 class Trigger(StrEnum):
-    """What observing waits for."""
+    """Event that makes observing due."""
 
     TOKENS = "tokens"
     TURN = "turn"
@@ -33,40 +33,40 @@ class Trigger(StrEnum):
 
 @record
 class Due:
-    """When a session's messages are to be observed."""
+    """The threshold from which a session's messages are observed."""
 
     trigger: Trigger = Trigger.TOKENS
     tokens: int = 10_000
     inclusive: bool = True
     batches: int | None = None
-    """How many batches at once; None: until nothing waits."""
+    """Batches at once; None: until no message waits."""
     block_after: int = 0
     """From so many tokens on whoever brought them waits for them to be observed; 0: never."""
     ahead: BufferPolicy | None = None
-    """When some of it is observed before that; None: never."""
+    """The threshold for observing ahead; None: never."""
     floor: int = 0
-    """Tokens that stay unobserved when what was observed ahead is written down."""
+    """Tokens that stay unobserved when buffered batches are written."""
 
 
 @record
 class Ticked:
-    """What was due of a session, and what came of it."""
+    """The due work of a session, and its outcome."""
 
     session: str
     observe: bool
-    """Whether observing was due."""
+    """True if observing was due."""
     reflect: bool
-    """Whether reflecting was due."""
+    """True if reflecting was due."""
     ahead: bool = False
-    """Whether observing ahead was due."""
+    """True if observing ahead was due."""
     rows: tuple[Observation, ...] = ()
     activated: int = 0
-    """How many blocks were written down."""
+    """Buffered batches that were written."""
     blocks: tuple[int, ...] = ()
     """The messages of each block that was observed ahead."""
     reflection: Reflection | None = None
     error: OmError | None = None
-    """What ended the work on it; what was done before stays done."""
+    """Error that ended the work on it; finished steps stay done."""
 
     @property
     def made(self) -> tuple[Observation, ...]:
@@ -75,7 +75,7 @@ class Ticked:
 
 
 def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
-    """Those of some sessions, or of all, of which something is due; nothing is done."""
+    """Yield the sessions, of some or of all, with due work; nothing is done."""
     for session_id, has_pending, has_rows in _sessions(deps, sessions):
         observe = has_pending and _is_due(session_id, deps, when)
         ahead = has_pending and not observe and _step(session_id, deps, when) is not None
@@ -85,10 +85,10 @@ def due(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iter
 
 
 def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Iterator[Ticked]:
-    """Does what is due: first a session is observed, or observed ahead, then, as it is after that, reflected on.
+    """Do the due work of each session: observe it, or observe ahead, then reflect.
 
-    Of a session that somebody else has done meanwhile nothing is said. What goes wrong with one is said in its report.
-    It is the last one if each would go wrong: where an endpoint is down, or a store locked.
+    A session that another process has done meanwhile is left out. An error in one ends the run if each would fail: an
+    endpoint is down, or the store locked.
     """
     for found in due(deps, when, sessions=sessions):
         ticked = _ticked(found, deps, when)
@@ -100,9 +100,9 @@ def tick(deps: Deps, when: Due, *, sessions: Sequence[str] | None = None) -> Ite
 
 
 def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
-    """Tokens of a session that wait, where they are too many for whoever brought them to go on; else None.
+    """Return the waiting tokens of a session if they are too many to be left to the background; else None.
 
-    What was observed ahead keeps nobody waiting.
+    Buffered messages do not count.
     """
     if not when.block_after or when.trigger is Trigger.MANUAL:
         return None
@@ -111,7 +111,7 @@ def overdue(session_id: str, deps: Deps, when: Due) -> int | None:
 
 
 def _ticked(found: Ticked, deps: Deps, when: Due) -> Ticked | None:
-    """What came of a session; None where it is not due any more, and that is not our doing."""
+    """Return the outcome of a session; None if another process has done it meanwhile."""
     is_done = False
     try:
         for step in _observed(found, deps, when):
@@ -131,7 +131,7 @@ def _ticked(found: Ticked, deps: Deps, when: Due) -> Ticked | None:
 
 
 def _observed(found: Ticked, deps: Deps, when: Due) -> Iterator[Step]:
-    """What was observed ahead is written down, which asks nobody; the rest is observed where it is due all the same."""
+    """Write buffered batches, which asks no model; then observe the rest if it is still due."""
     name = found.session
 
     def is_due() -> bool:
@@ -147,7 +147,7 @@ def _observed(found: Ticked, deps: Deps, when: Due) -> Iterator[Step]:
 
 
 def _sessions(deps: Deps, wanted: Sequence[str] | None) -> Iterator[tuple[str, bool, bool]]:
-    """Sessions that are there, whether anything of each waits, and whether any of its rows are in sight."""
+    """Yield sessions with two flags: messages wait, rows are visible."""
     store = deps.store
     if wanted is None:
         for summary in store.sessions.summaries():
@@ -182,7 +182,7 @@ def _are_enough(waits: Backlog, when: Due) -> bool:
 
 
 def _step(session_id: str, deps: Deps, when: Due) -> int | None:
-    """Of how many tokens the next block may be; None where none is due."""
+    """Return the tokens of the next buffered batch, at most; None if none is due."""
     if when.ahead is None or when.trigger is not Trigger.TOKENS:
         return None
     waits, left = backlog(session_id, deps), backlog(session_id, deps, ahead=True)

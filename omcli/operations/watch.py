@@ -1,4 +1,4 @@
-"""Following files: what is new in them is taken in, and what is due of it is done."""
+"""Following files: round by round, changed files are ingested, and due work is done."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.tick import Due, Ticked
 
 _PATIENCE = 60.0
-"""Seconds until a model that failed is asked again, unless there is something new."""
+"""Seconds until a failed model is asked again, unless there are new messages."""
 
 
 @record
-class Looked:
-    """What there is to follow."""
+class FileListing:
+    """Files found in one look."""
 
     files: Mapping[str, Stamp]
     faults: Mapping[str, OmError]
-    """What could not be looked at, by its name."""
+    """Errors, by path."""
 
 
-class Places(Protocol):
-    """Where the files are."""
+class FollowedFiles(Protocol):
+    """The files to follow."""
 
-    def look(self) -> Looked:
-        """Looks at all of them, at no more cost than that."""
+    def look(self) -> FileListing:
+        """Look at all of them, at no more cost than that."""
         ...
 
     def is_guess(self, path: str) -> bool:
-        """Whether a file may well be no transcript, and need not."""
+        """True if a file was only guessed to be a transcript."""
         ...
 
     def is_there(self, path: str) -> bool:
-        """Whether a file has not vanished meanwhile."""
+        """True if a file still exists."""
         ...
 
 
 @record
-class Opened:
-    """What a round works with, closed when the round is over."""
+class RoundDeps:
+    """Resources of one round, closed when it ends."""
 
     ingesting: Deps
     ticking: Deps
@@ -65,8 +65,8 @@ class Opened:
 
 
 @record
-class Trouble:
-    """What keeps something from being looked at or written; it is tried again."""
+class WatchError:
+    """An error of a file, a folder or the store; tried again."""
 
     about: str
     """The file or folder; empty for the store."""
@@ -74,28 +74,28 @@ class Trouble:
 
 
 @record
-class Rested:
+class RoundEnd:
     """The end of a round."""
 
     files: int
-    """How many are followed."""
+    """Files followed."""
 
 
-Event = FileReport | Ticked | Trouble | Rested
+Event = FileReport | Ticked | WatchError | RoundEnd
 
 
 class Watch:
-    """Follows files: round by round it looks, takes in what has changed, and does what is due of that.
+    """Follows files: in each round it looks, ingests changed files, and does the due work of their sessions.
 
-    What goes wrong with a file is said once, until it changes; what goes wrong with the store is said once, and tried
-    again. A model that fails is asked again after a minute, one that declines when there is more to show. What
-    somebody else is at is no trouble.
+    An error of a file is yielded once, until the file changes; one of the store once, and tried again. A failed model
+    is asked again after a minute, one that declines when there are new messages. Lanes held by other processes are no
+    error.
     """
 
     def __init__(
         self,
-        places: Places,
-        opened: Callable[[], AbstractContextManager[Opened]],
+        places: FollowedFiles,
+        opened: Callable[[], AbstractContextManager[RoundDeps]],
         *,
         clock: Clock,
         at_most_every: float,
@@ -104,11 +104,11 @@ class Watch:
         self._places = places
         self._opened = opened
         self._clock = clock
-        self._pace = Pace(at_most_every)
+        self._debouncer = Debouncer(at_most_every)
         self._waiting: dict[str, float] = {}
-        """Sessions that are to be looked at again, and when."""
+        """Sessions to look at again, and when."""
         self._asked_from = 0.0
-        """When models may be asked again."""
+        """Time from which models may be asked again."""
         self._said: dict[str, str] = {}
 
     def rounds(self, interval: float) -> Iterator[Event]:
@@ -121,7 +121,7 @@ class Watch:
         """One round. Raises what no later one will mend, such as a store of a later version."""
         looked, now = self._places.look(), self._clock.monotonic()
         yield from self._faults(looked)
-        due = self._pace.due(looked.files, now)
+        due = self._debouncer.due(looked.files, now)
         again = [session for session, at in self._waiting.items() if at <= now]
         if due or again:
             try:
@@ -132,25 +132,25 @@ class Watch:
                 self._said.pop("", None)
             except (TryAgain, InputOutput) as error:
                 if self._is_news("", error):
-                    yield Trouble(about="", error=error)
-        yield Rested(files=len(looked.files))
+                    yield WatchError(about="", error=error)
+        yield RoundEnd(files=len(looked.files))
 
-    def _faults(self, looked: Looked) -> Iterator[Trouble]:
+    def _faults(self, looked: FileListing) -> Iterator[WatchError]:
         for place, error in looked.faults.items():
             if self._is_news(place, error):
-                yield Trouble(about=place, error=error)
+                yield WatchError(about=place, error=error)
 
-    def _take_in(self, opened: Opened, looked: Looked, due: Iterable[str]) -> Iterator[Event]:
-        """Takes the files in. Raises what keeps every file from being taken in."""
+    def _take_in(self, opened: RoundDeps, looked: FileListing, due: Iterable[str]) -> Iterator[Event]:
+        """Ingest files. Raises errors that concern every file."""
         for path in sorted(due):  # a session comes before its subagents, as their names do
             (report,) = ingest_files([opened.transcript(path)], opened.ingesting)
             error = report.error
             if error is not None and not isinstance(error, (BadInput, NoInput)):
-                self._pace.tried(path, self._clock.monotonic())
+                self._debouncer.mark_failed(path, self._clock.monotonic())
                 if isinstance(error, SessionTaken):
                     continue
                 raise error
-            self._pace.took(path, looked.files[path], self._clock.monotonic())
+            self._debouncer.mark_ingested(path, looked.files[path], self._clock.monotonic())
             if self._is_worth_saying(report):
                 yield report
             if report.new_messages or report.pending:
@@ -166,8 +166,8 @@ class Watch:
             return False
         return (not isinstance(error, NoInput) or self._places.is_there(path)) and self._is_news(path, error)
 
-    def _tick(self, opened: Opened, session: str) -> Iterator[Ticked]:
-        """Does what is due of a session. Raises what keeps every session from being worked on."""
+    def _tick(self, opened: RoundDeps, session: str) -> Iterator[Ticked]:
+        """Do the due work of a session. Raises errors that concern every session."""
         self._waiting.pop(session, None)
         if self._clock.monotonic() < self._asked_from:
             self._waiting[session] = self._asked_from
@@ -186,7 +186,7 @@ class Watch:
                 raise error
 
     def _put_off(self, session: str, error: OmError) -> None:
-        """When a session is looked at again of which not all was done."""
+        """Set when a session with unfinished work is looked at again."""
         if isinstance(error, OF_MATERIAL):
             return  # the same would come of the same, and cost as much
         now = self._clock.monotonic()
@@ -201,28 +201,27 @@ class Watch:
 
 
 Stamp = tuple[int, ...]
-"""What a file is told from its earlier and later states by."""
+"""Identifies the state of a file."""
 
 
 @mutable_record
 class _Known:
-    """What is known of a file; times are seconds on a clock that only measures durations."""
+    """State of a file; times are seconds on a clock that only measures durations."""
 
     looked: Stamp
     """As it was at the last look."""
     changed_at: float
-    """When it was first seen to be other than what was taken in."""
+    """Time of the first look at which it had changed since it was ingested."""
     taken: Stamp | None = None
     """As it was when it was taken in last."""
     tried_at: float | None = None
 
 
-class Pace:
-    """Decides it, look by look.
+class Debouncer:
+    """Decides which files to ingest now.
 
-    A file that is as it was at the look before is taken in; one that changes with every look is when `seconds` have
-    passed, and none is more often than that. Its last state is taken in whatever happens: what is not taken in is due
-    until it is.
+    A file unchanged since the last look is ingested; one that changes with every look when `seconds` have passed, and
+    none more often than that. Its last state is always ingested: a file is due until it is.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -231,19 +230,19 @@ class Pace:
         self._has_looked = False
 
     def due(self, looked: Mapping[str, Stamp], now: float) -> list[str]:
-        """What is to be taken in of the files that there are; at the first look that is all of them."""
+        """Return the files to ingest now; at the first look all of them."""
         self._known = {path: known for path, known in self._known.items() if path in looked}
         due = [path for path, stamp in looked.items() if self._is_due(path, stamp, now)]
         self._has_looked = True
         return due
 
-    def took(self, path: str, stamp: Stamp, now: float) -> None:
-        """Notes that a file was taken in, at least as it was at that look."""
+    def mark_ingested(self, path: str, stamp: Stamp, now: float) -> None:
+        """Record that a file was ingested, at least as it was at that look."""
         self._known[path].taken = stamp
         self._known[path].tried_at = now
 
-    def tried(self, path: str, now: float) -> None:
-        """Notes that a file could not be taken in now, whatever is in it."""
+    def mark_failed(self, path: str, now: float) -> None:
+        """Record that a file could not be ingested now."""
         self._known[path].tried_at = now
 
     def _is_due(self, path: str, stamp: Stamp, now: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadConfiguration, BadUsage
@@ -62,7 +62,7 @@ def _rule_reflector(counter: TokenCounter) -> Reflector:
 
 
 class Wiring:
-    """What one run works with, made from its settings."""
+    """The parts of one run, made from its settings."""
 
     def __init__(
         self, settings: Settings, *, now: str | None = None, worker: str = "", usual: Wiring | None = None
@@ -89,9 +89,9 @@ class Wiring:
         return counter(name or DEFAULT)
 
     def counter_or_default(self, warn: Callable[[str], None]) -> TokenCounter:
-        """The token counter of the settings; where it can't be had that is said, and the default one counts.
+        """Return the counter of the settings; the default one, with a warning, if it is unavailable.
 
-        Raises BadUsage where a flag names one that does not exist.
+        Raises BadUsage if a flag names an unknown one.
         """
         try:
             return self.counter(self.settings.counter)
@@ -104,7 +104,7 @@ class Wiring:
         return self.counter(None)
 
     def notation_or_default(self, warn: Callable[[str], None]) -> Notation:
-        """How rows are written by the settings; where that is no notation it is said, and words are written."""
+        """Return the notation of the settings; words, with a warning, if it is unknown."""
         from omcli.memory.notation import WORDS, named
 
         try:
@@ -114,21 +114,21 @@ class Wiring:
         return WORDS
 
     def budgets(self, asked: Mapping[str, int | None]) -> Budgets:
-        """What is asked for of a pack (`total`) and of its tiers, over what the settings say."""
+        """Return the budgets of a pack (`total`) and of its tiers: those asked for, else those of the settings."""
         from omcli.wiring import policies
 
         return policies.budgets(self.settings, asked)
 
     @property
     def eviction(self) -> EvictionPolicy | None:
-        """How the tail of a frozen pack is cut; None where packs are not frozen by the settings."""
+        """The eviction policy of frozen packs; None if packs are not frozen."""
         from omcli.wiring import policies
 
         return policies.eviction(self.settings)
 
     @property
     def choice(self) -> Choice:
-        """Which rows go into a pack, and in which order, by the settings."""
+        """The selection and order of rows in a pack."""
         from omcli.wiring import policies
 
         return policies.choice(self.settings)
@@ -140,26 +140,26 @@ class Wiring:
 
     @cached_property
     def reading(self) -> SqliteStore:
-        """The store for reading only: nothing is written, and where there is none it is empty."""
+        """The store for reading only; an empty one if it is missing."""
         return self._open(read_only=True)
 
     @cached_property
     def existing(self) -> SqliteStore:
-        """The store, for who only works on what is in it: where there is none, an empty one that is gone at the end."""
+        """The store for work on existing rows; an empty temporary one if it is missing."""
         return self.store if self.has_store else self._temporary()
 
     @contextmanager
     def apart(self) -> Iterator[Wiring]:
-        """The same with a store that is gone at the end, however that comes.
+        """Yield the same wiring with a store that is deleted at the end.
 
-        Of the usual one nothing is read or written but the ledger: what a model costs, it costs here as well.
+        Only the ledger of the usual store is read and written: the costs of models count there as well.
         """
         with closing(Wiring(self.settings, now=self._now, usual=self)) as wiring:
             yield wiring
 
     @property
     def has_store(self) -> bool:
-        """Whether there is a store."""
+        """True if the store exists."""
         if self._usual is not None:
             return False
         try:
@@ -169,7 +169,7 @@ class Wiring:
 
     @property
     def store_size(self) -> int | None:
-        """Bytes of the store and of the log that SQLite keeps beside it; None where there is no store."""
+        """Bytes of the store and of SQLite's log beside it; None if the store is missing."""
         db = self.settings.db
         sizes = [_size(db), _size(db.with_name(f"{db.name}-wal"))]
         return None if sizes[0] is None else sum(size or 0 for size in sizes)
@@ -206,18 +206,17 @@ class Wiring:
         return store
 
     def close(self) -> None:
-        """Closes what was opened: the last one to close a store writes its log into the file."""
+        """Close all stores: the last one to close a store writes its log into the file."""
         while self._opened:
             self._opened.pop().close()
 
     def transcript(
         self, name: str, *, format_name: str | None = None, session: str | None = None, is_whole: bool = False
     ) -> AbstractContextManager[Transcript]:
-        """Opens a file, or standard input, as a transcript of the format named, or recognised.
+        """Open a file, or standard input, as a transcript of a format, or of the detected one.
 
-        A file that was taken in before, on the same terms, is read from where it goes on; all of it where it
-        `is_whole`. Raises NoInput, also while it is read, BadInput for a directory and for what no reader recognises,
-        and what opening the store raises.
+        A file that was ingested before, on the same terms, is read from its bookmark unless `is_whole`. Raises NoInput,
+        also while it is read, BadInput for a directory and for an unknown format, and the errors of opening the store.
         """
         from omcli.wiring.inputs import transcript
 
@@ -240,7 +239,7 @@ class Wiring:
         from omcli.wiring.policies import folding
 
         return Deps(
-            open_store=lambda: self.store,
+            open_store=partial(getattr, self, "store"),
             counter=counter,
             clock=self.clock,
             new_id=self.new_id,
@@ -287,13 +286,13 @@ class Wiring:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """What models may cost."""
+        """Limits on the costs of models."""
         from omcli.wiring.policies import limits
 
         return limits(self.settings)
 
     def due(self) -> Due:
-        """When a session's messages are to be observed."""
+        """Return the threshold from which a session's messages are observed."""
         from omcli.wiring import models, policies
 
         # The rules take no time when it is due, and say more of one long batch than of short ones.
@@ -301,7 +300,7 @@ class Wiring:
         return policies.due(self.settings, is_ahead=is_ahead)
 
     def retention(self) -> RetentionRules:
-        """What is to be kept, as the settings say; they may say nothing (`RetentionRules.is_empty`)."""
+        """Return the retention rules of the settings; they may be empty (`RetentionRules.is_empty`)."""
         from omcli.wiring import policies
 
         return policies.retention(self.settings, self.clock)
@@ -312,13 +311,13 @@ class Wiring:
 
     @property
     def owner(self) -> str:
-        """Who holds the leases of this process."""
+        """Name of this process as the owner of leases."""
         from omcli.sqlite.leases import this_process
 
         return this_process(self._worker)
 
     def is_gone(self, owner: str) -> bool:
-        """Whether the process is known to have ended."""
+        """True if the process is known to have ended."""
         from omcli.sqlite.leases import is_gone
 
         return is_gone(owner)
@@ -339,7 +338,7 @@ def _size(file: Path) -> int | None:
 
 
 def check_format(name: str) -> None:
-    """Raises BadUsage for a format that does not exist."""
+    """Raise BadUsage for an unknown format."""
     from omcli.formats import named
 
     named(name)

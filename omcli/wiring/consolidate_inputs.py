@@ -1,4 +1,4 @@
-"""What `om consolidate` is to look after, by settings and by what lies on disk."""
+"""Inputs of `om consolidate`, from the settings and the disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omcli.formats import NAMES, TRANSCRIPTS, agent_files
 from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
 from omcli.operations.consolidate.daily_notes import Archiving
-from omcli.operations.consolidate.run import Agenda, Source
+from omcli.operations.consolidate.run import ConsolidateInputs, TranscriptFile
 from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
 from omcli.wiring.folders import Folders
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from omcli.wiring import Wiring
 
 
-def agenda(
+def consolidate_inputs(
     wiring: Wiring, session: str | None, named: Sequence[Path] | None, *, takes_in: bool, read_only: bool
-) -> tuple[Agenda, Places]:
-    """What is to be done, and what the places came to. `named` are places in place of those of the settings."""
+) -> tuple[ConsolidateInputs, KnownFiles]:
+    """Return the upkeep to do, and the files found. `named` are places instead of those of the settings."""
     said = wiring.settings.consolidate
     notes = None if said.notes is None else Path(os.path.realpath(said.notes))
-    places = Places()
+    places = KnownFiles()
     if takes_in:
         store = wiring.reading if read_only else wiring.existing
         asked = said.places if named is None else named
         places = looked_through(asked, store.bookmarks.files(), os.environ, others=named is None, without=notes)
-    found = Agenda(
+    found = ConsolidateInputs(
         session=session,
         sources=[
-            Source(
+            TranscriptFile(
                 input=FileInput(
                     name=known.name,
                     open=partial(wiring.transcript, known.name, format_name=known.format_name, session=known.session),
@@ -61,7 +61,7 @@ def agenda(
 
 
 def _rules(rules: RetentionRules, session: str | None) -> RetentionRules:
-    """What is kept; of one session where only that is looked after."""
+    """Return the retention rules; for one session if only that is looked after."""
     return rules if session is None else replace(rules, session=session, keep_sessions=None)
 
 
@@ -74,7 +74,7 @@ def _notebook(folder: Path) -> NotesFolder:
 
 
 def _before(wiring: Wiring, age: float | None) -> str | None:
-    """The day that notes so many days old are of, where this machine is; None where there are none."""
+    """Return the local date of notes of that age; None without an age."""
     today = date.fromtimestamp(wiring.clock.milliseconds() / 1000)  # noqa: DTZ012 - a note is of the day it was here
     if age is None or age >= today.toordinal() - 1:
         return None
@@ -82,11 +82,11 @@ def _before(wiring: Wiring, age: float | None) -> str | None:
 
 
 _IN_FOLDERS = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json")
-"""How files of folders are called that count; what is named itself may be called anything."""
+"""Names of transcripts in folders; a file that is named itself may have any name."""
 
 
 @record
-class Known:
+class ChangedFile:
     """A file to take in, and how."""
 
     name: str
@@ -95,15 +95,15 @@ class Known:
 
 
 @record
-class Places:
-    """What lies in the known places."""
+class KnownFiles:
+    """Files found in the known places."""
 
-    changed: tuple[Known, ...] = ()
+    changed: tuple[ChangedFile, ...] = ()
     unchanged: int = 0
     missing: tuple[str, ...] = ()
-    """Places that cannot be looked at."""
+    """KnownFiles that cannot be read."""
     unseen: tuple[str, ...] = ()
-    """Folders in them that cannot."""
+    """Folders in them that cannot be read."""
 
 
 def looked_through(
@@ -113,10 +113,11 @@ def looked_through(
     *,
     others: bool,
     without: Path | None,
-) -> Places:
-    """The files in some places, or (None) where agents keep theirs; with `others` also all that were taken in before.
+) -> KnownFiles:
+    """Return the changed files in some places, or (None) where agents keep theirs; with `others` also all ingested
+    before.
 
-    `without` is a folder whose files are left alone. A file is read again as it was read the first time.
+    Files in the folder `without` are left out. A file is read again with the format and session of the first time.
     """
     known = {taken.origin.path: taken for taken in taken_in}
     missing, unseen = list[str](), list[str]()
@@ -136,12 +137,12 @@ def looked_through(
         if taken and taken == _as_it_is(taken.origin, format_name, session, by_terms):
             unchanged += 1
         else:
-            changed.append(Known(name=name, format_name=format_name, session=session))
-    return Places(changed=tuple(changed), unchanged=unchanged, missing=tuple(missing), unseen=tuple(unseen))
+            changed.append(ChangedFile(name=name, format_name=format_name, session=session))
+    return KnownFiles(changed=tuple(changed), unchanged=unchanged, missing=tuple(missing), unseen=tuple(unseen))
 
 
 def _is_nothing_to_read(path: str) -> bool:
-    """Whether there is no such file any more; or a pipe, say, in which one could wait for a writer for ever."""
+    """True if a file is missing, or could block: a pipe, for example."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
@@ -153,7 +154,7 @@ def _is_nothing_to_read(path: str) -> bool:
 def _as_it_is(
     origin: Origin, format_name: str | None, session: str | None, by_terms: dict[str, str]
 ) -> IngestedFile | None:
-    """What a file is known by when all of it is taken in as it is now; None for one that cannot be looked at."""
+    """Return the state of a file once all of it is ingested; None if it cannot be read."""
     if origin.terms not in by_terms:
         by_terms[origin.terms] = terms(format_name, session)
     try:
@@ -189,4 +190,4 @@ def _files(
 
 def _why(error: OSError) -> str:
     is_gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
-    return "there is no such file or folder" if is_gone else str(error.strerror)
+    return "no such file or folder" if is_gone else str(error.strerror)

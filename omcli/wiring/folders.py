@@ -1,4 +1,4 @@
-"""Files and folders that are followed: what lies there, by a look at names and times."""
+"""Files and folders to follow, found by names and times."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from fnmatch import translate
 
 from omcli.base.errors import NoInput, OmError
 from omcli.formats import TRANSCRIPTS
-from omcli.operations.watch import Looked, Stamp
+from omcli.operations.watch import FileListing, Stamp
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
-"""Of these the others may be transcripts: a reader decides, and says nothing where one is none."""
+"""Of these the others may be transcripts: they are read, and ignored if they are none."""
 
 
 class Folders:
-    """Files that were named, and those in folders that were named and below them.
+    """Files that were named, and files in folders that were named and below them.
 
-    Of a folder the files count that are called like transcripts, or match a pattern that was given; what begins with
-    a dot does not. Links are followed, each file once.
+    In a folder those count that have a transcript's name or match a pattern; hidden ones do not. Links are followed,
+    each file once.
     """
 
     def __init__(self, paths: Iterable[str], patterns: Iterable[str] = ()) -> None:
@@ -30,19 +30,19 @@ class Folders:
         self._is_guessing = not patterns
         self._names = re.compile("|".join(map(translate, patterns or _USUAL)))
 
-    def look(self) -> Looked:
+    def look(self) -> FileListing:
         """All of them, for the cost of a `stat` each."""
         look = _Look(self._names)
         for path in self._paths:
             look.at(path)
-        return Looked(files=look.files, faults=look.faults)
+        return FileListing(files=look.files, faults=look.faults)
 
     def is_guess(self, path: str) -> bool:
-        """Whether a file was named by nobody, and may well be no transcript."""
+        """True if a file was found by a usual name only, and may be no transcript."""
         return self._is_guessing and not path.endswith(TRANSCRIPTS) and path not in self._paths
 
     def is_there(self, path: str) -> bool:
-        """Whether there is something by this name."""
+        """True if the path exists."""
         return os.path.lexists(path)
 
 
@@ -56,7 +56,7 @@ class _Look:
         self._seen: set[tuple[int, int]] = set()
 
     def at(self, path: str) -> None:
-        """Looks at what was named, be it a file or a folder."""
+        """Look at a path, a file or a folder."""
         try:
             found = os.stat(path)  # noqa: PTH116 - thousands of paths need no object each
         except FileNotFoundError:
@@ -83,7 +83,7 @@ class _Look:
                 self.faults[folder] = NoInput(f"cannot be looked at: {error.strerror}")
 
     def _folder(self, folder: str) -> Iterator[str]:
-        """Looks at what lies in a folder, and gives the folders in it. Raises OSError."""
+        """Look at the files of a folder, and yield the folders in it. Raises OSError."""
         here = os.stat(folder)  # noqa: PTH116
         if not self._is_first(here):
             return
@@ -104,7 +104,7 @@ class _Look:
             self.files[path] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def _is_first(self, found: os.stat_result) -> bool:
-        """Whether it has not been met under another name."""
+        """True unless it was seen under another name."""
         key = (found.st_dev, found.st_ino)
         is_first = key not in self._seen
         self._seen.add(key)

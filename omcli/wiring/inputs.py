@@ -28,10 +28,10 @@ STDIN = "-"
 def transcript(
     name: str, bookmarks: Callable[[Origin], Iterable[Bookmark]], *, format_name: str | None, session: str | None
 ) -> Iterator[Transcript]:
-    """Opens a file, or standard input, as a transcript of the format named, or detected.
+    """Open a file, or standard input, as a transcript of a format, or of the detected one.
 
-    `bookmarks` tells how far a file was taken in before, on the same terms: what follows that is read. Raises NoInput,
-    also while it is read, BadInput, and what asking for bookmarks raises.
+    `bookmarks` returns the bookmarks of a file that was ingested on the same terms: only the rest of it is read. Raises
+    NoInput, also while it is read, BadInput, and the errors of `bookmarks`.
     """
     with _opened(name) as stream:
         origin = _origin(name, stream, terms=terms(format_name, session))
@@ -61,7 +61,7 @@ def _rest(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Tr
 
 
 def messages_in(messages: Iterable[str]) -> Transcript:
-    """Messages as they are sent to a model, at least one, each as JSON on one line. Raises UnknownFormat."""
+    """Return messages as a transcript, at least one, each as JSON on one line. Raises UnknownFormat."""
     from io import BytesIO
 
     from omcli.formats import detect_chat
@@ -112,7 +112,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
     try:
         stream = Path(name).open("rb")  # noqa: SIM115 - only what opening raises is meant here
     except FileNotFoundError:
-        raise NoInput("there is no such file", hint="check the path; `-` is standard input") from None
+        raise NoInput("no such file", hint="check the path; `-` is standard input") from None
     except PermissionError:
         raise NoInput("the file may not be read") from None
     except IsADirectoryError:
@@ -124,7 +124,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
 
 
 def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
-    """Where a stream comes from, if it can be read there again: not from standard input, nor from a pipe."""
+    """Return the origin of a stream; None for standard input and pipes, which cannot be read again."""
     if name == STDIN or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return None
     from omcli.memory.transcript import Origin
@@ -142,7 +142,7 @@ def _reading(source: RecordStream, chosen: Format) -> Iterator[Item]:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Says in our words what the disk refuses while an input is read. Raises NoInput."""
+    """Turn errors of the disk into NoInput."""
     try:
         yield
     except OSError as error:
@@ -159,7 +159,7 @@ def stamp(of: os.stat_result) -> str:
 
 
 def settled_stamp(of: os.stat_result) -> str | None:
-    """The same; None where the file is so young that it may be written to again within the same tick of its clock."""
+    """Return the same; None if the file is so young that it may change again within one tick of its clock."""
     return stamp(of) if time.time_ns() - of.st_mtime_ns > _TICK_NS else None
 
 
@@ -179,6 +179,6 @@ def asked(terms: str) -> tuple[str | None, str | None]:
 
 
 def _readers() -> int:
-    """Tells the readers of this installation from others of the same version: those may come to something else."""
+    """Return the version of the readers of this installation: other versions may read the same file differently."""
     with os.scandir(Path(__file__).parents[1] / "formats") as modules:
         return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))

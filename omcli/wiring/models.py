@@ -1,4 +1,4 @@
-"""Which model observes and which reflects, by settings and environment; rules where neither names one."""
+"""Models that observe and reflect, from settings and environment; rules if neither names one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from omcli.sqlite.store import SqliteStore
 
 RULES = "rules"
-"""The provider that is no model."""
+"""The provider that stands for rules."""
 _DONE = {Lane.OBSERVE: "observed", Lane.REFLECT: "reflected"}
 _ROLE = {Lane.OBSERVE: "observer", Lane.REFLECT: "reflector"}
 
 
 def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, str]) -> ModelSpec | None:
-    """The model of a role; None for rules. Raises BadConfiguration for a model that nobody says the endpoint of."""
+    """Return the model of a role; None for rules. Raises BadConfiguration for a model without a provider."""
     from omcli.providers.endpoints import endpoint_with_key, split_model
 
     if role.provider == RULES:
@@ -37,7 +37,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
         return None
     if endpoint is None:
         raise BadConfiguration(
-            f"nothing says whose model `{model}` is", hint=f"say so: `--model ollama/{model}`, or set a key"
+            f"no provider given for model `{model}`", hint=f"say so: `--model ollama/{model}`, or set a key"
         )
     if of_name is None and role.provider is not None and model is not None:
         model = role.model  # `google/gemini-2.5-flash` of the provider that is named
@@ -54,7 +54,7 @@ def spec_of(role: ModelSettings, settings: Settings, environment: Mapping[str, s
 
 
 def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> bool:
-    """Whether `observer` or `reflector` is a model, whether it can be asked or not."""
+    """True if `observer` or `reflector` is a model, available or not."""
     try:
         return spec_of(role_of(name, settings, environment), settings, environment) is not None
     except BadConfiguration:
@@ -62,9 +62,9 @@ def is_named(name: str, settings: Settings, environment: Mapping[str, str]) -> b
 
 
 def role_of(name: str, settings: Settings, environment: Mapping[str, str]) -> ModelSettings:
-    """The settings of `observer` or `reflector`.
+    """Return the settings of `observer` or `reflector`.
 
-    The model of a preset is a proposal: without a key for it nobody has asked for it, and it is as if none was named.
+    The model of a preset is only a proposal: it is ignored without a key for it.
     """
     from omcli.providers.endpoints import ENDPOINTS
 
@@ -219,12 +219,12 @@ class Models:
 
 
 def _name(provider: Provider) -> str:
-    """What the ledger of what was tried knows a model by."""
+    """Return the name of a model in the record of attempts."""
     return f"{provider.name}/{provider.model}"
 
 
 def _name_of(role: ModelSettings, settings: Settings) -> str:
-    """The same for a model that can't be had; without an endpoint there is none."""
+    """Return the same for an unavailable model; rules without an endpoint."""
     from omcli.providers.endpoints import endpoint
 
     try:
@@ -252,8 +252,7 @@ def _compression(role: ModelSettings, settings: Settings) -> CompressionLevels:
 
 
 def cost(reply: Reply, *, endpoint: str, settings: Settings) -> float | None:
-    """What a reply of an endpoint has cost, in US dollars, by your prices before those that are known; None where
-    neither has the model."""
+    """Return the price of a reply in US dollars, by your own prices first; None if the model is unknown."""
 
     from omcli.providers import endpoints
 
@@ -290,7 +289,7 @@ class _LazyLedger:
 
 
 def temperature(settings: Settings, role: str) -> float | None:
-    """What is sent of it: nothing where nobody but `om` has asked for it, for many models refuse it."""
+    """Return the temperature to send: None unless it was set, for many models refuse it."""
     if settings.origin(f"{role}.temperature") == "default":
         return None
     found: ModelSettings = getattr(settings, role)
@@ -304,7 +303,7 @@ def _token() -> str:
 
 
 def _guidance(role: ModelSettings, sentences: str | None) -> str | None:
-    """What settings and the user's own file add to the rules. Raises NoInput where that cannot be read."""
+    """Return additions to the prompt from the settings and the user's file. Raises NoInput if it cannot be read."""
     length = f"Write {' to '.join(sentences.split('-'))} sentences altogether." if sentences else ""
     own = ""
     if role.instructions_file is not None:

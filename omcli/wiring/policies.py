@@ -1,4 +1,4 @@
-"""What the settings ask for, as operations go by it: budgets, choices, when something is due, what is kept."""
+"""Policies of operations, from the settings: budgets, selection, thresholds, retention."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LONGEST_AGO = 30_000
 _TOKENS = 100
 """From here on `block_after` says how many, and no longer how many times as many."""
 _MUCH = 10
-"""Times what a model is shown that is observed at once where it is shown only the newest."""
+"""Factor from the tokens shown to a model to those observed at once, if it is shown only the newest."""
 
 
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
-    """What is asked for of a pack (`total`) and of its tiers, over what the settings say of tiers; one that is not
-    printed by them has nothing. The tail of a frozen pack grows until it is cut."""
+    """Return the budgets of a pack (`total`) and of its tiers: those asked for, else those of the settings. A tier that
+    is not printed gets nothing. The tail of a frozen pack grows until it is cut."""
     from omcli.pack.budget import UNLIMITED, Tier, budgets
 
     tiers = settings.context
@@ -55,7 +55,7 @@ def observer_deps(said: ObserveSettings, usual: ObserverDeps) -> ObserverDeps:
 
 
 def eviction(settings: Settings) -> EvictionPolicy | None:
-    """How the tail of a frozen pack is cut; None where packs are not frozen."""
+    """Return the eviction policy of frozen packs; None if packs are not frozen."""
     from omcli.memory.session import EvictionPolicy
     from omcli.pack.budget import UNLIMITED
 
@@ -71,7 +71,7 @@ def eviction(settings: Settings) -> EvictionPolicy | None:
 
 
 def choice(settings: Settings) -> Choice:
-    """Which rows go into a pack, and in which order."""
+    """Return the selection and order of rows in a pack."""
     from omcli.pack.budget import Tier
     from omcli.pack.context_pack import Choice
     from omcli.pack.cross_session import HALF_LIFE, TIME_CONSTANT
@@ -89,7 +89,7 @@ def choice(settings: Settings) -> Choice:
 
 
 def due(settings: Settings, *, is_ahead: bool) -> Due:
-    """When a session's messages are to be observed, and, where it `is_ahead` of that, when some of them are."""
+    """Return the threshold for observing, and for observing ahead if `is_ahead`."""
     from omcli.memory.buffer import BufferPolicy
     from omcli.operations.tick import Due, Trigger
 
@@ -118,7 +118,7 @@ def _block_after(said: ObserveSettings) -> int:
 
 
 def retention(settings: Settings, clock: Clock) -> RetentionRules:
-    """What is to be kept; the settings may say nothing (`RetentionRules.is_empty`)."""
+    """Return the retention rules; they may be empty (`RetentionRules.is_empty`)."""
     from omcli.memory.retention import RetentionRules
 
     said = settings.retention
@@ -136,7 +136,7 @@ def _days_ago(days: float | None, clock: Clock) -> str | None:
 
 
 def folding(settings: Settings) -> Policy:
-    """When rows are folded, and into how much."""
+    """Return the policy for folding rows."""
     from omcli.operations.deps import Meta, Policy, Verbatim
 
     said = settings.reflect
@@ -152,7 +152,7 @@ def folding(settings: Settings) -> Policy:
 
 
 def limits(settings: Settings) -> tuple[Limit, ...]:
-    """What models may cost, the hard limits first."""
+    """Return the limits on the costs of models, hard ones first."""
     from omcli.operations.model_calls import Limit
 
     return tuple(

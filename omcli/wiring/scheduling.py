@@ -1,4 +1,4 @@
-"""How `om` is started from outside: the command line that comes to what this run goes by."""
+"""Scheduled runs of `om`: the command line that repeats the settings of this run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from omcli.settings.settings import Files, Settings
 
 _PASSED = ("db", "preset", "counter", "wait")
-"""Settings that are passed on as flags of the same name."""
+"""Settings passed on as flags of the same name."""
 _KEYS = re.compile(r"OM_[A-Z_]+|ANTHROPIC_[A-Z_]+|OPENAI_[A-Z_]+|[A-Z]+_API_KEY")
-"""Variables that a scheduled run would miss, except those that are flags."""
+"""Variables that a scheduled run would lack, except those passed on as flags."""
 _OTHERWISE = {"OM_CONFIG", "OM_DISABLED", *(f"OM_{key.upper()}" for key in _PASSED)}
 _SECONDS = 60
 
 
 def job(name: str, when: When, settings: Settings, files: Files) -> Job:
-    """A command as the machine is to start it, on the same store and by the same ways as this run.
+    """Return a command for the scheduler, on the same store and with the same settings as this run.
 
-    What flags and variables say is passed on, except where it may be a secret; what files say is read again. Raises
-    BadUsage for names of files that no schedule can hold.
+    Flags and variables are passed on, unless they may be secrets; files are read again. Raises BadUsage for file names
+    that no schedule can hold.
     """
     from omcli.settings.resolve import user_file
 
@@ -45,7 +45,7 @@ def job(name: str, when: When, settings: Settings, files: Files) -> Job:
 
 
 def this_om() -> tuple[str, ...]:
-    """The words that start this very `om`: its script, or its Python with the module where there is none."""
+    """Return the words that start this `om`: its script, or its Python with the module."""
     script = Path(sys.argv[0]).absolute()
     if script.name != "__main__.py" and script.is_file() and os.access(script, os.X_OK):
         return (str(script),)
@@ -53,7 +53,7 @@ def this_om() -> tuple[str, ...]:
 
 
 def try_out(job: Job) -> None:
-    """Starts `om` as a scheduler does, with next to no environment. Raises BadConfiguration where that fails."""
+    """Start `om` as a scheduler does, with almost no environment. Raises BadConfiguration if that fails."""
     words = (*this_om(), "--version")
     try:
         process = subprocess.run(
@@ -69,7 +69,7 @@ def try_out(job: Job) -> None:
 
 
 def missed(environment: Mapping[str, str], keys: Path) -> list[str]:
-    """Variables that this run has and a scheduled one would miss: they are not in the file of keys."""
+    """Return variables of this run that a scheduled one would lack: they are not in the file of keys."""
     try:
         text = keys.read_text("utf-8", errors="replace")
     except OSError:
@@ -79,7 +79,7 @@ def missed(environment: Mapping[str, str], keys: Path) -> list[str]:
 
 
 def is_open(keys: Path) -> bool:
-    """Whether others may read the file of keys."""
+    """True if other users may read the file of keys."""
     try:
         return bool(keys.stat().st_mode & 0o077)
     except OSError:
@@ -87,7 +87,8 @@ def is_open(keys: Path) -> bool:
 
 
 def _flags(settings: Settings, files: Files) -> list[str]:
-    """What a flag or a variable has said; and what lies elsewhere than a run without this environment looks."""
+    """Return flags for settings from flags and variables, and for files that a run without this environment would not
+    find."""
     said = {key: settings.origin(key) for key in _PASSED}
     flags = []
     for key, by in said.items():

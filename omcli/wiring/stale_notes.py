@@ -1,4 +1,4 @@
-"""Files of daily notes that tell yet what is forgotten: the store has no part in them, and they stay as they are."""
+"""Files of daily notes that still contain forgotten text: om does not change them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omcli.memory.transcript import IngestedFile
 from omcli.text.similarity import wording
 
 
-def notes_that_say(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
+def find_stale_notes(texts: Iterable[str], *, taken_in: Iterable[IngestedFile], notes: Path | None) -> tuple[Path, ...]:
     """Daily notes, archived ones and `MEMORY.md` that contain one of the texts, in any case.
 
     Looked for in the folder of notes, and in those that notes were taken in from. What cannot be read is left out.

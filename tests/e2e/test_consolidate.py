@@ -237,7 +237,7 @@ def test_a_file_that_may_not_be_read_costs_that_file(om: Om) -> None:
     transcript = om.write("place.jsonl", tide_story().text())
     config = om.write("config.toml", f'[consolidate]\nplaces = ["gone", "{transcript}"]\nbackups = 0\n')
     run = om("consolidate", "--config", config, *NOW)
-    assert "gone: there is no such file or folder" in run.stderr
+    assert "gone: no such file or folder" in run.stderr
     assert "consolidated: 1 file, 8 messages" in run.stderr
     missing = om("consolidate", "--place", om.folder / "gone", code=66)
     assert "gone" in missing.stderr

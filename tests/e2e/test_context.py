@@ -97,7 +97,7 @@ def test_an_unknown_session_is_given_what_others_of_this_project_left_behind(om:
     run = om("context", "--session", "new", cwd=here)
     assert "make lint" in run.stdout
     assert "lower case" not in run.stdout, "another project's decision is nobody's business here"
-    assert run.stderr.startswith("om: there is no session `new`")
+    assert run.stderr.startswith("om: unknown session `new`")
 
 
 def test_another_session_s_current_task_is_not_continued(om: Om) -> None:

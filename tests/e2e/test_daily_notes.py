@@ -156,7 +156,7 @@ def test_a_folder_that_is_not_there_is_said_and_the_rest_is_done(om: Om) -> None
     assert run.stderr.count(f"{om.folder / 'gone'}: ") == 1, "the folder is named once"
     om("consolidate", "--archive-after", "3d", code=2)
     wrong = om("consolidate", "--notes", om.folder, "--archive-after", "soon", code=2)
-    assert wrong.stderr.startswith("om: error: `soon` is no age\nhint: ")
+    assert wrong.stderr.startswith("om: error: `soon` is not a valid age\nhint: ")
     om("consolidate", "--notes", om.folder, "--session", "s", code=2)
 
 

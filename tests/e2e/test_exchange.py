@@ -254,7 +254,7 @@ def test_an_export_holds_the_rows_that_were_asked_for(told: Om) -> None:
     assert "Friday" not in texts("--session", "moon")
     assert "UTC" in texts("--project", "/home/ada/moon")
     assert "Cuxhaven" not in texts("--project", "/home/ada/moon")
-    assert "there is no session `nobody`" in told("export", "--to", "zora", "--session", "nobody").stderr
+    assert "unknown session `nobody`" in told("export", "--to", "zora", "--session", "nobody").stderr
     assert len(texts().splitlines()) == len(rows(told))
     assert len(texts("--all").splitlines()) == len(rows(told, "--all"))
 
@@ -327,7 +327,7 @@ def test_one_bad_file_does_not_stop_the_others(om: Om) -> None:
     assert run.stdout.endswith(" [2026-02-10 09:00] low    fact: a\n")
     assert "good.txt: zora, 1 new, 1 line skipped: no row" in run.stderr
     assert "bad.txt: nothing in it is memory as `zora` writes it" in run.stderr
-    assert "missing.txt: there is no such file" in run.stderr
+    assert "missing.txt: no such file" in run.stderr
     om("import", "--format", "zora", bad, code=65)
     om("import", "--format", "zora", "missing.txt", code=66)
     om("import", "--format", "zora", good, "--strict", code=65)

@@ -227,7 +227,7 @@ def test_a_lock_met_at_one_of_several_files_is_exit_75(om: Om) -> None:
         run = om("observe", "known.jsonl", "tide.jsonl", "nowhere.jsonl", "--wait", "0.2", code=75)
         om("observe", "nowhere.jsonl", "tide.jsonl", "--wait", "0.2", code=75)
     assert run.stderr.startswith("known.jsonl: no messages\n")
-    assert "nowhere.jsonl: there is no such file" in run.stderr, "the lock may be gone by the next file"
+    assert "nowhere.jsonl: no such file" in run.stderr, "the lock may be gone by the next file"
 
 
 def test_a_lane_held_by_somebody_else_is_exit_75_with_the_messages_kept(om: Om) -> None:

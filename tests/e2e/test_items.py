@@ -77,7 +77,7 @@ def test_a_person_writes_an_item_and_later_sessions_are_told(om: Om) -> None:
 
 def test_a_project_that_is_not_known_is_said_to_be(om: Om) -> None:
     run = om("items", "--project", "/no/where")
-    assert (run.stdout, run.stderr.startswith("om: there is nothing of project /no/where; ")) == ("", True)
+    assert (run.stdout, run.stderr.startswith("om: unknown project /no/where; ")) == ("", True)
 
 
 def test_nothing_lasting_is_an_empty_list(om: Om) -> None:

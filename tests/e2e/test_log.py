@@ -93,8 +93,8 @@ def test_filters_narrow_the_log(told: Om, filters: list[str], expected: set[str]
 @pytest.mark.parametrize("follow", [[], ["--follow"]])
 def test_a_session_or_project_that_is_unknown_is_said_so(told: Om, follow: list[str]) -> None:
     for option, value, note in (
-        ("--session", "nobody", "om: there is no session `nobody`; `om sessions` lists them\n"),
-        ("--project", "/no/where", "om: there is nothing of project /no/where; `om sessions` shows which there are\n"),
+        ("--session", "nobody", "om: unknown session `nobody`; `om sessions` lists them\n"),
+        ("--project", "/no/where", "om: unknown project /no/where; `om sessions` shows them\n"),
     ):
         process = told.start("log", option, value, *follow)
         assert process.stdin is not None

@@ -109,7 +109,7 @@ def test_a_note_resolves_what_is_in_sight_and_nothing_else(om: Om) -> None:
     assert done["resolved"] == [failure["id"]]
     before = om("log", "--all", "--jsonl").stdout
     again = om("note", "again", "--resolves", failure["id"], code=65)
-    assert again.stderr.startswith(f"om: error: `{failure['id'][-8:]}` is out of sight already\nhint: ")
+    assert again.stderr.startswith(f"om: error: `{failure['id'][-8:]}` is hidden already\nhint: ")
     om("note", "again", "--resolves", "ffffffff", code=65)
     assert om("log", "--all", "--jsonl").stdout == before
 

@@ -105,7 +105,7 @@ def test_a_missing_file_is_exit_66_and_a_directory_65(om: Om) -> None:
     hint = "check the path; `-` is standard input"
     assert (missing.stdout, missing.stderr) == (
         "",
-        f"om: error: nowhere.jsonl: there is no such file\nhint: {hint}\n",
+        f"om: error: nowhere.jsonl: no such file\nhint: {hint}\n",
     )
     folder = om("observe", om.home, code=65)
     assert "it is a directory\nhint: " in folder.stderr
@@ -115,7 +115,7 @@ def test_a_missing_file_is_exit_66_and_a_directory_65(om: Om) -> None:
         "error": {
             "path": "nowhere.jsonl",
             "slug": "no-input",
-            "message": "there is no such file",
+            "message": "no such file",
             "hint": hint,
             "exit_code": 66,
         },

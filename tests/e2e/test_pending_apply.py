@@ -289,9 +289,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown row": (
         {"observations": [row("x", "m1", replaces=["o7"])]},
-        "observations[0].replaces: there is no row `o7`",
+        "observations[0].replaces: unknown row `o7`",
     ),
-    "a message as a row": ({"items": [{"text": "x", "from": ["m1"]}]}, "items[0].from: there is no row `m1`"),
+    "a message as a row": ({"items": [{"text": "x", "from": ["m1"]}]}, "items[0].from: unknown row `m1`"),
     "no observations": ({"observations": None}, "observations: is missing"),
     "unknown id": ({"retire": [{"row": "deadbeef", "reason": "over"}]}, "retire[0].row: no row has the id `deadbeef`"),
     "no text": ({"observations": [row("ok", "m1"), row(" ", "m1")]}, "observations[1].text: missing"),
@@ -341,7 +341,7 @@ def test_a_token_of_another_store_is_none_of_this(om: Om) -> None:
     keep(om, Talk().user("The harbour is in the east."))
     given = answer(waiting(om))
     run = om("apply", "-", "--db", om.folder / "other.db", stdin=given, code=65)
-    assert "there is no session" in run.stderr
+    assert "is not in this store" in run.stderr
 
 
 class TestRows:
@@ -399,7 +399,7 @@ class TestRows:
         om("apply", "-", stdin=given, code=75)
         now = waiting(om, "--session", shown["session"])
         run = om("apply", "-", stdin=answer(now, retire=retire[:1]), code=75)
-        assert "out of sight already" in run.stderr
+        assert "hidden already" in run.stderr
 
     def test_a_reflection_that_is_no_shorter_is_refused(self, om: Om, shown: dict[str, Any]) -> None:
         long = "Harbour 1 of the island is in the east and takes boats of 1 tons, which is to say small ones"

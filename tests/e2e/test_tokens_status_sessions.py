@@ -73,7 +73,7 @@ def test_a_transcript_is_recognised_unless_it_is_called_text(om: Om) -> None:
     assert document["counter"] == "o200k-approx"
     assert om("tokens", transcript, "--as", "text", "--json").document["tokens"] > document["tokens"]
     assert om("tokens", transcript, "--format", "klaude", code=2).stdout == ""
-    assert om("tokens", "nowhere", code=66).stderr.startswith("om: error: nowhere: there is no such file\nhint: ")
+    assert om("tokens", "nowhere", code=66).stderr.startswith("om: error: nowhere: no such file\nhint: ")
 
 
 def test_an_unknown_counter_is_refused_as_a_flag_and_ignored_in_the_environment(om: Om) -> None:

@@ -217,7 +217,7 @@ def test_nothing_crosses_sessions(om: Om) -> None:
     assert om("context", "-q", "--block", "--session", OTHER).stdout == ""
     assert "a.py" in om("context", "-q", "--block", "--session", Talk().session).stdout
     unknown = om("context", "--block", "--session", "nobody")
-    assert (unknown.stdout, unknown.stderr) == ("", "om: there is no session `nobody`\n")
+    assert (unknown.stdout, unknown.stderr) == ("", "om: unknown session `nobody`\n")
 
 
 def test_the_session_is_chosen_as_for_a_pack(om: Om) -> None:

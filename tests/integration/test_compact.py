@@ -16,8 +16,8 @@ from omcli.memory.ports import Incoming, LogQuery
 from omcli.memory.session import Session
 from omcli.observers.rules import RuleObserver
 from omcli.operations.clock import Clock
-from omcli.operations.compact.output import Wanted
-from omcli.operations.compact.session import Asked, Compacted, Refusal, compact
+from omcli.operations.compact.output import CompactRequest
+from omcli.operations.compact.session import CompactLimits, CompactReport, Refusal, compact
 from omcli.operations.deps import Deps
 from omcli.pack.layouts.compacted import CompactFormat
 from omcli.reflectors.rules import RuleReflector
@@ -53,10 +53,10 @@ def deps(said: list[Message], name: str = "o200k-approx") -> Iterator[Deps]:
         )
 
 
-def compacted(said: list[Message], shape: CompactFormat, target: int, keep: int | None, name: str) -> Compacted:
+def compacted(said: list[Message], shape: CompactFormat, target: int, keep: int | None, name: str) -> CompactReport:
     """What becomes of messages."""
     with deps(said, name) as made:
-        return compact("s", made, Asked(wanted=Wanted(target=target, keep=keep, shape=shape)))
+        return compact("s", made, CompactLimits(wanted=CompactRequest(target=target, keep=keep, shape=shape)))
 
 
 def call_ids(found: list[dict[str, object]], shape: CompactFormat) -> tuple[list[object], list[object]]:
@@ -131,7 +131,7 @@ def test_messages_are_never_changed() -> None:
     with deps(said) as made:
         store = made.store
         before = store.messages.tail("s", max_tokens=1 << 40)
-        done = compact("s", made, Asked(wanted=Wanted(target=600)))
+        done = compact("s", made, CompactLimits(wanted=CompactRequest(target=600)))
         assert done.pack.printed
         assert store.messages.tail("s", max_tokens=1 << 40) == before
 
@@ -145,9 +145,9 @@ def test_all_folds_are_one_operation_and_undone_as_one() -> None:
     ]
     with deps(said) as made:
         store = made.store
-        compact("s", made, Asked(wanted=Wanted(target=1 << 20)))
+        compact("s", made, CompactLimits(wanted=CompactRequest(target=1 << 20)))
         before = [logged.observation for logged in store.rows.log(LogQuery(session="s"))]
-        done = compact("s", made, Asked(wanted=Wanted(target=800), rows_tokens=500))
+        done = compact("s", made, CompactLimits(wanted=CompactRequest(target=800), rows_tokens=500))
         assert done.came_to.iterations > 3
         [operation] = store.operations.history()
         assert operation.verb == "compact"
@@ -160,9 +160,9 @@ def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
     said = [Message(role=Role.USER, text=f"Always use port {number} for service {number}.") for number in range(100)]
     for target in (300, 900, 2000, 8000):
         with deps(said) as made:
-            done = compact("s", made, Asked(wanted=Wanted(target=target)))
+            done = compact("s", made, CompactLimits(wanted=CompactRequest(target=target)))
             in_sight = [logged.observation for logged in made.store.rows.log(LogQuery(session="s"))]
-            again = compact("s", made, Asked(wanted=Wanted(target=target), is_dry=True))
+            again = compact("s", made, CompactLimits(wanted=CompactRequest(target=target), is_dry=True))
             assert done.came_to.reached == again.came_to.reached
             if done.came_to.reached:
                 assert {row.id for row in in_sight} >= {row.id for row in again.pack.observations if row.sources}

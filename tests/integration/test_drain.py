@@ -14,7 +14,7 @@ from omcli.base.record import replace
 from omcli.memory.batch import Batch, BatchOutcome, Observed, Observer
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.ports import Lane, LogQuery
-from omcli.operations.background import drain, note_unable
+from omcli.operations.background import drain, record_unavailable
 from omcli.operations.deps import Policy
 from omcli.operations.leases import LEASE_SECONDS
 from omcli.operations.observe.session import observe_session
@@ -246,7 +246,7 @@ def test_that_nobody_could_be_asked_is_noted_where_something_is_due() -> None:
     work = made_deps(store)
     deps = replace(work, reflector=by_reflector(RuleReflector(work.counter), Policy(tokens=1)))
     (row,) = drained(EchoObserver(), "b", store=store)[0].rows
-    note_unable(deps, WHEN, NotAllowed("there is no key"))
+    record_unavailable(deps, WHEN, NotAllowed("there is no key"))
     told = {(error.session, error.lane, error.error) for error in store.sessions.status().errors}
     assert told == {("a", Lane.OBSERVE, "there is no key"), ("b", Lane.REFLECT, "there is no key")}
     assert {found.session for found in due(deps, WHEN)} == {"a", "b"}

@@ -20,17 +20,16 @@ from omcli.memory.observation import Draft, Kind, Observation, Priority, Source,
 from omcli.memory.ports import Appended, Incoming, Lane, LogQuery
 from omcli.memory.session import Session
 from omcli.memory.transcript import Checkpoint, Facts, Item, NewConversation, Reason, Skipped, Transcript
-from omcli.operations.clock import Clock
+from omcli.operations.clock import Clock, period
 from omcli.operations.context import Place, context
 from omcli.operations.deps import BATCH_TOKENS, Deps
 from omcli.operations.ingest.files import FileInput, FileReport
 from omcli.operations.ingest.messages import CHUNK
-from omcli.operations.ingest.sessions import Conversations
+from omcli.operations.ingest.sessions import TranscriptSessions
 from omcli.operations.lookup import follow, show
 from omcli.operations.note import note
 from omcli.operations.observe.files import observe_files
 from omcli.operations.observe.session import observe_session
-from omcli.operations.period import period
 from omcli.operations.sizes import status
 from omcli.pack.budget import budgets
 from omcli.reflectors.rules import RuleReflector
@@ -300,7 +299,7 @@ class TestSessions:
         )
     )
     def test_every_message_is_routed_once_and_in_order(self, items: list[Item]) -> None:
-        conversations = Conversations(Transcript(format="made", items=items), open_store=MemoryStore)
+        conversations = TranscriptSessions(Transcript(format="made", items=items), open_store=MemoryStore)
         routed = [step for step in conversations if not isinstance(step, Checkpoint)]
         assert [message for _, message in routed] == [item for item in items if isinstance(item, Message)]
         assert {session for session, _ in routed} <= set(conversations.sessions)
@@ -388,7 +387,7 @@ class TestKeeping:
         """F66."""
 
         def missing() -> None:
-            raise NoInput("there is no such file")
+            raise NoInput("no such file")
 
         store = MemoryStore()
         inputs = [made_of([user("1")]), FileInput(name="gone", open=missing), made_of([user("2")])]  # type: ignore[arg-type]

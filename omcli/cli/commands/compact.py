@@ -28,8 +28,8 @@ from omcli.cli.run import LARGEST, Run, at_most, check_transcript
 from omcli.pack.layouts.compacted import CompactFormat
 
 if TYPE_CHECKING:
-    from omcli.operations.compact.output import Wanted
-    from omcli.operations.compact.session import Compacted
+    from omcli.operations.compact.output import CompactRequest
+    from omcli.operations.compact.session import CompactReport
     from omcli.operations.deps import Deps
     from omcli.operations.ingest.files import FileReport
     from omcli.wiring import Wiring
@@ -152,11 +152,11 @@ class _Job:
             self.run.output.json_line({"replace": False, "reason": reason})
 
 
-def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> Wanted:
-    from omcli.operations.compact.output import Wanted
+def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -> CompactRequest:
+    from omcli.operations.compact.output import CompactRequest
 
     job.check(target=target, keep=keep)
-    return Wanted(
+    return CompactRequest(
         target=min(target, LARGEST),
         keep=at_most(keep),
         shape=job.shape,
@@ -165,7 +165,7 @@ def _wanted(job: _Job, *, target: int, keep: int | None, notation: str | None) -
     )
 
 
-def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
+def _compact_or_refuse(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
     if job.session is not None and job.run.is_disabled("nothing is observed or folded"):
         job.refuse("disabled")
         return
@@ -179,14 +179,14 @@ def _compact_or_refuse(job: _Job, wanted: Wanted, *, chunk: int | None, most: in
             raise Exit(error.exit_code) from None
 
 
-def _compact(job: _Job, wanted: Wanted, *, chunk: int | None, most: int) -> None:
+def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
     from omcli.base.record import replace
-    from omcli.operations.compact.session import Asked, compact
+    from omcli.operations.compact.session import CompactLimits, compact
 
     run = job.run
     with job.wiring as wiring:
         deps = _deps(job, wiring, chunk)
-        asked = Asked(
+        asked = CompactLimits(
             wanted=wanted,
             most=most,
             rows_tokens=run.settings.reflect.batch_tokens,
@@ -230,12 +230,11 @@ def _ingest_file(job: _Job, wiring: Wiring, deps: Deps) -> FileReport | None:
     """Ingest the transcript; None if there is none."""
     if job.file is None:
         return None
-    from omcli.operations.compact.session import take_in
-    from omcli.operations.ingest.files import FileInput
+    from omcli.operations.ingest.files import FileInput, ingest_files
 
     is_whole = job.shape.is_gone_on_from  # the branch shows only from the beginning
     opened = partial(wiring.transcript, job.file, format_name=job.format, session=job.session, is_whole=is_whole)
-    taken = take_in(FileInput(name=job.file, open=opened), deps, session=job.session)
+    [taken] = ingest_files([FileInput(name=job.file, open=opened)], deps, session=job.session)
     if taken.error is not None and not taken.sessions:
         job.run.console.error(taken.error, about=job.file)
         job.refuse(taken.error.slug)
@@ -256,13 +255,13 @@ def _refuse_empty(job: _Job, taken: FileReport | None) -> None:
 
 def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
     """Ingest the earlier summary and return its tokens."""
-    from omcli.operations.importing import take_in_summary
+    from omcli.operations.importing import import_summary
     from omcli.wiring.inputs import content
 
     assert job.summary is not None
     try:
         text = content(job.summary).decode("utf-8", "replace")
-        earlier = take_in_summary(job.summary, text, session_id, deps)
+        earlier = import_summary(job.summary, text, session_id, deps)
     except (NoInput, BadInput) as error:
         raise type(error)(f"{job.summary}: {error.message}", hint=error.hint) from None
     if earlier.rows:
@@ -270,7 +269,7 @@ def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
     return earlier.tokens
 
 
-def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
+def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None:
     from omcli.operations.compact.session import Refusal
 
     run, came_to = job.run, compacted.came_to
@@ -297,7 +296,7 @@ def _show(job: _Job, compacted: Compacted, taken: FileReport | None) -> None:
         raise Exit(BadInput.exit_code)
 
 
-def _reason(compacted: Compacted) -> str:
+def _reason(compacted: CompactReport) -> str:
     from omcli.operations.compact.session import Refusal
 
     return {
@@ -307,7 +306,7 @@ def _reason(compacted: Compacted) -> str:
     }[compacted.refusal or Refusal.EMPTY]
 
 
-def _summary(job: _Job, compacted: Compacted, taken: FileReport | None) -> str:
+def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> str:
     """The result in one line."""
     came_to = compacted.came_to
     messages = f"{counted(taken.counts.messages, 'message')}, " if taken is not None else ""

@@ -26,10 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from omcli.operations.consolidate.daily_notes import NoteReport
-    from omcli.operations.consolidate.plan import Foreseen
-    from omcli.operations.consolidate.run import Agenda, Consolidated, Failure, LookedAfter
-    from omcli.operations.prune import Pruned
-    from omcli.operations.reflect.rows import Reflection
+    from omcli.operations.consolidate.run import (
+        ConsolidateInputs,
+        ConsolidatePlan,
+        ConsolidateReport,
+        Failure,
+        SessionReport,
+    )
+    from omcli.operations.prune import PruneReport
+    from omcli.operations.reflect.session import Reflection
 
 _EXAMPLES = """\b
 om consolidate
@@ -98,7 +103,7 @@ def consolidate(
 
 def _days(age: str | None) -> str | float | None:
     """An age in days, or a bare number of days verbatim. Raises BadUsage."""
-    from omcli.operations.period import days
+    from omcli.operations.clock import days
 
     return age if age is None or age.isdecimal() else days(age)
 
@@ -114,15 +119,15 @@ def _check(session: str | None, place: Sequence[Path] | None, notes: str | None,
 
 def _agenda(
     run: Run, session: str | None, place: Sequence[Path] | None, *, no_places: bool, read_only: bool
-) -> tuple[Agenda, int]:
+) -> tuple[ConsolidateInputs, int]:
     """The work to do, and the number of unchanged files. Raises BadUsage, NoInput."""
-    from omcli.wiring.consolidate_inputs import agenda
+    from omcli.wiring.consolidate_inputs import consolidate_inputs
 
     said = run.settings.consolidate
     if said.archive_after is not None and said.notes is None:
         raise BadUsage("`--archive-after` needs a folder of notes", hint="name it with `--notes`")
     takes_in = not no_places and (session is None or bool(place))
-    found, places = agenda(run.wiring, session, place, takes_in=takes_in, read_only=read_only)
+    found, places = consolidate_inputs(run.wiring, session, place, takes_in=takes_in, read_only=read_only)
     for missing in places.missing:
         if place:
             raise NoInput(missing, hint="`--place` takes an existing file or folder")
@@ -132,7 +137,7 @@ def _agenda(
     return found, places.unchanged
 
 
-def _done(run: Run, agenda: Agenda) -> Consolidated:
+def _done(run: Run, agenda: ConsolidateInputs) -> ConsolidateReport:
     from omcli.base.record import replace
     from omcli.operations.consolidate.run import consolidate
 
@@ -162,14 +167,14 @@ def _report_errors(run: Run, failures: Sequence[Failure], *, is_tolerant: bool) 
         tell(error, about=about)
 
 
-def _report(run: Run, done: Consolidated, unchanged: int) -> None:
+def _report(run: Run, done: ConsolidateReport, unchanged: int) -> None:
     if run.json:
         run.output.document(_as_dict(done, unchanged))
     else:
         run.console.report(f"consolidated: {', '.join(_parts(done)) or 'nothing to do'}")
 
 
-def _parts(done: Consolidated) -> Iterator[str]:
+def _parts(done: ConsolidateReport) -> Iterator[str]:
     """Counts of the work done, in words."""
     messages = sum(report.new_messages for report in done.files) + sum(note.new_messages for note in done.notes)
     rows = sum(session.observations for session in done.sessions) + sum(note.observations for note in done.notes)
@@ -196,7 +201,7 @@ def _parts(done: Consolidated) -> Iterator[str]:
         yield counted(len(failures), "failure")
 
 
-def _rows_and_messages(pruned: Pruned | None) -> Iterator[str]:
+def _rows_and_messages(pruned: PruneReport | None) -> Iterator[str]:
     if pruned is None:
         return
     for number, noun in ((len(pruned.rows), "row"), (sum(pruned.counted.values()), "message")):
@@ -204,19 +209,19 @@ def _rows_and_messages(pruned: Pruned | None) -> Iterator[str]:
             yield counted(number, noun)
 
 
-def _reflections(done: Consolidated) -> list[Reflection]:
+def _reflections(done: ConsolidateReport) -> list[Reflection]:
     found = [session.reflection for session in done.sessions] + [note.reflection for note in done.notes]
     found.append(done.across.reflection if done.across else None)
     return [reflection for reflection in found if reflection is not None]
 
 
-def _backup(done: Consolidated) -> str | None:
+def _backup(done: ConsolidateReport) -> str | None:
     """The backup of the store, made by itself or before rows were folded across sessions."""
     made = done.backup.path if done.backup else None
     return made or (done.across.snapshot if done.across else None)
 
 
-def _end(run: Run, done: Consolidated, *, is_all: bool, is_tolerant: bool) -> None:
+def _end(run: Run, done: ConsolidateReport, *, is_all: bool, is_tolerant: bool) -> None:
     """Exit with the code of the decisive failure; a bad file counts only if no file was good.
 
     `is_all`: every named file was read.
@@ -229,7 +234,7 @@ def _end(run: Run, done: Consolidated, *, is_all: bool, is_tolerant: bool) -> No
         raise Exit(bad[0].exit_code)
 
 
-def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
+def _as_dict(done: ConsolidateReport, unchanged: int) -> dict[str, object]:
 
     across = {"global": reflection_as_dict(done.across.reflection)} if done.across else {}
     backup = _backup(done)
@@ -255,7 +260,7 @@ def _as_dict(done: Consolidated, unchanged: int) -> dict[str, object]:
     }
 
 
-def _session_as_dict(session: LookedAfter) -> dict[str, object]:
+def _session_as_dict(session: SessionReport) -> dict[str, object]:
 
     reflection = {"reflection": reflection_as_dict(session.reflection)} if session.reflection else {}
     error = {"error": error_as_dict(session.error)} if session.error else {}
@@ -281,16 +286,16 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 # ---- the dry run
 
 
-def _plan(run: Run, agenda: Agenda) -> None:
+def _plan(run: Run, agenda: ConsolidateInputs) -> None:
     from omcli.base.record import replace
-    from omcli.operations.consolidate.plan import foreseen
+    from omcli.operations.consolidate.run import plan_consolidation
 
     deps = replace(run.deps(), open_store=lambda: run.wiring.reading)
     try:
         deps = run.wiring.reflecting(run.wiring.observing(deps))
     except OF_MODELS as error:
         run.console.warn(error.message)
-    found = foreseen(agenda, deps)
+    found = plan_consolidation(agenda, deps)
     if run.json:
         run.output.document({**_foreseen_as_dict(found), "dry_run": True})
         return
@@ -301,7 +306,7 @@ def _plan(run: Run, agenda: Agenda) -> None:
         run.console.note("nothing to do")
 
 
-def _lines(found: Foreseen) -> Iterator[str]:
+def _lines(found: ConsolidatePlan) -> Iterator[str]:
     yield from (f"take in  {name}" for name in found.files)
     for each in found.sessions:
         yield f"observe  {counted(each.pending, 'message')} of {each.session}" if each.pending else ""
@@ -318,7 +323,7 @@ def _lines(found: Foreseen) -> Iterator[str]:
         yield "back up  the store"
 
 
-def _foreseen_as_dict(found: Foreseen) -> dict[str, object]:
+def _foreseen_as_dict(found: ConsolidatePlan) -> dict[str, object]:
     return {
         "files": list(found.files),
         "sessions": [

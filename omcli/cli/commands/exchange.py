@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from omcli.exchange.groups import Exchange
     from omcli.memory.observation import Observation
-    from omcli.operations.importing import ImportReport, Input
+    from omcli.operations.importing import ImportInput, ImportReport
 
 _EXPORT_EXAMPLES = """\b
 om export --to zora-jsonl > memory.jsonl
@@ -62,8 +62,8 @@ def export(
     from omcli.exchange import named
     from omcli.memory.ports import LogQuery
     from omcli.operations import lookup
+    from omcli.operations.clock import period
     from omcli.operations.export import export as written
-    from omcli.operations.period import period
 
     exchange = named(to)
     begins, ends = period(since, until, now=run.wiring.clock.now())
@@ -113,7 +113,7 @@ def import_(
     files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Files to read; `-` is stdin.")] = None,
     *,
     format_: Annotated[
-        str, option("--format", metavar="NAME", help=f"Input format: {_FORMATS}.", autocompletion=exchange_names)
+        str, option("--format", metavar="NAME", help=f"ImportInput format: {_FORMATS}.", autocompletion=exchange_names)
     ],
     session: Annotated[str | None, session_option("Assign all rows to this session.")] = None,
 ) -> None:
@@ -124,7 +124,7 @@ def import_(
     rows name as their source count as observed.
     """
     from omcli.exchange import named
-    from omcli.operations.importing import Input
+    from omcli.operations.importing import ImportInput
     from omcli.wiring.inputs import STDIN
 
     if not files and is_terminal_input():
@@ -134,7 +134,7 @@ def import_(
     exchange = named(format_)
     if run.is_disabled("nothing was stored"):
         return
-    inputs = [Input(name=name, read=partial(_read, name)) for name in files or [STDIN]]
+    inputs = [ImportInput(name=name, read=partial(_read, name)) for name in files or [STDIN]]
     with run.output.optional():  # rows are stored even if the reader of stdout goes away
         _take_in(run, inputs, exchange, session)
 
@@ -145,7 +145,7 @@ def _read(name: str) -> str:
     return content(name).decode("utf-8", "replace")
 
 
-def _take_in(run: Run, inputs: list[Input], exchange: Exchange, session: str | None) -> None:
+def _take_in(run: Run, inputs: list[ImportInput], exchange: Exchange, session: str | None) -> None:
     from omcli.operations.importing import import_files
 
     reports: list[ImportReport] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omcli.memory.transcript import IngestedFile
-    from omcli.operations.forget import Forgotten
+    from omcli.operations.forget import ForgetReport
 
 _EXAMPLES = """\b
 om forget 3f9a1c2e
@@ -63,7 +63,7 @@ def forget(
     --derived or by their ids. So are daily notes and MEMORY.md files that contain it; they are not changed, nor are
     transcripts. The exit code is 1 if nothing matches.
     """
-    from omcli.operations.forget import Wanted, forget
+    from omcli.operations.forget import ForgetRequest, forget
 
     if bool(ids) is (match is not None):
         raise BadUsage("nothing to forget given (expected ids or `--match TEXT`)", hint="`om forget 3f9a1c2e`")
@@ -72,7 +72,7 @@ def forget(
     if run.is_disabled("nothing is forgotten"):
         return
     taken_in = run.wiring.reading.bookmarks.files()  # permanent deletion removes these as well
-    wanted = Wanted(
+    wanted = ForgetRequest(
         ids=tuple(ids or ()), match=match, session=session, project=project_path(project), with_derived=derived
     )
     store = run.wiring.reading if dry_run or hard else run.wiring.existing
@@ -86,17 +86,17 @@ def forget(
         raise Exit(_NOTHING)
 
 
-def _files(run: Run, found: Forgotten, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:
+def _files(run: Run, found: ForgetReport, match: str | None, taken_in: Sequence[IngestedFile]) -> tuple[Path, ...]:
     """Files of notes with the same content."""
     from omcli.text.phrases import USER
-    from omcli.wiring.stale_notes import notes_that_say
+    from omcli.wiring.stale_notes import find_stale_notes
 
     said = (*(row.text.removeprefix(USER) for row in found.rows), *(kept.message.text for kept in found.messages))
     texts = said if match is None else (match,)
-    return notes_that_say(texts, taken_in=taken_in, notes=run.wiring.settings.consolidate.notes)
+    return find_stale_notes(texts, taken_in=taken_in, notes=run.wiring.settings.consolidate.notes)
 
 
-def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) -> None:
+def _print(run: Run, found: ForgetReport, files: Sequence[Path], *, dry_run: bool) -> None:
     if run.json:
         erased = {} if found.erased is None else deletion.as_dict(run, found.erased)
         run.output.document({**_as_dict(found), "files": list(map(str, files)), **erased, "dry_run": dry_run})
@@ -117,7 +117,7 @@ def _print(run: Run, found: Forgotten, files: Sequence[Path], *, dry_run: bool) 
         deletion.report_erase(run, found.erased, besides=deletion.other_rows(found.done, rows))
 
 
-def _report(run: Run, found: Forgotten, *, dry_run: bool) -> None:
+def _report(run: Run, found: ForgetReport, *, dry_run: bool) -> None:
     if found.is_empty:
         run.console.note("nothing matches")
         return
@@ -144,7 +144,7 @@ def _first_names(ids: Sequence[str]) -> str:
     return " ".join(ids[:_MANY]) + (f" and {more} more (`--json` lists all)" if more > 0 else "")
 
 
-def _in_words(found: Forgotten) -> str:
+def _in_words(found: ForgetReport) -> str:
     rows = len(found.rows) + len(found.along)
     messages = sum(kept.message.is_counted for kept in found.messages)
     counts = ((rows, "row"), (messages, "message"), (len(found.titles), "title"))
@@ -154,7 +154,7 @@ def _in_words(found: Forgotten) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def _as_dict(found: Forgotten) -> dict[str, object]:
+def _as_dict(found: ForgetReport) -> dict[str, object]:
     operation = {"operation": found.done.number} if found.done else {}
     return {
         **operation,

@@ -24,7 +24,7 @@ from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.changes import Operation, UndoPreview
-    from omcli.operations.forget import Undone
+    from omcli.operations.forget import UndoReport
 
 _HISTORY_EXAMPLES = """\b
 om history -n 5
@@ -48,7 +48,7 @@ def history(
     Reflections, compactions, prunings and forgettings can be reversed with `om undo NUMBER`, once, and until what they
     hid is permanently deleted. An undo is listed as an operation too.
     """
-    from omcli.operations.period import period
+    from omcli.operations.clock import period
 
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
@@ -139,7 +139,7 @@ def _show(run: Run, found: UndoPreview) -> None:
         run.output.row(row, remark="goes")
 
 
-def _as_dict(undone: Undone, *, dry_run: bool) -> dict[str, object]:
+def _as_dict(undone: UndoReport, *, dry_run: bool) -> dict[str, object]:
     found = undone.undoing
     return {
         "undone": operation_as_dict(found.undone),

@@ -65,8 +65,8 @@ def items(
     Reflection extracts them, agents add them with `om apply`, people with `om note --item`.
     """
     from omcli.memory.ports import LogQuery
+    from omcli.operations.clock import period
     from omcli.operations.lookup import items, unknown
-    from omcli.operations.period import period
 
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())

@@ -69,7 +69,7 @@ def log(
     row in full. With --notation a line is HANDLE [DATE TIME] MARK TEXT.
     """
     from omcli.memory.ports import LogQuery
-    from omcli.operations.period import period
+    from omcli.operations.clock import period
 
     if run.json and (jsonl or follow):
         raise BadUsage("`--json` prints one document", hint="use `--jsonl` for a stream")

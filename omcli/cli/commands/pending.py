@@ -13,8 +13,8 @@ from omcli.cli.run import LARGEST, Run, is_terminal_input, unknown_session
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
-    from omcli.operations.apply import Applied
-    from omcli.operations.pending import Showing, Waiting
+    from omcli.operations.apply import ApplyReport
+    from omcli.operations.pending import PendingMessages, PendingView
 
 _PENDING_EXAMPLES = """\b
 om pending --json | my-agent | om apply -
@@ -54,19 +54,19 @@ def pending(
         run.output.line(_as_text(waiting.showing, left=_left(waiting)))
 
 
-def _empty_note(session: str | None, waiting: Waiting) -> str:
+def _empty_note(session: str | None, waiting: PendingMessages) -> str:
     if session is not None and waiting.showing is None:
         return unknown_session(session)
     return f"nothing is pending in session {session}" if session is not None else "nothing is pending"
 
 
-def _left(waiting: Waiting) -> int:
+def _left(waiting: PendingMessages) -> int:
     """The number of pending messages after those shown."""
     shown = waiting.showing
     return waiting.messages - len(shown.batch.messages) if shown and shown.batch else 0
 
 
-def _as_text(shown: Showing, *, left: int) -> str:
+def _as_text(shown: PendingView, *, left: int) -> str:
     """The prompt as text, to be pasted into a chat."""
     from omcli.llm.prompts import prompt
     from omcli.observers.model.prompt import strip_token
@@ -82,7 +82,7 @@ def _as_text(shown: Showing, *, left: int) -> str:
     ).rstrip("\n")
 
 
-def _as_dict(waiting: Waiting, tokens: int) -> dict[str, object]:
+def _as_dict(waiting: PendingMessages, tokens: int) -> dict[str, object]:
     shown = waiting.showing
     if shown is None:
         return {"pending": 0, "left": 0, "messages": [], "recorded": []}
@@ -188,7 +188,7 @@ def _document(name: str) -> Any:
     return document
 
 
-def _print(run: Run, applied: Applied, *, dry_run: bool) -> None:
+def _print(run: Run, applied: ApplyReport, *, dry_run: bool) -> None:
     from omcli.memory.row_json import full_row
 
     if run.json:
@@ -210,7 +210,7 @@ def _print(run: Run, applied: Applied, *, dry_run: bool) -> None:
         run.console.note("dry run: nothing was written")
 
 
-def _summary(applied: Applied) -> str:
+def _summary(applied: ApplyReport) -> str:
     parts = [f"{counted(applied.messages, 'message')} covered", f"{counted(len(applied.rows), 'row')} written"]
     if applied.hidden:
         parts.append(f"{counted(len(applied.hidden), 'row')} hidden")

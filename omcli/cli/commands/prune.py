@@ -15,7 +15,7 @@ from omcli.cli.run import Run, at_most
 
 if TYPE_CHECKING:
     from omcli.memory.retention import RetentionRules
-    from omcli.operations.prune import Pruned
+    from omcli.operations.prune import PruneReport
 
 _EXAMPLES = """\b
 om prune --older-than 90d --keep-last 200 --dry-run
@@ -85,7 +85,7 @@ def prune(
 
 
 def _instant(run: Run, older_than: str) -> str:
-    from omcli.operations.period import before
+    from omcli.operations.clock import before
 
     return before(older_than, now=run.wiring.clock.now(), option="--older-than")
 
@@ -107,7 +107,7 @@ def _check(rules: RetentionRules, *, is_raw: bool, for_good: bool) -> None:
 def _prune(run: Run, rules: RetentionRules, *, for_good: bool, is_sure: bool, dry_run: bool) -> None:
     from omcli.operations.prune import prune
 
-    def pruned(*, dry_run: bool) -> Pruned:
+    def pruned(*, dry_run: bool) -> PruneReport:
         store = run.wiring.reading if dry_run else run.wiring.existing
         return prune(
             store,
@@ -144,7 +144,7 @@ def _is_known(run: Run, session: str) -> bool:
     return store.sessions.find(session) is not None or any(store.rows.log(LogQuery(session=session, last=1)))
 
 
-def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
+def _report(run: Run, found: PruneReport, *, dry_run: bool) -> None:
     if found.is_empty:
         run.console.note("nothing to prune")
     elif dry_run:
@@ -157,7 +157,7 @@ def _report(run: Run, found: Pruned, *, dry_run: bool) -> None:
         run.console.report(f"{_in_words(found)} pruned; `om undo {number}` reverses that")
 
 
-def _in_words(found: Pruned) -> str:
+def _in_words(found: PruneReport) -> str:
     messages = sum(found.counted.values())
     parts = [f"{counted(len(found.rows), 'row')} of {found.tokens} tokens"] if found.rows or not found.messages else []
     parts += [counted(messages, "message")] if found.messages else []

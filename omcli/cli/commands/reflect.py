@@ -25,7 +25,7 @@ from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.operations.deps import Deps
-    from omcli.operations.reflect.rows import Reflection
+    from omcli.operations.reflect.session import Reflection
     from omcli.reflectors.cross_session import GlobalPlan
 
 _EXAMPLES = """\b
@@ -93,8 +93,7 @@ def _model_errors(run: Run, *, is_tolerant: bool) -> Iterator[None]:
 def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run: bool, again: bool) -> Reflection:
     from omcli.memory.reflection import Scope
     from omcli.operations.context import Place, chosen
-    from omcli.operations.reflect.rows import Reflection
-    from omcli.operations.reflect.session import reflect_session
+    from omcli.operations.reflect.session import Reflection, reflect_session
 
     place = Place(project=run.project, session=session, current=run.active_session)
     found, note = chosen(run.wiring.existing, place)
@@ -107,7 +106,7 @@ def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run
 
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
-    from omcli.operations.period import days
+    from omcli.operations.clock import days
     from omcli.operations.reflect.cross_session import reflect_globally
 
     said = run.settings.reflect

@@ -13,7 +13,7 @@ from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.memory.ports import SessionSummary
-    from omcli.operations.sizes import Status
+    from omcli.operations.sizes import StoreSizes
     from omcli.workers import Ran
 
 _SESSIONS_EXAMPLES = """\b
@@ -33,7 +33,7 @@ def sessions(
     jsonl: StreamOption = False,
 ) -> None:
     """List sessions, the most recent first."""
-    from omcli.operations.period import period
+    from omcli.operations.clock import period
 
     run.check_stream(jsonl=jsonl)
     begins, ends = period(since, until, now=run.wiring.clock.now())
@@ -138,7 +138,7 @@ def _worker(ran: Ran) -> dict[str, object]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _pending(numbers: Status) -> str:
+def _pending(numbers: StoreSizes) -> str:
     if not numbers.blocks:
         return str(numbers.pending)
     return f"{numbers.pending} ({numbers.ahead} observed ahead, in {counted(numbers.blocks, 'block')})"
@@ -150,7 +150,7 @@ def _size(number: int | None) -> str:
     return size(number)
 
 
-def _status_as_dict(run: Run, numbers: Status) -> dict[str, object]:
+def _status_as_dict(run: Run, numbers: StoreSizes) -> dict[str, object]:
     size = run.wiring.store_size
     return {
         "store": str(run.settings.db),

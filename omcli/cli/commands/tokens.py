@@ -11,7 +11,7 @@ from omcli.cli.command import with_shared
 from omcli.cli.console import named
 from omcli.cli.options import format_option
 from omcli.cli.run import Run, is_terminal_input
-from omcli.operations.sizes import Unit
+from omcli.operations.sizes import CountUnit
 
 if TYPE_CHECKING:
     from omcli.operations.sizes import TokenCount
@@ -29,7 +29,7 @@ def tokens(
     file: Annotated[str, argument(metavar="FILE", help="File to count; `-` is stdin.")] = "-",
     *,
     unit: Annotated[
-        Unit | None, option("--as", help="Count it as this. Default: a transcript if recognised, else text.")
+        CountUnit | None, option("--as", help="Count it as this. Default: a transcript if recognised, else text.")
     ] = None,
     format_: Annotated[str | None, format_option("Transcript format. Detected from content if omitted.")] = None,
 ) -> None:
@@ -64,11 +64,11 @@ def tokens(
     run.console.note(f"{file}: {counted.format or counted.unit}, counted with {counted.counter}")
 
 
-def _count(run: Run, content: bytes, unit: Unit | None, format_name: str | None) -> TokenCount:
+def _count(run: Run, content: bytes, unit: CountUnit | None, format_name: str | None) -> TokenCount:
     from omcli.operations.sizes import count_items, count_text
     from omcli.wiring.inputs import transcript_in
 
-    if unit is not Unit.TEXT:
+    if unit is not CountUnit.TEXT:
         try:
             transcript = transcript_in(BytesIO(content), format_name=format_name)
         except UnknownFormat:
@@ -77,6 +77,6 @@ def _count(run: Run, content: bytes, unit: Unit | None, format_name: str | None)
         else:
             if transcript.format is not None or unit is not None:
                 return count_items(
-                    transcript.items, run.counter, format_name=transcript.format, unit=unit or Unit.TRANSCRIPT
+                    transcript.items, run.counter, format_name=transcript.format, unit=unit or CountUnit.TRANSCRIPT
                 )
     return count_text(content.decode("utf-8", "replace"), run.counter)

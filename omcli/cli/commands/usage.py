@@ -11,7 +11,7 @@ from omcli.cli.run import Run
 from omcli.operations.model_calls import By
 
 if TYPE_CHECKING:
-    from omcli.operations.model_calls import Sum, UsedUp
+    from omcli.operations.model_calls import CallSum, LimitUsage
 
 _EXAMPLES = """\b
 om usage --since 7d
@@ -34,7 +34,7 @@ def usage(
     begins with `≥`. Days are UTC. Spending limits are printed below, with what was used of them today and this month.
     """
     from omcli.operations import model_calls
-    from omcli.operations.period import period
+    from omcli.operations.clock import period
 
     now = run.wiring.clock.now()
     begins, ends = period(since, until, now=now)
@@ -61,7 +61,7 @@ def usage(
         run.output.line(_limit_line(limit))
 
 
-def _cells(name: str, one: Sum) -> tuple[str, ...]:
+def _cells(name: str, one: CallSum) -> tuple[str, ...]:
     told = one.calls - one.failed > one.untold or one.input_tokens or one.output_tokens
     tokens = [
         f"{'≥' if one.untold else ''}{number}" if told else _UNKNOWN
@@ -70,7 +70,7 @@ def _cells(name: str, one: Sum) -> tuple[str, ...]:
     return (name, str(one.calls), str(one.failed), *tokens, _cost(one), _time(one.duration))
 
 
-def _cost(one: Sum) -> str:
+def _cost(one: CallSum) -> str:
     if not one.cost and one.unpriced:
         return _UNKNOWN
     return f"{'≥' if one.unpriced else ''}{_price(one.cost)}"
@@ -85,14 +85,14 @@ def _time(milliseconds: int) -> str:
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
 
 
-def _limit_line(one: UsedUp) -> str:
+def _limit_line(one: LimitUsage) -> str:
     limit = one.limit
     if limit.is_cost:
         return f"{limit.name}: {_price(one.used)} of {_price(limit.most)} {limit.period}"
     return f"{limit.name}: {one.used:.0f} of {limit.most:.0f} tokens {limit.period}"
 
 
-def _as_dict(one: Sum) -> dict[str, object]:
+def _as_dict(one: CallSum) -> dict[str, object]:
     tokens = {"input_tokens": one.input_tokens, "cached_tokens": one.cached_tokens, "output_tokens": one.output_tokens}
     is_priced = one.cost or not one.unpriced
     return {
@@ -106,7 +106,7 @@ def _as_dict(one: Sum) -> dict[str, object]:
     }
 
 
-def _limit_as_dict(one: UsedUp) -> dict[str, object]:
+def _limit_as_dict(one: LimitUsage) -> dict[str, object]:
     limit = one.limit
     return {
         "name": limit.name,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from omcli.operations.ingest.files import FileReport
     from omcli.operations.tick import Ticked
-    from omcli.operations.watch import Event, Opened, Watch
+    from omcli.operations.watch import Event, RoundDeps, Watch
 
 _EXAMPLES = """\b
 om watch ~/.claude/projects
@@ -140,16 +140,16 @@ def _watch(
     )
 
 
-def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextManager[Opened]]:
+def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextManager[RoundDeps]]:
     """Open the dependencies of a round, with the store anew: it may have been moved or restored meanwhile."""
     from functools import partial
 
     from omcli.base.record import replace
     from omcli.operations.ingest.files import FileInput
-    from omcli.operations.watch import Opened
+    from omcli.operations.watch import RoundDeps
 
     @contextmanager
-    def opened() -> Iterator[Opened]:
+    def opened() -> Iterator[RoundDeps]:
         with closing(run.new_wiring()) as wiring:
 
             def transcript(path: str) -> FileInput:
@@ -158,7 +158,7 @@ def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextMa
             plain = run.deps(wiring)
             deps = replace(plain, wait=0.0)  # a busy session is looked at again
             can = able(wiring, deps)
-            yield Opened(ingesting=deps, ticking=can.deps, when=can.when, transcript=transcript)
+            yield RoundDeps(ingesting=deps, ticking=can.deps, when=can.when, transcript=transcript)
 
     return opened
 
@@ -179,13 +179,13 @@ class _EventPrinter:
         """Print rows on stdout, the rest on stderr."""
         from omcli.operations.ingest.files import FileReport
         from omcli.operations.tick import Ticked
-        from omcli.operations.watch import Trouble
+        from omcli.operations.watch import WatchError
 
         if isinstance(event, FileReport):
             self._file(event)
         elif isinstance(event, Ticked):
             self._tick(event)
-        elif isinstance(event, Trouble):
+        elif isinstance(event, WatchError):
             self._error(event.error, about=event.about)
         else:
             self._run.output.flush()

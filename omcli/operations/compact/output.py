@@ -1,4 +1,4 @@
-"""What remains of a session when it is compacted: its rows, passages of what its agent said, and its last messages."""
+"""The output of a compaction: rows of a session, quotes of its agent, and its last messages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from omcli.pack.selection import PackMeter
 from omcli.pack.tail import TurnGroup
 
 _TAIL_SHARE = 0.15
-"""Of the target, for the last messages as they were said."""
+"""Share of the target for the last messages."""
 _REACH = 100
-"""How far back messages are quoted, in tokens for each token of the target."""
+"""Tokens of messages that may be quoted, for each token of the target."""
 _QUOTE_CHARACTERS = 400
 _SMALL = 2000
 _QUOTE_IMPORTANCE = 5
@@ -32,23 +32,23 @@ _QUOTE_IMPORTANCE_IN_SMALL = 6
 """Below `_SMALL` tokens a passage, with several facts in it, says more than most rows; with more room rows go first."""
 _SAID = frozenset({Role.USER, Role.ASSISTANT})
 _OF_NO_ENTRY = frozenset({MessageKind.COMPACTION, MessageKind.INTERRUPT})
-"""Events that stand for no entry of their own that a host could keep messages from."""
+"""Events without an entry of their own in the host's transcript."""
 
 
 @record
-class Wanted:
-    """How a session is to be printed."""
+class CompactRequest:
+    """The output asked for."""
 
     target: int
-    """Tokens that the printed text has at most."""
+    """Tokens of the printed text, at most."""
     keep: int | None = None
     """Tokens of the last messages that stay as they are; None: a share of the target."""
     shape: CompactFormat = CompactFormat.TEXT
     is_kept: bool = True
-    """Whether the session is in a store, where what is left out can be looked up."""
+    """True if the session is in a store, so that omitted messages can be looked up."""
     notation: Notation = WORDS
     abandoned: frozenset[str] = frozenset()
-    """Ids of messages on branches that the conversation did not go on from: none of the last ones is of those."""
+    """Ids of messages on branches that the conversation left: none of them is among the last messages."""
 
 
 @record
@@ -58,24 +58,24 @@ class TailPlan:
     messages: tuple[KeptMessage, ...]
     """All that were read, as far back as they may be quoted."""
     shown: tuple[KeptMessage, ...]
-    """Those that may be printed."""
+    """Messages that may be printed."""
     budgets: Budgets
     unquoted: frozenset[int]
     """The `seq` of those that will be there as they were said."""
     staying: tuple[KeptMessage, ...] = ()
-    """Those that stay with a host that keeps its own messages."""
+    """Messages that stay with a host that keeps its own."""
 
     @property
     def first_kept(self) -> KeptMessage | None:
-        """Where such a host is to cut."""
+        """The first message that such a host keeps."""
         return self.staying[0] if self.staying else None
 
 
-def ending(store: Store, session_id: str, wanted: Wanted, counter: TokenCounter) -> TailPlan:
-    """Reads the last messages, and settles which of them stay and how much room they get.
+def plan_tail(store: Store, session_id: str, wanted: CompactRequest, counter: TokenCounter) -> TailPlan:
+    """Read the last messages, and decide which of them stay and how much room they get.
 
-    Where a number of tokens was asked for, as many as fit into those as they are printed, but at least one; else they
-    share the target with the rows.
+    If a number of tokens was asked for, they are as many as fit into it when printed, but at least one; else they share
+    the target with the rows.
     """
     share = int(wanted.target * _TAIL_SHARE)
     keep = share if wanted.keep is None else wanted.keep
@@ -117,9 +117,9 @@ def _fitting(messages: Sequence[KeptMessage], tokens: int) -> frozenset[int]:
 
 
 def _kept(
-    messages: Sequence[KeptMessage], keep: int, wanted: Wanted, counter: TokenCounter
+    messages: Sequence[KeptMessage], keep: int, wanted: CompactRequest, counter: TokenCounter
 ) -> tuple[tuple[TurnGroup, ...], int]:
-    """The newest messages that fit as they are printed, at least one, and what they take; none where none is wanted."""
+    """Return the newest messages that fit when printed, at least one unless `keep` is 0, and their tokens."""
     budgets = Budgets(total=wanted.target, cross=0, session=0, tail=wanted.target)
     nothing = CompactHead(is_kept=wanted.is_kept)
     head = Head(session=None, counter=counter.name, budgets=budgets, pending=0, notation=wanted.notation)
@@ -133,11 +133,11 @@ def _kept(
     return units, min(wanted.target, cost)
 
 
-def remains(
+def compact_output(
     session: Session | None,
     rows: Sequence[Observation],
-    ending: TailPlan,
-    wanted: Wanted,
+    tail_plan: TailPlan,
+    wanted: CompactRequest,
     figures: CompactHead,
     *,
     counter: TokenCounter,
@@ -145,16 +145,15 @@ def remains(
     pending: int = 0,
     is_quoted: bool = True,
 ) -> ContextPack:
-    """What a session comes to in the target: these of its rows, passages of what its agent said, and its last messages.
+    """Return the pack of a session within the target: rows, quotes of its agent, and the last messages.
 
-    The passages are quoted from the messages, and take the place of rows that only report what the agent said. Where
-    it is not `is_quoted` there are rows alone.
+    The quotes replace rows that only report the agent's words. Without `is_quoted` there are rows alone.
     """
     return pack(
         session=session,
-        observations=_with_quotes(rows, ending, session, counter, now) if is_quoted else rows,
-        messages=ending.shown,
-        budgets=ending.budgets,
+        observations=_with_quotes(rows, tail_plan, session, counter, now) if is_quoted else rows,
+        messages=tail_plan.shown,
+        budgets=tail_plan.budgets,
         counter=counter,
         now=now,
         layout=layout(wanted.shape, figures),
@@ -164,18 +163,18 @@ def remains(
 
 
 def _is_entry(message: Message) -> bool:
-    """Whether a message is the beginning of an entry of its host: calls and results come in those of others."""
+    """True if a message begins an entry of its host: calls and results are parts of other entries."""
     return message.role not in (Role.CALL, Role.RESULT) and message.kind not in _OF_NO_ENTRY
 
 
 def _with_quotes(
-    rows: Sequence[Observation], ending: TailPlan, session: Session | None, counter: TokenCounter, now: str
+    rows: Sequence[Observation], tail_plan: TailPlan, session: Session | None, counter: TokenCounter, now: str
 ) -> list[Observation]:
-    said = [kept for kept in ending.messages if kept.message.role in _SAID]
+    said = [kept for kept in tail_plan.messages if kept.message.role in _SAID]
     spoken = {kept.seq for kept in said if kept.message.role is Role.ASSISTANT}
     kept_rows = [row for row in rows if not (row.sources and spoken.issuperset(row.sources))]
-    to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in ending.unquoted]
-    importance = _QUOTE_IMPORTANCE_IN_SMALL if ending.budgets.total < _SMALL else _QUOTE_IMPORTANCE
+    to_quote = [kept for kept in said if kept.seq in spoken and kept.seq not in tail_plan.unquoted]
+    importance = _QUOTE_IMPORTANCE_IN_SMALL if tail_plan.budgets.total < _SMALL else _QUOTE_IMPORTANCE
     quotes = [quote for kept in to_quote for quote in _quotes(kept, session, importance, counter, now)]
     return sorted([*kept_rows, *quotes], key=_place)
 

@@ -1,9 +1,12 @@
-"""Compacting a session: what waits is observed, rows are folded until they fit, what remains is packed into a target.
+"""Compacting a session: waiting messages are observed, rows are folded until they fit, and the rest is printed.
 
-drain      what no observation covers yet is observed, a chunk at a time          one transaction each
-fold       rows in sight are folded, a chunk at a time, until they fit            one operation, as a whole undone
-remains    rows, passages and last messages are chosen, and printed
-refusal    nothing, or more than there was, replaces nothing
+drain      waiting messages are observed, a batch at a time              one transaction each
+
+fold       visible rows are folded, a chunk at a time, until they fit    one operation, undone as a whole
+
+output     rows, quotes and last messages are chosen, and printed
+
+refusal    an empty or larger result replaces nothing
 """
 
 from __future__ import annotations
@@ -19,99 +22,98 @@ from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
 from omcli.memory.tokens import TokenCounter, message_tokens, row_tokens
-from omcli.operations.compact.output import TailPlan, Wanted, ending, remains
+from omcli.operations.compact.output import CompactRequest, TailPlan, compact_output, plan_tail
 from omcli.operations.deps import Deps
-from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
-from omcli.operations.reflect.rows import Reflection
-from omcli.operations.reflect.session import reflect_rows, rows_to_fold, tried
+from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_fold, tried
 from omcli.pack.budget import UNLIMITED
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts.compacted import CompactFormat, CompactHead
 from omcli.pack.layouts.layout import PackContent
 
 _TRIES = 2
-"""How often a batch is shown to a model that fails."""
+"""Attempts to observe a batch with a model that fails."""
 _WORTH_IT = 0.9
-"""What a fold may leave of what it read, at most, for another one to be tried."""
+"""Share of the rows that a fold may leave, at most, for another one to be tried."""
 
 
 class Refusal(StrEnum):
-    """Why what came of it should replace nothing."""
+    """Reason not to replace anything with the result."""
 
     EMPTY = "empty"
     """There is nothing to print, or nothing to be replaced."""
     LARGER = "larger"
     """It has more tokens than what it would replace."""
     UNCOVERED = "uncovered"
-    """Messages would be lost that no observation covers, and that was not to be."""
+    """Messages would be lost that no observation covers, and `--strict` forbids that."""
 
 
 @record
-class Asked:
-    """What a compaction is to keep to."""
+class CompactLimits:
+    """The limits of a compaction."""
 
-    wanted: Wanted
+    wanted: CompactRequest
     most: int = 0
-    """Batches and folds together, at most; 0: as many as it takes."""
+    """Batches and folds together, at most; 0: any number."""
     rows_tokens: int = 20_000
-    """Tokens of the rows that are folded at once, at most."""
+    """Tokens of the rows folded at once, at most."""
     is_dry: bool = False
     """Nothing is observed or folded: what remains is chosen from what is there."""
     earlier_tokens: int = 0
-    """Of a summary that came with the session, and is replaced as well."""
+    """Tokens of a summary that came with the session, and is replaced as well."""
     is_strict: bool = False
-    """Nothing is printed where messages would be lost that no observation covers."""
+    """Print nothing if messages would be lost that no observation covers."""
 
 
 @record
 class Contract:
-    """What is kept to, whatever comes of it."""
+    """The limits that were kept."""
 
     target_tokens: int
-    """What is printed has no more."""
+    """Tokens of the printed text, at most."""
     chunk_tokens: int
-    """Of the messages that are observed at once, at most."""
+    """Tokens of a batch, at most."""
     chunk_messages: int
     """Likewise; 0: any number."""
     max_iterations: int
-    """Batches that are observed and folds, together at most; 0: as many as it takes."""
+    """Batches and folds together, at most; 0: any number."""
 
 
 @record
-class CameTo:
-    """How far it came."""
+class CompactResult:
+    """The result in numbers."""
 
     iterations: int
-    """Batches that were observed, and folds."""
+    """Batches observed, and folds."""
     reached: bool
-    """Whether all that is remembered holds the target: every row that is in sight now fits into it, together with the
-    last messages, and no message is lost. Where it does not, what says least was left out."""
+    """True if every visible row fits into the target together with the last messages, and no message is lost; else the
+    least important rows were left out."""
     tokens_before: int
-    """Of the messages of the main thread, or of subagents where there is none, and of a summary that came with them."""
+    """Tokens of the messages of the main thread, or of subagents if it has none, and of a summary that came with
+    them."""
     tokens_after: int
-    """Of what is printed; in JSON of what the rows and the messages in it say."""
+    """Tokens of the printed text; for JSON those of the rows and messages in it."""
     uncovered: int
-    """Messages that are lost to who reads what is printed: no observation covers them, nor are they among the last."""
+    """Messages lost to the reader: no observation covers them, nor are they among the last."""
 
 
 @record
-class Compacted:
-    """What became of a session."""
+class CompactReport:
+    """The outcome of a compaction."""
 
     session: str
     contract: Contract
-    came_to: CameTo
+    came_to: CompactResult
     pack: ContextPack
     """Its counter is that of all tokens here."""
     refusal: Refusal | None
     error: ProviderFailed | None
-    """What kept messages from being observed, or rows from being folded."""
+    """Error that kept messages from being observed, or rows from being folded."""
 
 
 @mutable_record
 class _Steps:
-    """How many have been made, of how many there may be."""
+    """Steps made, of a number that may be made."""
 
     most: int
     done: int = 0
@@ -122,18 +124,11 @@ class _Steps:
         return self.most - self.done if self.most else None
 
 
-def take_in(transcript: FileInput, deps: Deps, *, session: str | None = None) -> FileReport:
-    """Keeps the messages of a transcript; they wait to be observed."""
-    [report] = ingest_files([transcript], deps, session=session)
-    return report
+def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
+    """Bring a session down to a target, and return the pack to print.
 
-
-def compact(session_id: str, deps: Deps, asked: Asked) -> Compacted:
-    """Brings a session down to a target, and prints what remains.
-
-    A model that fails twice leaves messages waiting: the rest is done without them. Messages are never changed. Raises
-    LaneTaken and StaleBatch where somebody else is at it, and what a model raises that cannot be had at all:
-    what was done before stays done then.
+    If a model fails twice, its messages wait, and the rest is done without them. Messages are never changed. Raises
+    LaneTaken, StaleBatch, and the error of a model that is unavailable; finished steps stay done.
     """
     steps = _Steps(most=asked.most)
     unobserved = None if asked.is_dry else _drain(session_id, deps, steps)
@@ -141,7 +136,7 @@ def compact(session_id: str, deps: Deps, asked: Asked) -> Compacted:
         session_id=session_id,
         deps=deps,
         asked=asked,
-        ending=ending(deps.store, session_id, asked.wanted, deps.counter),
+        tail=plan_tail(deps.store, session_id, asked.wanted, deps.counter),
         lost=_lost(session_id, deps.store),
         tokens_before=_tokens_before(session_id, deps.store, deps.counter) + asked.earlier_tokens,
     )
@@ -154,7 +149,7 @@ def compact(session_id: str, deps: Deps, asked: Asked) -> Compacted:
     is_told = asked.wanted.shape is CompactFormat.JSON
     shown = PackContent(session=pack.observations, tail=pack.turns)
     came_to = figures.came_to(shown, None if is_told else pack.printed)
-    return Compacted(
+    return CompactReport(
         session=session_id,
         contract=figures.contract,
         came_to=came_to,
@@ -165,7 +160,7 @@ def compact(session_id: str, deps: Deps, asked: Asked) -> Compacted:
 
 
 def _drain(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
-    """Observes what waits; gives what a model failed at, where it did so twice."""
+    """Observe the waiting messages; return the error of a model that failed twice."""
     failed: ProviderFailed | None = None
     for _ in range(_TRIES):
         if steps.left == 0 or isinstance(failed, OverLimit):
@@ -182,12 +177,12 @@ def _drain(session_id: str, deps: Deps, steps: _Steps) -> ProviderFailed | None:
 
 @record
 class _Lost:
-    """Messages that no observation covers, where some wait that nobody was shown."""
+    """Messages that no observation covers, if some of them were never offered to an observer."""
 
     seqs: frozenset[int] = frozenset()
 
     def without(self, seqs: Sequence[int]) -> int:
-        """How many there are besides these messages."""
+        """Return the number of messages besides these."""
         return len(self.seqs.difference(seqs))
 
 
@@ -203,34 +198,34 @@ class _Room:
 
     session_id: str
     deps: Deps
-    asked: Asked
-    ending: TailPlan
+    asked: CompactLimits
+    tail: TailPlan
     lost: _Lost
     tokens_before: int
-    """Of what is to be replaced, and of what stays."""
+    """Tokens of the messages to be replaced, and of those that stay."""
 
     @property
     def store(self) -> Store:
-        """Where the session is."""
+        """The store with the session."""
         return self.deps.store
 
     def rows(self) -> tuple[Observation, ...]:
-        """The rows in sight."""
+        """Return the visible rows."""
         return tuple(logged.observation for logged in self.store.rows.log(LogQuery(session=self.session_id)))
 
     def holds(self, rows: Sequence[Observation]) -> bool:
-        """Whether all of these rows can be printed, together with the last messages."""
+        """True if all of these rows can be printed together with the last messages."""
         counter, target = self.deps.counter, self.asked.wanted.target
         if sum(row.tokens for row in rows if row.counter == counter.name) > target:
             return False
         return not self.pack(rows, _NO_FIGURES, is_quoted=False).left_out
 
     def pack(self, rows: Sequence[Observation], figures: CompactHead, *, is_quoted: bool = True) -> ContextPack:
-        """What remains of the session, by these rows."""
-        return remains(
+        """Return the pack of the session, of these rows."""
+        return compact_output(
             self.store.sessions.find(self.session_id),
             rows,
-            self.ending,
+            self.tail,
             self.asked.wanted,
             figures,
             counter=self.deps.counter,
@@ -244,7 +239,7 @@ _NO_FIGURES = CompactHead()
 
 
 def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
-    """Folds rows until they fit, or no more comes of it; all folds are one operation. Gives what a model failed at."""
+    """Fold rows until they fit, or nothing more is gained; all folds are one operation. Return the error of a model."""
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
@@ -270,17 +265,17 @@ def _left(folded: Reflection) -> int:
 
 
 def _operation(room: _Room) -> int:
-    """Begins the one operation that all folds are a part of."""
+    """Begin the operation that all folds are part of."""
     figures = {"target_tokens": room.asked.wanted.target}
     change = OperationWrite(verb=OperationKind.COMPACT, scope=Scope(session=room.session_id), figures=figures)
     return room.store.operations.change(change, now=room.deps.clock.now()).number
 
 
 def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], float]]:
-    """Rows in stretches that are folded at once, each with the part of the target that falls to it."""
+    """Yield chunks of rows to fold at once, each with its share of the target."""
     counter = room.deps.counter
     costs = [row_tokens(row, counter) for row in rows]
-    share = room.ending.budgets.session / max(1, sum(costs))
+    share = room.tail.budgets.session / max(1, sum(costs))
     chunk: list[Observation] = []
     held = 0
     for row, cost in zip([*rows, None], [*costs, 0], strict=True):
@@ -294,16 +289,16 @@ def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Obs
 
 @record
 class _Figures:
-    """What is said of a compaction, as soon as it is known."""
+    """The numbers of a compaction, as they become known."""
 
     room: _Room
     iterations: int
     is_held: bool
-    """Whether all rows that are in sight now can be printed."""
+    """True if all visible rows can be printed."""
 
     @property
     def contract(self) -> Contract:
-        """What was kept to."""
+        """The limits that were kept."""
         deps = self.room.deps
         return Contract(
             target_tokens=self.room.asked.wanted.target,
@@ -312,13 +307,13 @@ class _Figures:
             max_iterations=self.room.asked.most,
         )
 
-    def came_to(self, shown: PackContent, printed: str | None = None) -> CameTo:
-        """What it came to, by what is shown, and how that is printed; None in JSON, which tells this itself."""
+    def came_to(self, shown: PackContent, printed: str | None = None) -> CompactResult:
+        """Return the result for a printed text; None for JSON, which contains the numbers itself."""
         counter = self.room.deps.counter
-        stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.ending.staying]
+        stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.tail.staying]
         texts = [row.text for row in shown.session] + [turn.text for turn in shown.tail]
         uncovered = self.room.lost.without(stays)
-        return CameTo(
+        return CompactResult(
             iterations=self.iterations,
             reached=self.is_held and not uncovered,
             tokens_before=self.room.tokens_before,
@@ -327,8 +322,8 @@ class _Figures:
         )
 
     def printed(self) -> CompactHead:
-        """What is printed of it."""
-        first, before = self.room.ending.first_kept, self.room.tokens_before
+        """Return the numbers to print."""
+        first, before = self.room.tail.first_kept, self.room.tokens_before
         first_id = None if first is None else first.message.id or first.key
         contract = fields_of(self.contract)
 
@@ -339,9 +334,9 @@ class _Figures:
         return CompactHead(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
 
 
-def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
+def _refusal(pack: ContextPack, came_to: CompactResult, room: _Room) -> Refusal | None:
     counter = room.deps.counter
-    replaced = came_to.tokens_before - sum(message_tokens(kept, counter) for kept in room.ending.staying)
+    replaced = came_to.tokens_before - sum(message_tokens(kept, counter) for kept in room.tail.staying)
     if room.asked.is_strict and came_to.uncovered:
         return Refusal.UNCOVERED
     if not (pack.observations or pack.turns) or not pack.printed or not replaced:
@@ -350,7 +345,7 @@ def _refusal(pack: ContextPack, came_to: CameTo, room: _Room) -> Refusal | None:
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:
-    """Tokens of all messages that count; those of the main thread that were counted otherwise are counted anew."""
+    """Return the tokens of all messages that count; of the main thread, counted again if by another counter."""
     stored = store.messages.tokens(session_id)
     if set(stored) <= {counter.name}:
         return sum(stored.values())

@@ -1,4 +1,4 @@
-"""Daily notes: taken in, observed and reflected on; then, where that is asked for, summarised and archived."""
+"""Daily notes: ingested, observed and reflected on; then summarised and archived if that is asked for."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ from omcli.memory.transcript import IngestedFile
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.observe.session import observe_session
-from omcli.operations.reflect.rows import Reflection
-from omcli.operations.reflect.session import reflect_session
+from omcli.operations.reflect.session import Reflection, reflect_session
 from omcli.pack.salience import by_salience
 from omcli.text.phrases import USER
 from omcli.text.similarity import wording
 
 MOST_FACTS = 6
-"""Lines about a day in `MEMORY.md`, which its readers read every time."""
+"""Lines about a day in `MEMORY.md`: agents read all of it every time."""
 
 
 @record
 class Archiving:
-    """Which notes are moved."""
+    """Notes to archive."""
 
     before: str | None = None
-    """Those of earlier days than this one; None: none are."""
+    """Notes of earlier days are archived; None: none are."""
 
     def takes(self, note: Note) -> bool:
-        """Whether a note is to be moved."""
+        """True if a note is to be archived."""
         return self.before is not None and note.day < self.before
 
 
 @record
 class NoteReport:
-    """What became of a day's note."""
+    """The outcome of a day's note."""
 
     note: Note
     session: str
@@ -48,22 +47,21 @@ class NoteReport:
     observations: int = 0
     reflection: Reflection | None = None
     archived: str | None = None
-    """Where it is now."""
+    """Path in the archive."""
     left: str | None = None
-    """Why a note that was to be moved was not."""
+    """Reason why a note was not archived."""
     error: OmError | None = None
-    """What ended the work on it; the note is where it was."""
+    """Error that ended the work on it; the note was not moved."""
 
 
 def keep_notes(
     notebook: Notebook, deps: Deps, archiving: Archiving, *, extend: Callable[[], None]
 ) -> Iterator[NoteReport]:
-    """Takes in what is new in the notes, observes it and reflects on it, day by day; then moves what is to be moved.
+    """Ingest new text in the notes, observe it and reflect on it, day by day; then archive the notes that are due.
 
-    A note is moved when all of it is observed and reflected on. Before that what lasts of it is put into `MEMORY.md`:
-    whatever happens in between, the next run comes to the same. Where a model fails nothing is touched, and the rest is
-    only taken in. What was forgotten leaves `MEMORY.md` before anything else. Yields those of which there is something
-    to tell. Raises NoInput where there is no such folder.
+    A note is archived when all of it is observed and reflected on, and its lasting facts are in `MEMORY.md`: a run that
+    was interrupted is repeated safely. If a model fails, the rest is only ingested. Forgotten facts leave `MEMORY.md`
+    first. Yields the notes with a change. Raises NoInput if the folder is missing.
     """
     with suppress(InputOutput, CannotCreate):  # whoever has something to write there says so
         notebook.unremember(lambda facts: _are_forgotten(facts, deps.store))
@@ -80,8 +78,8 @@ def keep_notes(
             asks = False
 
 
-def foreseen(notebook: Notebook, store: Store, archiving: Archiving) -> Iterator[tuple[Note, bool, bool]]:
-    """Notes with whether they would be taken in, and whether they are to be moved. Raises NoInput."""
+def plan_notes(notebook: Notebook, store: Store, archiving: Archiving) -> Iterator[tuple[Note, bool, bool]]:
+    """Yield notes with two flags: would be ingested, would be archived. Raises NoInput."""
     known = {taken.origin.path: taken for taken in store.bookmarks.files()}
     for note in notebook.notes():
         changed, moves = notebook.as_it_is(note) != known.get(note.path), archiving.takes(note)
@@ -99,7 +97,7 @@ def _kept(
     waiting: set[str],
     asks: bool,
 ) -> NoteReport | None:
-    """What became of a note; None for one that is as it was and where it was."""
+    """Return the report of a note; None for an unchanged one."""
     session = session_of(notebook.path, note.day)
     report = NoteReport(note=note, session=session)
     moves = archiving.takes(note)
@@ -122,7 +120,7 @@ def _kept(
 
 
 def _taken_in(note: Note, notebook: Notebook, deps: Deps) -> FileReport:
-    """Takes a note in, for somebody to observe it."""
+    """Store the messages of a note."""
     entry = FileInput(name=note.path, open=lambda: notebook.opened(note))
     (report,) = ingest_files([entry], deps)
     if report.error is not None:
@@ -131,7 +129,7 @@ def _taken_in(note: Note, notebook: Notebook, deps: Deps) -> FileReport:
 
 
 def _is_reflected(session: str, deps: Deps) -> bool:
-    """Whether the last reflection on a day came to an end; a day without rows needs none."""
+    """True if the last reflection on a day succeeded; a day without rows needs none."""
     last = deps.store.reflections.last_attempt(Scope(session=session))
     if last is not None:
         return last.ending is not ReflectionOutcome.FAILED
@@ -139,7 +137,7 @@ def _is_reflected(session: str, deps: Deps) -> bool:
 
 
 def _moved(report: NoteReport, notebook: Notebook, deps: Deps, known: IngestedFile) -> NoteReport:
-    """Moves a note, with what lasts of it said before; or leaves it where it is."""
+    """Archive a note, with its lasting facts written before; or leave it."""
     store = deps.store
     if any(store.batches.pending(report.session).fresh_tokens.values()):
         return replace(report, left="some of it waits to be observed")
@@ -162,10 +160,11 @@ def _are_forgotten(facts: Sequence[str], store: Store) -> tuple[bool, ...]:
 
 
 def lasting(session: str, store: Store) -> tuple[str, ...]:
-    """What lasts of a session, in the words of its rows, at most `MOST_FACTS`: its items, then what says most.
+    """Return the lasting facts of a session, in the words of its rows, at most `MOST_FACTS`: items, then the most
+    salient rows.
 
-    Whether a row is still in sight does not matter, for what is old is folded across sessions; one that another row of
-    the session took the place of gives way to that, and one that was made and taken back is none.
+    Hidden rows count too, since old ones are folded across sessions; but not if another row of the session replaced
+    them, or if they were undone.
     """
     kinds = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
     rows = [logged.observation for logged in store.rows.log(LogQuery(session=session, kinds=kinds, hidden=True))]

@@ -1,4 +1,4 @@
-"""What is looked after once a day, or when a session has ended: part after part, each going on where another failed."""
+"""The upkeep done once a day, or when a session has ended: each part goes on if another one failed."""
 
 from __future__ import annotations
 
@@ -8,59 +8,62 @@ from functools import cache, partial
 
 from omcli.base.errors import OF_ONE_SESSION, BadInput, NoInput, OmError, TryAgain
 from omcli.base.record import field, mutable_record, record, replace
-from omcli.memory.daily_notes import Notebook
+from omcli.memory.daily_notes import Note, Notebook
 from omcli.memory.ports import Lane, SessionSummary
+from omcli.memory.reflection import Scope
 from omcli.memory.retention import BackupResult, RetentionRules
 from omcli.operations.clock import Clock
+from omcli.operations.consolidate import daily_notes
 from omcli.operations.consolidate.daily_notes import Archiving, NoteReport, keep_notes
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.leases import hold, keeping_alive, throttled
 from omcli.operations.observe.session import observe_session
-from omcli.operations.prune import Pruned, prune
+from omcli.operations.prune import PruneReport, prune
 from omcli.operations.reflect import session as reflect
 from omcli.operations.reflect.cross_session import GlobalReflection, reflect_globally
-from omcli.operations.reflect.rows import Reflection
+from omcli.operations.reflect.session import Reflection
+from omcli.reflectors.cross_session import GlobalPlan
 
 PLACES = "places"
 """The part that takes transcripts in."""
 _SESSIONS = "sessions"
 IDLE_SECONDS = 600
-"""How long nothing has to have been said in a session before it is taken to be over."""
+"""Silence after which a session counts as ended."""
 _OF_ONE_FILE = (BadInput, NoInput, TryAgain)
-"""What keeps no other file from being kept; after anything else the store would refuse that as well."""
+"""Errors that concern one file; after any other the store would refuse the next file as well."""
 _DECISIVE = (70, 74, 73, 78, 77, 69, 75, 66, 65)
 """Exit codes, the most decisive first: of what the program or the disk does before what a model, or a file, does."""
 
 
 @record
-class Source:
-    """A file to take in, and the session it belongs to where that was said."""
+class TranscriptFile:
+    """A file to ingest, with its session if that was given."""
 
     input: FileInput
     session: str | None = None
 
 
 @record
-class Agenda:
-    """What is to be looked after."""
+class ConsolidateInputs:
+    """The upkeep asked for."""
 
     session: str | None = None
     """Only this one: what waits of it is observed, and it is reflected on in any case."""
-    sources: Sequence[Source] = ()
+    sources: Sequence[TranscriptFile] = ()
     notebook: Notebook | None = None
     archiving: Archiving = Archiving()
     min_age: float = 3.0
     """Days; as `reflect_globally` has it."""
     batch_tokens: int = 20_000
     rules: RetentionRules = RetentionRules()
-    """What is kept; with a session, of that."""
+    """Rows to keep; of the session only if one is given."""
     backups: int = 0
-    """How many are kept; 0: none is made."""
+    """Backups to keep; 0: none is made."""
 
     @property
     def brings_something(self) -> bool:
-        """Whether there is anything to be taken in: a store that there is not yet is only made for that."""
+        """True if there is something to ingest: a missing store is created only for that."""
         try:
             return bool(self.sources) or (self.notebook is not None and bool(self.notebook.notes()))
         except NoInput:
@@ -69,7 +72,7 @@ class Agenda:
 
 @record
 class Failure:
-    """What went wrong, and with what."""
+    """An error, with the part and the file, session or folder it concerns."""
 
     part: str
     about: str
@@ -77,48 +80,48 @@ class Failure:
 
     @property
     def is_of_a_transcript(self) -> bool:
-        """Whether nothing is wrong but with one of the transcripts that were to be taken in."""
+        """True if only one of the transcripts is at fault."""
         return self.part == PLACES and isinstance(self.error, (BadInput, NoInput))
 
 
 @record
-class LookedAfter:
-    """What was done with a session. Rows are only counted: the first run of all may make more than fit into memory."""
+class SessionReport:
+    """The outcome of a session. Rows are only counted: the first run may make more than fit into memory."""
 
     session: str
     observations: int = 0
     reflection: Reflection | None = None
     error: OmError | None = None
-    """What ended the work on it; what was done before stays done."""
+    """Error that ended the work on it; finished steps stay done."""
 
 
 @mutable_record
-class Consolidated:
-    """What was done; where something failed, the rest was done all the same."""
+class ConsolidateReport:
+    """The outcome of all parts."""
 
     files: list[FileReport] = field(default_factory=list)
-    sessions: list[LookedAfter] = field(default_factory=list)
+    sessions: list[SessionReport] = field(default_factory=list)
     going_on: list[str] = field(default_factory=list)
-    """Sessions with messages that wait, and were said just now: they are left for the next run."""
+    """Sessions with waiting messages that were active just now: left for the next run."""
     notes: list[NoteReport] = field(default_factory=list)
     across: GlobalReflection | None = None
-    pruned: Pruned | None = None
-    """What retention took out of sight; None where nothing says what is kept."""
+    pruned: PruneReport | None = None
+    """Pruned rows; None if no retention is set."""
     backup: BackupResult | None = None
     failures: list[Failure] = field(default_factory=list)
 
     @contextmanager
     def part(self, name: str, about: str = "") -> Iterator[None]:
-        """Keeps what goes wrong inside."""
+        """Record an error raised inside."""
         try:
             yield
         except OmError as error:
             self.failures.append(Failure(part=name, about=about, error=error))
 
     def decisive(self, *, but: tuple[type[OmError], ...] = ()) -> OmError | None:
-        """The failure that the run is to end with; None where nothing failed, but for what does not count.
+        """Return the error to end with, except those of the classes in `but`; None if there is none.
 
-        A transcript that cannot be read costs that transcript, and never counts.
+        A transcript that cannot be read never counts.
         """
         counted = (failure.error for failure in self.failures if not failure.is_of_a_transcript)
         errors = [error for error in counted if not isinstance(error, but)]
@@ -130,18 +133,18 @@ def _rank(code: int) -> int:
 
 
 def consolidate(
-    agenda: Agenda,
+    agenda: ConsolidateInputs,
     deps: Deps,
     *,
     observing: Callable[[Deps], Deps],
     reflecting: Callable[[Deps], Deps],
-) -> Consolidated:
-    """Does all of it, in order, under one lease.
+) -> ConsolidateReport:
+    """Do all parts in order, under one lease.
 
-    The two give who observes and who reflects, and raise where that cannot be had: what the other one does, and what
-    needs nobody, is done then all the same. Raises LaneTaken, at once, where somebody else is at it.
+    `observing` and `reflecting` return dependencies with a model, or raise if it is unavailable: the other parts are
+    done all the same. Raises LaneTaken at once if another process is at it.
     """
-    done = Consolidated()
+    done = ConsolidateReport()
     with hold(agenda.session or "", Lane.CONSOLIDATE, deps, wait=0.0) as claim:
         extend = throttled(claim, deps)
         deps = keeping_alive(deps, extend)
@@ -168,8 +171,8 @@ def consolidate(
     return done
 
 
-def _take_in(agenda: Agenda, deps: Deps, done: Consolidated, extend: Callable[[], None]) -> None:
-    """Keeps what is new; it is observed with all else that waits."""
+def _take_in(agenda: ConsolidateInputs, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]) -> None:
+    """Store new messages; they are observed with all others that wait."""
     for source in agenda.sources:
         extend()
         for report in ingest_files([source.input], deps, session=source.session):
@@ -181,9 +184,11 @@ def _take_in(agenda: Agenda, deps: Deps, done: Consolidated, extend: Callable[[]
 
 
 class _Hands:
-    """Who looks after sessions: one observes, one reflects, and either may not be had, which is noted."""
+    """The observer and the reflector, each None if unavailable."""
 
-    def __init__(self, done: Consolidated, observed_by: Callable[[], Deps], reflected_by: Callable[[], Deps]) -> None:
+    def __init__(
+        self, done: ConsolidateReport, observed_by: Callable[[], Deps], reflected_by: Callable[[], Deps]
+    ) -> None:
         self.observing: Deps | None = None
         self.reflecting: Deps | None = None
         with done.part(_SESSIONS):
@@ -192,8 +197,10 @@ class _Hands:
             self.reflecting = reflected_by()
 
 
-def _look_after(agenda: Agenda, deps: Deps, hands: _Hands, done: Consolidated, extend: Callable[[], None]) -> None:
-    """Observes what waits of sessions that are over, and reflects where that is due."""
+def _look_after(
+    agenda: ConsolidateInputs, deps: Deps, hands: _Hands, done: ConsolidateReport, extend: Callable[[], None]
+) -> None:
+    """Observe the waiting messages of ended sessions, and reflect on those that are due."""
     with done.part(_SESSIONS):
         for summary in deps.store.sessions.summaries():
             session = summary.session.id
@@ -214,14 +221,14 @@ def _look_after(agenda: Agenda, deps: Deps, hands: _Hands, done: Consolidated, e
 
 
 def is_going_on(summary: SessionSummary, clock: Clock) -> bool:
-    """Whether something was said just now. A clock that is ahead of ours says nothing."""
+    """True if a message is from just now. A clock ahead of ours does not count."""
     return summary.last_at is not None and clock.later(-IDLE_SECONDS) < summary.last_at <= clock.now()
 
 
 def _looked_after(
     summary: SessionSummary, hands: _Hands, *, in_any_case: bool, extend: Callable[[], None]
-) -> LookedAfter | None:
-    """What was done with a session; None where there was nothing to do."""
+) -> SessionReport | None:
+    """Return the outcome of a session; None if nothing was due."""
     session, observations, reflection = summary.session.id, 0, None
     try:
         for step in observe_session(session, hands.observing) if hands.observing and summary.pending else ():
@@ -230,16 +237,81 @@ def _looked_after(
         if hands.reflecting is not None:
             reflection = reflect.reflect_where_due(session, hands.reflecting, in_any_case=in_any_case)
     except OmError as error:
-        return LookedAfter(session=session, observations=observations, error=error)
+        return SessionReport(session=session, observations=observations, error=error)
     if reflection is not None and reflection.ending is None:
         reflection = None  # nothing was tried
     if not observations and reflection is None:
         return None
-    return LookedAfter(session=session, observations=observations, reflection=reflection)
+    return SessionReport(session=session, observations=observations, reflection=reflection)
 
 
-def _keep_notes(agenda: Agenda, notebook: Notebook, deps: Deps, done: Consolidated, extend: Callable[[], None]) -> None:
+def _keep_notes(
+    agenda: ConsolidateInputs, notebook: Notebook, deps: Deps, done: ConsolidateReport, extend: Callable[[], None]
+) -> None:
     for report in keep_notes(notebook, deps, agenda.archiving, extend=extend):
         done.notes.append(report)
         if report.error is not None:
             done.failures.append(Failure(part="notes", about=report.note.path, error=report.error))
+
+
+@record
+class DueSession:
+    """A session with something to do."""
+
+    session: str
+    pending: int
+    """Messages that would be observed, of those stored so far."""
+    reflect: bool
+
+
+@record
+class ConsolidatePlan:
+    """The plan, as far as it is known beforehand."""
+
+    files: tuple[str, ...]
+    """Files that would be read."""
+    sessions: tuple[DueSession, ...]
+    going_on: tuple[str, ...]
+    notes: tuple[tuple[Note, bool, bool], ...]
+    """With whether they would be taken in, and moved."""
+    plan: GlobalPlan | None
+    pruned: PruneReport | None
+    backup: bool
+
+
+def plan_consolidation(agenda: ConsolidateInputs, deps: Deps) -> ConsolidatePlan:
+    """Return the plan. Raises NoInput if the folder of notes is missing."""
+    going_on, plan = [], None
+    if agenda.session is None:
+        summaries = deps.store.sessions.summaries()
+        going_on = [each.session.id for each in summaries if each.pending and is_going_on(each, deps.clock)]
+        whole = reflect_globally(deps, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens, dry_run=True)
+        plan = None if reflect.tried(Scope(), _mark(whole.plan, deps), deps) else whole.plan
+    notes = daily_notes.plan_notes(agenda.notebook, deps.store, agenda.archiving) if agenda.notebook else ()
+    return ConsolidatePlan(
+        files=tuple(source.input.name for source in agenda.sources),
+        sessions=tuple(_waiting(agenda, deps)),
+        going_on=tuple(going_on),
+        notes=tuple(notes),
+        plan=plan,
+        pruned=None if agenda.rules.is_empty else _pruned(agenda, deps),
+        backup=bool(agenda.backups) and deps.store.backups.is_due(now=deps.clock.now()),
+    )
+
+
+def _mark(plan: GlobalPlan, deps: Deps) -> str:
+    return deps.reflector.mark([row for batch in plan.batches for row in batch.rows])
+
+
+def _pruned(agenda: ConsolidateInputs, deps: Deps) -> PruneReport:
+    return prune(deps.store, agenda.rules, counter=deps.counter, clock=deps.clock, dry_run=True)
+
+
+def _waiting(agenda: ConsolidateInputs, deps: Deps) -> Iterator[DueSession]:
+    for summary in deps.store.sessions.summaries():
+        session = summary.session.id
+        if agenda.session not in (None, session) or (agenda.session is None and is_going_on(summary, deps.clock)):
+            continue
+        folds = agenda.session is not None or reflect.is_due(session, deps)
+        if summary.pending or folds:
+            yield DueSession(session=session, pending=summary.pending, reflect=folds)

@@ -1,4 +1,4 @@
-"""MessageCounts of one reading: what a transcript held, and what was left out of it and why."""
+"""Counts of one transcript: its messages, and the records left out by reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omcli.memory.transcript import Item, NewConversation, Notes, Skipped
 
 @record
 class MessageCounts:
-    """Messages of one reading, by what they are."""
+    """Messages of one transcript, by kind."""
 
     human_messages: int = 0
     assistant_messages: int = 0
@@ -39,7 +39,7 @@ class TranscriptCounts:
     skipped: Counter[str] = field(default_factory=Counter)
     """By reason; unknown types by their names (`unknown-type:foo`)."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Those of them that may have been messages."""
+    """Those that may have been messages."""
     conversations: int = 1
     images: int = 0
 
@@ -56,7 +56,7 @@ class TranscriptCounts:
         return fields_of(self)
 
     def add(self, item: Item) -> None:
-        """MessageCounts one item."""
+        """Count one item."""
         if isinstance(item, Message):
             thread = self.main if item.agent is None else self.side
             thread[_what(item)] += 1
@@ -73,7 +73,7 @@ class TranscriptCounts:
 
     @property
     def is_side_chain(self) -> bool:
-        """Whether there is nothing but side chains: a subagent's transcript."""
+        """True for a subagent's transcript: it has only side chains."""
         return not any(self.main.values())
 
     @property
@@ -93,7 +93,7 @@ class TranscriptCounts:
 
     @property
     def found_nothing(self) -> bool:
-        """Whether there was something, and all of it was faulty."""
+        """True if there was something, and all of it was faulty."""
         return bool(self.faults) and self.faults == self.skipped and not self.main and not self.side
 
 

@@ -10,8 +10,8 @@ from omcli.base.record import field, record
 from omcli.memory.transcript import Transcript
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import MessageCounts
-from omcli.operations.ingest.messages import Intake
-from omcli.operations.ingest.sessions import Conversations
+from omcli.operations.ingest.messages import MessageWriter
+from omcli.operations.ingest.sessions import TranscriptSessions
 
 
 @record
@@ -76,8 +76,8 @@ def ingest_files(inputs: Iterable[FileInput], deps: Deps, *, session: str | None
                 if transcript.format is None:
                     yield FileReport(path=entry.name, session_id=session)
                     continue
-                conversations = Conversations(transcript, open_store=deps.open_store, session=session)
-                intake = Intake(conversations, deps)
+                conversations = TranscriptSessions(transcript, open_store=deps.open_store, session=session)
+                intake = MessageWriter(conversations, deps)
                 intake.append(entry.name)
             if conversations.tally.found_nothing:
                 raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
@@ -92,7 +92,7 @@ def count_pending(sessions: Iterable[str], deps: Deps) -> int:
     return sum(deps.store.batches.pending(session_id).messages for session_id in sessions)
 
 
-def _keep_bookmarks(transcript: Transcript, intake: Intake, deps: Deps) -> None:
+def _keep_bookmarks(transcript: Transcript, intake: MessageWriter, deps: Deps) -> None:
     """Store the bookmarks of a file, the last one with the stamp of the file; for an unchanged file only that."""
     if transcript.origin is None:
         return
@@ -103,7 +103,7 @@ def _keep_bookmarks(transcript: Transcript, intake: Intake, deps: Deps) -> None:
         store.put(transcript.origin, (*others, last.stamped(transcript.stamp)))
 
 
-def _report(name: str, intake: Intake, error: OmError | None, deps: Deps) -> FileReport:
+def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps) -> FileReport:
     reading, tally = intake.conversations, intake.conversations.tally
     new, known = (
         kept.of_side_chains if tally.is_side_chain else kept.of_main_thread for kept in (intake.new, intake.known)

@@ -13,7 +13,7 @@ from omcli.memory.ports import Incoming
 from omcli.memory.transcript import Bookmark, Checkpoint, Notes, ResumePoint, as_json
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import TranscriptCounts
-from omcli.operations.ingest.sessions import Conversations
+from omcli.operations.ingest.sessions import TranscriptSessions
 from omcli.text.clean import clean
 from omcli.text.hashes import packed_counts, unpacked_counts
 from omcli.text.redaction import redact
@@ -24,21 +24,21 @@ _PICTURES = 16 << 20
 """Bytes of images after which a chunk is written in any case."""
 
 
-class Intake:
-    """Messages of one reading on their way into the store; what it counts is what has been kept so far."""
+class MessageWriter:
+    """The messages of one transcript on their way into the store. Its counts are of messages stored so far."""
 
     def __init__(
-        self, conversations: Conversations, deps: Deps, *, before: Mapping[str, Counter[int]] | None = None
+        self, conversations: TranscriptSessions, deps: Deps, *, before: Mapping[str, Counter[int]] | None = None
     ) -> None:
         """`before`: of a session that these messages go on in, how often each came before (`Identities.counted`)."""
         self.new, self.known = TranscriptCounts(), TranscriptCounts()
         """Messages that were not in the store, and those that were, or that came twice."""
         self.redactions: Counter[str] = Counter()
-        """Secrets taken out, by rule."""
+        """Removed secrets, by rule."""
         self.sessions: list[str] = []
-        """Sessions of the kept messages, in order of appearance."""
+        """Sessions of the stored messages, in order of appearance."""
         self.bookmarks: list[Bookmark] = []
-        """Places before which everything is kept by now; where nothing was read, none."""
+        """Places in the file before which everything is stored; empty if nothing was read."""
         self.conversations = conversations
         self._deps = deps
         self._identities: dict[str, Identities] = {
@@ -57,7 +57,8 @@ class Intake:
                 self._identities[session_id] = self.conversations.identities(session_id, before)
 
     def append(self, name: str) -> None:
-        """Keeps everything, one transaction per chunk. Raises StoreLocked, InputOutput; earlier chunks stay kept."""
+        """Store all messages, one transaction per chunk. Raises StoreLocked, InputOutput; earlier chunks stay
+        stored."""
         session, chunk, pictures = "", list[tuple[Incoming, Message]](), 0
         for step in self.conversations:
             goes_on = not isinstance(step, Checkpoint) and step[0] == session
@@ -81,7 +82,7 @@ class Intake:
                 self._store(session_id, ())
 
     def _mark(self, pause: Checkpoint) -> None:
-        """Makes a bookmark, where nothing is left to be kept."""
+        """Add a bookmark if everything before it is stored."""
         if self.bookmarks and self.bookmarks[-1].offset == pause.offset:
             return
         found = {**self.conversations.found(), "redactions": self.redactions, "sessions": self.sessions}
@@ -97,7 +98,7 @@ class Intake:
         self.bookmarks.append(Bookmark.at(pause.offset, pause.digest, found=found, carried=carried))
 
     def _keep(self, session_id: str, chunk: list[tuple[Incoming, Message]]) -> str:
-        """Gives the session it was kept in: another one, where somebody else has begun this one meanwhile."""
+        """Store a chunk; return its session, another one if a process has begun a session of this id meanwhile."""
         opening = self.conversations.openings.pop(session_id, 0)
         try:
             new = self._store(session_id, [incoming for incoming, _ in chunk], opening=opening)
@@ -149,7 +150,7 @@ class Intake:
 
 
 def _may_be_kept(notes: Notes) -> bool:
-    """Whether notes can be written down: words wait in them as they were said, and secrets stop at the door."""
+    """True if notes contain no secret: waiting words are in them as they were said."""
     try:
         return not redact(as_json(notes, hashes=False)).counts
     except RecursionError:

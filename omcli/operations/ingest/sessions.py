@@ -1,4 +1,4 @@
-"""Which session each message of a transcript belongs to."""
+"""Sessions of the messages in a transcript."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from omcli.memory.transcript import Abandoned, Checkpoint, Facts, NewConversatio
 from omcli.operations.ingest.counts import TranscriptCounts
 
 _OPENING_WITHIN = 20
-"""Messages among which the first prompt and its answer are looked for, where a transcript names no session."""
+"""Messages among which the first prompt and its answer are looked for if a transcript names no session."""
 
 
-class Conversations:
+class TranscriptSessions:
     """One reading of a transcript: its messages, each with the id of its session.
 
     The session is the one that was given, else the one the transcript names, else one derived from the first prompt:
@@ -35,17 +35,17 @@ class Conversations:
         self.cwd: str | None = None
         """The first working directory it names."""
         self.abandoned: frozenset[str] = frozenset()
-        """Ids of messages on branches that it did not go on from, as far as this reading tells."""
+        """Ids of messages on branches that the conversation left, as far as this reading tells."""
         self._items = transcript.items
         self.format = transcript.format or ""
         self.earlier = transcript.earlier
-        """What is not read again. It is counted all the same: what is told of the transcript is told of all of it."""
+        """The part that is not read again. It is counted all the same: counts are of the whole transcript."""
         self._copies = transcript.copies
         self._open_store = open_store
         self._given = session
         self._current: Session | None = None
         self._known = self._said(Facts())
-        """What was learnt before the session was known."""
+        """Facts learnt before the session was known."""
         self._waiting: list[Message] = []
         self.openings: dict[str, int] = {}
         """With how many messages the derived sessions begin that nothing has been kept of yet."""
@@ -65,11 +65,11 @@ class Conversations:
             self._taken = Counter(carried["taken"])
 
     def found(self) -> Notes:
-        """What the transcript holds, so far."""
+        """Return the facts found so far."""
         return {"format": self.format, "tally": self.tally.notes(), "named": self.named, "cwd": self.cwd}
 
     def carried(self) -> Notes:
-        """What another one needs to go on as this one would; where no message waits for its session."""
+        """Return the state to go on from, if no message waits for its session."""
         return {
             "sessions": {session_id: fields_of(session) for session_id, session in self.sessions.items()},
             "current": self._current and self._current.id,
@@ -78,7 +78,7 @@ class Conversations:
         }
 
     def __iter__(self) -> Iterator[tuple[str, Message] | Checkpoint]:
-        """Yields (session id, message) in file order, and places that no message before them waits at."""
+        """Yield (session id, message) in file order, and checkpoints before which no message waits."""
         for item in self._items:
             self.tally.add(item)
             if isinstance(item, Message):
@@ -102,11 +102,11 @@ class Conversations:
         yield from self._release()
 
     def identities(self, session_id: str, before: Counter[int] | None = None) -> Identities:
-        """Identities for the messages of a session, from the first one that this reading has of it."""
+        """Return identities for the messages of a session, from its first one in this reading."""
         return Identities(session_id, format_name=self.format, copies=self._copies, before=before)
 
     def _is_settled(self, message: Message) -> bool:
-        """Whether the session is known by now, or can be derived."""
+        """True if the session is known, or can be derived."""
         known = self._current is not None or self._given is not None
         is_answer = message.role is Role.ASSISTANT and message.agent is None
         answered = is_answer and any(map(_is_prompt, self._waiting))
@@ -138,7 +138,7 @@ class Conversations:
             self._begin(self._current.id, said)
 
     def _said(self, facts: Facts) -> Session:
-        """What a record says, as a session whose id is not settled yet."""
+        """Return the facts as a session without an id."""
         return Session(
             id="",
             agent=self.format,
@@ -156,7 +156,7 @@ class Conversations:
         return self._current
 
     def move(self, session_id: str, opening: Sequence[Message]) -> str:
-        """Derives another session for one that somebody else has begun meanwhile, not with `opening`; gives its id."""
+        """Return the id of another session for one that another process has begun meanwhile, not with `opening`."""
         learnt = self.sessions.pop(session_id)
         self._taken.clear()
         moved = self._derive(opening)
@@ -178,7 +178,7 @@ class Conversations:
         return session_id
 
     def _goes_on(self, session_id: str, opening: Sequence[Message]) -> bool:
-        """Whether the conversation may be this session, as far as the store has it."""
+        """True if the conversation may be this session, as far as it is stored."""
         store, known = self._open_store(), list(map(self.identities(session_id).ever, opening))
         identities = [identity for identity, _ in known]
         formerly = [former or identity for identity, former in known]

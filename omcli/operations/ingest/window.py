@@ -1,4 +1,4 @@
-"""Taking in what an agent hands over as it works: one message, or its whole conversation again at every turn."""
+"""Ingesting messages from an agent as it works: one message, or its whole conversation again at every turn."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from omcli.memory.message import Message
 from omcli.memory.transcript import Facts, Transcript
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.counts import MessageCounts, TranscriptCounts
-from omcli.operations.ingest.messages import Intake
-from omcli.operations.ingest.sessions import Conversations
+from omcli.operations.ingest.messages import MessageWriter
+from omcli.operations.ingest.sessions import TranscriptSessions
 from omcli.text.clean import clean
 from omcli.text.redaction import redact
 
 _ENOUGH = 200
-"""Messages in a row that agree: nobody looks at more."""
+"""Messages in a row that agree: enough to stop comparing."""
 _NO_COINCIDENCE = 3
 """By so many in a row a list is known to go on from the last messages although something before them was changed."""
 
 
 @record
 class Ingested:
-    """What became of messages that were handed over."""
+    """The outcome of ingesting messages."""
 
     new: int = 0
-    """Messages that were not kept before."""
+    """Messages that were not stored before."""
     known: int = 0
-    """Those that were."""
+    """Messages that were."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """What gave no message, by reason: `injected` are system messages, and what om printed itself."""
+    """Records that gave no message, by reason: `injected` are system messages, and om's own output."""
     faults: Mapping[str, int] = field(default_factory=dict)
-    """What of it may have been a message."""
+    """Those that may have been messages."""
     redactions: Mapping[str, int] = field(default_factory=dict)
-    """Secrets taken out, by rule."""
+    """Removed secrets, by rule."""
     pending: int = 0
     """Messages of the session that no observation covers yet."""
 
@@ -45,13 +45,13 @@ class Ingested:
 def ingest(
     transcript: Transcript, deps: Deps, *, session: str, project: str | None = None, is_next: bool = False
 ) -> Ingested:
-    """Keeps messages of a session, each once; nobody observes them yet.
+    """Store messages of a session, each once; they are not observed yet.
 
-    They are the session's conversation, from its beginning or from anywhere in it: new is what follows the messages
-    that are known. With `is_next` they are what was said next: new as well where the same was said before, unless
-    their own id or time tells that they are known. A session that is in no project yet is put into `project`.
+    They are the session's conversation, from its beginning or any part of it: new are the messages behind the known
+    ones. With `is_next` they are its next messages: new even if the same text was stored before, unless their own id or
+    time is known. A session without a project is put into `project`.
 
-    Raises BadInput where nothing is a message, StoreLocked, and InputOutput.
+    Raises BadInput if none of it is a message, StoreLocked, and InputOutput.
     """
     tally, said = TranscriptCounts(), list[Message]()
     for item in transcript.items:
@@ -87,7 +87,7 @@ class _Taking:
         self._deps = deps
 
     def keep_next(self, message: Message) -> None:
-        """Keeps what was said next. Where somebody else keeps the same at this moment, that was another one."""
+        """Store the next message. The same text stored by another process at this moment is a message of its own."""
         before = None
         while not self._keep([message], counted := self._counted([message])):
             if counted == before or _is_told_apart(message):
@@ -96,14 +96,15 @@ class _Taking:
             before = counted
 
     def keep_conversation(self, messages: Sequence[Message]) -> None:
-        """Keeps what of a conversation is not kept yet."""
+        """Store the messages of a conversation that are new."""
         known, before = self._placed(messages)
         self.known += len(messages) - self._keep(messages[known:], before)
 
     def _placed(self, messages: Sequence[Message]) -> tuple[int, Counter[int]]:
-        """With how many messages that are kept a conversation begins, and how often each of the others came before.
+        """Return the number of stored messages a conversation begins with, and the earlier occurrences of each of the
+        others.
 
-        Told of one moment: what somebody else keeps while we look would be counted, and not be seen to be the same.
+        Both are of one moment: a message stored in between would be counted, but not recognised.
         """
         store = self._deps.store
         while True:
@@ -113,13 +114,13 @@ class _Taking:
                 return placed
 
     def _keep(self, messages: Sequence[Message], before: Counter[int]) -> int:
-        """How many of them are new; `before` is how often each came before."""
+        """Store messages; return the number of new ones. `before` are their earlier occurrences."""
         if not messages:
             return 0
         facts = [Facts(cwd=self._project)] if self._project else []
         transcript = Transcript(format=self._format, copies=self._copies, items=[*facts, *messages])
-        conversations = Conversations(transcript, open_store=self._deps.open_store, session=self._session)
-        intake = Intake(conversations, self._deps, before={self._session: before})
+        conversations = TranscriptSessions(transcript, open_store=self._deps.open_store, session=self._session)
+        intake = MessageWriter(conversations, self._deps, before={self._session: before})
         intake.append(self._session)
         self.redactions += intake.redactions
         new = sum(map(_number, (intake.new.of_main_thread, intake.new.of_side_chains)))
@@ -127,7 +128,7 @@ class _Taking:
         return new
 
     def _from_beginning(self, messages: Sequence[Message]) -> tuple[int, Counter[int]] | None:
-        """As `_placed`, for a conversation from its beginning; None where the session has not begun like that."""
+        """Return `_placed` for a conversation from its beginning; None if the session has not begun like that."""
         store, identities = self._deps.store, self._identities()
         asked = [identities.ever(message) for message in messages]
         present = store.messages.known([identity for identity, _ in asked])
@@ -146,12 +147,12 @@ class _Taking:
         return known, self._counted(messages[known:])
 
     def _is_first(self, message: Message) -> bool:
-        """Whether the session begins with it."""
+        """True if the session begins with this message."""
         store, identities = self._deps.store, filter(None, self._identities().ever(message))
         return any(store.messages.begins_with(self._session, [identity]) for identity in identities)
 
     def _counted(self, messages: Sequence[Message]) -> Counter[int]:
-        """How often each of these is kept, where nothing else tells it apart."""
+        """Return the stored occurrences of each message that has no id and no time."""
         identities, counts = self._identities(), Counter[int]()
         waiting = {identities.short(message): message for message in messages if not _is_told_apart(message)}
         first, size = 0, 1
@@ -179,7 +180,7 @@ def _number(counts: MessageCounts) -> int:
 
 
 def _is_told_apart(message: Message) -> bool:
-    """Whether it tells itself which one it is."""
+    """True if a message has an id or a time of its own."""
     return message.id is not None or message.at is not None
 
 
@@ -196,13 +197,13 @@ def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
 
 
 def _agreeing(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:
-    """How many of the messages before `end` are the newest ones, counted backwards."""
+    """Return the number of messages before `end` that are the newest stored ones, counted backwards."""
     pairs = zip(reversed(messages[max(0, end - _ENOUGH) : end]), reversed(newest), strict=False)
     return sum(1 for _ in takewhile(lambda pair: _is_same(*pair), pairs))
 
 
 def _is_same(said: Message, kept: Message) -> bool:
-    """Whether a message is one that was kept. A call and a result are by their id: what they hold an agent may cut."""
+    """True if a message is this stored one. Calls and results are compared by id: an agent may shorten their text."""
     if said.role is not kept.role or said.agent != kept.agent:
         return False
     if said.call_id is not None and said.kind is None:

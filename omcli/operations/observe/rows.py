@@ -93,7 +93,7 @@ def without_forgotten(
 
 
 def _detached(row: Observation, gone: set[str]) -> Observation:
-    """Return a row that is no detail of a missing one."""
+    """Return a row without the link to a missing one."""
     if row.metadata.get(UNDER) not in gone:
         return row
     return replace(row, metadata={name: value for name, value in row.metadata.items() if name != UNDER})

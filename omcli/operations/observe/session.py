@@ -8,10 +8,9 @@ from omcli.base.record import replace
 from omcli.memory.ports import Lane
 from omcli.operations.deps import Deps
 from omcli.operations.leases import hold
-from omcli.operations.observe.buffered import buffered_rows, due_buffered
 from omcli.operations.observe.observer import session_observer
 from omcli.operations.observe.sinks import BufferSink, RecordSink, Step
-from omcli.operations.observe.sources import SessionBatches, UnbufferedBatches
+from omcli.operations.observe.sources import SessionBatches, UnbufferedBatches, buffered_rows, due_buffered
 
 
 def observe_session(

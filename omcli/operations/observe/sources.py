@@ -1,12 +1,18 @@
-"""Sources of batches: the waiting messages of a session, and those behind its buffered batches."""
+"""Sources of batches: the waiting messages of a session, and its buffered batches with those behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
+from omcli.base.record import replace
 from omcli.memory.batch import Batch
+from omcli.memory.buffer import BufferedBatch, activated
+from omcli.memory.observation import Observation, Replacement
+from omcli.memory.tokens import message_tokens
 from omcli.operations.deps import Deps
-from omcli.operations.observe.buffered import with_buffered_rows
+from omcli.operations.observe.rows import to_rows
+from omcli.pack.budget import UNLIMITED
 
 CONTEXT_ROWS = 150
 """Rows shown along with a batch: the newest, and the newest mutable ones."""
@@ -79,3 +85,79 @@ class UnbufferedBatches:
         if batch.is_late:
             return False
         return self._deps.store.batches.pending(batch.session, ahead=True).messages <= len(batch.messages)
+
+
+class Backlog(NamedTuple):
+    """Messages of a session that wait to be observed."""
+
+    messages: int
+    tokens: int
+    """By the counter of the operation, whatever they were counted with."""
+    fresh: int
+    """Tokens of those that were not offered to an observer yet."""
+    blocks: int
+    """Buffered batches of the session."""
+
+
+def backlog(session_id: str, deps: Deps, *, ahead: bool = False) -> Backlog:
+    """Return the messages that no observation covers; with `ahead`, and no buffered batch either."""
+    counter, pending = deps.counter, deps.store.batches.pending(session_id, ahead=ahead)
+    if set(pending.tokens) <= {counter.name}:
+        tokens, fresh = sum(pending.tokens.values()), sum(pending.fresh_tokens.values())
+    else:
+        tokens = fresh = 0
+        for batch in _waiting(session_id, deps, ahead=ahead):
+            tokens += sum(message_tokens(kept, counter) for kept in batch.messages)
+            fresh += sum(message_tokens(kept, counter) for kept in batch.messages if kept.seq > batch.deferred_through)
+    return Backlog(messages=pending.messages, tokens=tokens, fresh=fresh, blocks=pending.blocks)
+
+
+def _waiting(session_id: str, deps: Deps, *, ahead: bool) -> Iterator[Batch]:
+    """Yield the messages behind the cursor as one batch, after the first that came back before it."""
+    store = deps.store
+    batch = store.batches.unobserved(session_id, max_tokens=UNLIMITED, ahead=ahead)
+    if batch is None:
+        return
+    yield batch
+    last = store.messages.newest(session_id, 1)
+    if batch.is_late and (rest := store.batches.unobserved_up_to(session_id, last[0].seq)) and not rest.is_late:
+        yield rest
+
+
+def due_buffered(session_id: str, deps: Deps, *, floor: int | None) -> tuple[BufferedBatch, ...]:
+    """Return the buffered batches to be written, oldest first, so that `floor` tokens stay unobserved; None: all."""
+    buffered = deps.store.batches.buffered(session_id)
+    if floor is None or not buffered:
+        return buffered
+    sizes = [sum(message_tokens(kept, deps.counter) for kept in each.batch.messages) for each in buffered]
+    return buffered[: activated(sizes, waiting=backlog(session_id, deps).tokens, floor=floor)]
+
+
+def buffered_rows(
+    buffered: BufferedBatch, *, project: str | None, deps: Deps
+) -> tuple[tuple[Observation, ...], tuple[Replacement, ...]]:
+    """Return the rows of a buffered batch as they would be written now, and the rows they replace.
+
+    A row is left out if one of its messages was forgotten meanwhile, or if the cursor has come into the batch and
+    passed all of its messages: other rows cover those.
+    """
+    begins, batch, observed = buffered.begins, buffered.batch, buffered.observed
+    cited = {seq for draft in observed.drafts for seq in draft.sources}
+    keys = {kept.seq: kept.key for kept in deps.store.messages.by_seq(cited)}
+    drafts, ids = [], []
+    for draft, row_id in zip(observed.drafts, buffered.ids, strict=True):
+        sources = tuple(seq for seq in draft.sources if seq in keys)
+        is_covered = begins < batch.after and max(draft.sources) <= batch.after
+        is_forgotten = any(seq > batch.after and seq not in keys for seq in draft.sources)
+        if sources and not is_covered and not is_forgotten:
+            drafts.append(replace(draft, sources=sources))
+            ids.append(row_id)
+    return to_rows(batch, drafts, project=project, deps=deps, ids=ids, keys=keys)
+
+
+def with_buffered_rows(batch: Batch, deps: Deps) -> Batch:
+    """Return a batch behind buffered ones with their rows among its context rows, as if they were written."""
+    made = [buffered_rows(each, project=None, deps=deps) for each in deps.store.batches.buffered(batch.session)]
+    replaced = {replacement.row for _, replacements in made for replacement in replacements}
+    rows = (*batch.context_rows, *(row for new, _ in made for row in new))
+    return replace(batch, context_rows=tuple(row for row in rows if row.id not in replaced))

@@ -7,8 +7,7 @@ from omcli.memory.observation import Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Reflected, ReflectionOutcome, Scope
 from omcli.operations.deps import Deps
-from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
-from omcli.operations.reflect.session import material, reflected_or_noted, tried
+from omcli.operations.reflect.session import Reflection, as_folding, material, reflected_or_noted, to_rows, tried
 from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, limit_tokens, plan_global
 
 _SCOPE = Scope()
@@ -17,23 +16,23 @@ _KINDS = (Kind.OBSERVATION, Kind.REFLECTION, Kind.NOTE)
 
 @record
 class GlobalReflection:
-    """What became of old rows, across sessions."""
+    """The outcome of a reflection across sessions."""
 
     plan: GlobalPlan
     reflection: Reflection
-    """Of all batches together; where nothing was written, `ending` is None."""
+    """The sum of all batches; `ending` is None if nothing was written."""
     snapshot: str | None = None
-    """Where the store was copied to before the swap."""
+    """The copy of the store made before the change."""
 
 
 def reflect_globally(
     deps: Deps, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
 ) -> GlobalReflection:
-    """Folds rows of all sessions that are older than `min_age` days, in batches of at most `batch_tokens`.
+    """Fold rows of all sessions that are older than `min_age` days, in batches of at most `batch_tokens`.
 
-    All batches are worked out first; then the store is copied, and everything is swapped in one transaction. A batch
-    that nothing comes of, because the model failed, aborts it all: its error names the batch. `dry_run` only makes the
-    plan, and asks nobody. Raises StaleBatch where rows went out of sight meanwhile, and what the reflector raises.
+    All batches are reflected on first; then the store is copied, and everything is written in one transaction. If the
+    model fails at a batch, nothing is written: the error names the batch. `dry_run` only returns the plan. Raises
+    StaleBatch if rows were hidden meanwhile, and the errors of the reflector.
     """
     rows = [logged.observation for logged in deps.store.rows.log(LogQuery(kinds=_KINDS))]
     plan = plan_global(rows, now=deps.clock.now(), min_age=min_age, batch_tokens=batch_tokens, counter=deps.counter)

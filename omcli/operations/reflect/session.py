@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from omcli.base.errors import OF_MODELS, OF_REPLIES
-from omcli.base.record import replace
-from omcli.memory.observation import Kind, Observation
+from omcli.base.record import field, record, replace
+from omcli.memory.observation import Draft, Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import Lane, LogQuery
 from omcli.memory.reflection import Material, Reflected, ReflectionOutcome, ReflectionWrite, Scope
 from omcli.memory.tokens import rows_tokens
 from omcli.operations.deps import Deps, Meta
 from omcli.operations.leases import hold
-from omcli.operations.reflect.rows import Reflection, as_folding, to_rows
+from omcli.operations.observe.rows import as_row, replacements
+from omcli.text.similarity import wording
 
 
 def reflect_session(
     session_id: str, deps: Deps, *, meta: bool = False, dry_run: bool = False, again: bool = False
 ) -> Reflection:
-    """Folds a session's rows. `meta` folds its reflections, and nothing else.
+    """Fold a session's rows; with `meta` its reflections instead.
 
-    Rows that nothing could be made of are not tried again, unless `again` says so, until they have changed. `dry_run`
-    writes nothing. Raises LaneTaken, StaleBatch where rows went out of sight meanwhile, and what the reflector raises:
-    nothing has changed then.
+    Rows that gave nothing before are tried again only if they have changed, or with `again`. `dry_run` writes nothing.
+    Raises LaneTaken, StaleBatch if rows were hidden meanwhile, and the errors of the reflector: nothing is written
+    then.
     """
     rows = rows_to_fold(session_id, deps, meta=meta)
     return reflect_rows(rows, session_id, deps, dry_run=dry_run, again=again)
@@ -38,7 +40,8 @@ def reflect_rows(
     again: bool = False,
     part_of: int | None = None,
 ) -> Reflection:
-    """Folds these rows of a session, as `reflect_session` does; `part_of` is the operation that this is a part of."""
+    """Fold these rows of a session, as `reflect_session` does, to a `target` other than the policy's if given.
+    `part_of` is the operation that it belongs to."""
     scope = Scope(session=session_id)
     if not rows:
         return Reflection(scope=scope, ending=None, note="nothing to reflect on")
@@ -59,18 +62,18 @@ def reflect_rows(
 
 
 def tried(scope: Scope, mark: str, deps: Deps) -> str | None:
-    """Why rows of this fingerprint need not be tried again; None where they may be."""
+    """Return the reason why rows of this fingerprint need not be tried again; None if they may be."""
     last = deps.store.reflections.last_attempt(scope, mark)
     return last.why_not(mark) if last else None
 
 
 def is_due(session_id: str, deps: Deps) -> bool:
-    """Whether anything of the session is to be folded."""
+    """True if rows of the session are due."""
     return rows_are_due(session_id, deps) or meta_is_due(session_id, deps)
 
 
 def rows_are_due(session_id: str, deps: Deps) -> bool:
-    """Whether the session has grown so much that its rows are to be folded."""
+    """True if the session has grown so much that its rows are due."""
     policy, counter = deps.reflector.policy, deps.counter.name
     stored = deps.store.rows.tokens(session_id)
     if set(stored) <= {counter} and not policy.is_due(sum(stored.values())):
@@ -80,7 +83,7 @@ def rows_are_due(session_id: str, deps: Deps) -> bool:
 
 
 def meta_is_due(session_id: str, deps: Deps) -> bool:
-    """Whether there are so many reflections of a generation that they are folded by themselves."""
+    """True if there are so many reflections of a generation that they are folded by themselves."""
     if deps.reflector.policy.meta is not Meta.GENERATIONS:
         return False
     rows = rows_to_fold(session_id, deps, meta=True)
@@ -88,9 +91,9 @@ def meta_is_due(session_id: str, deps: Deps) -> bool:
 
 
 def reflect_where_due(session_id: str, deps: Deps, *, in_any_case: bool = False) -> Reflection | None:
-    """Folds a session's rows where that is due, or `in_any_case`; then its reflections, where that is due.
+    """Fold a session's rows if they are due, or `in_any_case`; then its reflections if they are due.
 
-    The last reflection; None where nothing was due. Raises as `reflect_session` does.
+    Return the last reflection; None if nothing was due. Raises as `reflect_session` does.
     """
     reflection = None
     if in_any_case or rows_are_due(session_id, deps):
@@ -105,7 +108,7 @@ def _tried(session_id: str, rows: Sequence[Observation], deps: Deps) -> bool:
 
 
 def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Observation, ...]:
-    """What a reflection is made from, oldest first: observations, and reflections where the policy folds them again.
+    """Return the rows to fold, oldest first: observations, and reflections if the policy folds them again.
 
     With `meta` the reflections of the youngest generation that has two.
     """
@@ -124,7 +127,7 @@ def rows_to_fold(session_id: str, deps: Deps, *, meta: bool = False) -> tuple[Ob
 
 
 def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = None) -> Material:
-    """Rows with what the policy wants of them."""
+    """Return rows as material for the reflector, by the policy."""
     policy = deps.reflector.policy if target is None else replace(deps.reflector.policy, target=target)
     return Material(
         rows=tuple(rows),
@@ -137,9 +140,9 @@ def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = 
 
 
 def reflected_or_noted(deps: Deps, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:
-    """What the reflector makes of rows, or who stands in for it; a failure is noted, and raised.
+    """Return the result of the reflector, or of the rules that stand in for it; record and raise a failure.
 
-    `part` says, in front of what failed, which of several parts these rows are.
+    `part` is put in front of the error.
     """
     if deps.reflector.is_model:
         deps.busy(f"{scope.session or material.project or 'all projects'}: reflecting on {len(material.rows)} rows")
@@ -156,3 +159,144 @@ def reflected_or_noted(deps: Deps, material: Material, scope: Scope, mark: str, 
         )
         deps.store.reflections.fold(failed, now=deps.clock.now())
         raise
+
+
+T = TypeVar("T")
+
+
+@record
+class Reflection:
+    """The outcome of a reflection."""
+
+    scope: Scope
+    ending: ReflectionOutcome | None
+    """None: nothing was tried."""
+    read: int = 0
+    """Rows it was made from."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Of those rows as they are now, and of what takes the place of the others."""
+    rows: tuple[Observation, ...] = ()
+    """Reflections."""
+    items: tuple[Observation, ...] = ()
+    left: tuple[Observation, ...] = ()
+    """Rows it was made from that stay visible."""
+    condensed: int = 0
+    """Rows hidden."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+    attempts: int = 0
+    note: str | None = None
+    """Reason why nothing was tried or made."""
+
+    @property
+    def made(self) -> tuple[Observation, ...]:
+        """All rows that came of it."""
+        return (*self.rows, *self.items)
+
+
+def to_rows(
+    scope: Scope, rows: Sequence[Observation], reflected: Reflected, deps: Deps
+) -> tuple[Reflection, tuple[Replacement, ...]]:
+    """Return the drafts of a reflector as rows, and the rows they replace. `rows` are those it read."""
+    drafts = reflected.reflections
+    reflections = tuple(_row(draft, Kind.REFLECTION, scope, rows, deps) for draft in drafts)
+    forgotten = deps.store.tombstones.match(reflections)
+    drafts, reflections = _without(drafts, forgotten), _without(reflections, forgotten)
+    items = _new_items(reflected.items, scope, rows, deps)
+    replaced = replacements(drafts, reflections)
+    gone = {replacement.row for replacement in replaced} | {dropped.row for dropped in reflected.dropped}
+    stay = [row for row in rows if row.id not in gone]
+    before, after = (rows_tokens(some, deps.counter) for some in (rows, (*stay, *reflections)))
+    came_to_something = bool(reflections or items or reflected.dropped)
+    reflection = Reflection(
+        scope=scope,
+        ending=ReflectionOutcome.DONE if came_to_something else ReflectionOutcome.EMPTY,
+        read=len(rows),
+        tokens_before=before,
+        tokens_after=after,
+        rows=reflections,
+        items=items,
+        left=tuple(stay),
+        condensed=len(gone),
+        findings=reflected.findings,
+        attempts=reflected.attempts,
+        note=None if came_to_something else "the rows could not be made shorter",
+    )
+    return reflection, replaced
+
+
+def _without(some: Sequence[T], gone: Sequence[bool]) -> tuple[T, ...]:
+    return tuple(each for each, is_gone in zip(some, gone, strict=True) if not is_gone)
+
+
+def as_folding(
+    reflection: Reflection,
+    rows: Sequence[Observation],
+    dropped: Sequence[Dropped],
+    replaced: Sequence[Replacement],
+    mark: str,
+    *,
+    left: str | None = None,
+) -> ReflectionWrite:
+    """Return a reflection as the store writes it.
+
+    `left` is the fingerprint of the rows to be folded next: they are not tried until they change.
+    """
+    assert reflection.ending is not None
+    figures = {
+        "read": reflection.read,
+        "tokens_before": reflection.tokens_before,
+        "tokens_after": reflection.tokens_after,
+        "condensed": reflection.condensed,
+        "attempts": reflection.attempts,
+        "findings": dict(reflection.findings),
+        "left": left,
+    }
+    return ReflectionWrite(
+        scope=reflection.scope,
+        fingerprint=mark,
+        ending=reflection.ending,
+        read=tuple(row.id for row in rows),
+        rows=(*reflection.rows, *reflection.items),
+        replaced=tuple(replaced),
+        dropped=tuple(dropped),
+        figures=figures,
+    )
+
+
+def _row(draft: Draft, kind: Kind, scope: Scope, rows: Sequence[Observation], deps: Deps) -> Observation:
+    """Return a reflection or an item as a row: it belongs to the project of the rows it is made of."""
+    made_of = [row for row in rows if row.id in draft.supports]
+    is_item = kind is Kind.ITEM
+    keys = {seq: key for row in made_of for seq, key in zip(row.sources, row.message_ids, strict=True)}
+    return as_row(
+        draft,
+        row_id=deps.new_id(),
+        kind=kind,
+        session=None if is_item else scope.session,
+        project=next((row.project for row in made_of if row.project), None),
+        keys=keys,
+        at=deps.clock.now(),
+        counter=deps.counter,
+        generation=0 if is_item else max((row.generation for row in made_of), default=0) + 1,
+    )
+
+
+def _new_items(
+    drafts: Sequence[Draft], scope: Scope, rows: Sequence[Observation], deps: Deps
+) -> tuple[Observation, ...]:
+    """Return new items as rows.
+
+    A session can hold rows of several projects and of none, such as imported ones.
+    """
+    if not drafts:
+        return ()
+    known = {_belonging(logged.observation) for logged in deps.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
+    fresh = {wording(draft.text): draft for draft in reversed(drafts)}
+    items = [_row(draft, Kind.ITEM, scope, rows, deps) for draft in reversed(fresh.values())]
+    remembered = _without(items, deps.store.tombstones.match(items))
+    return tuple(item for item in remembered if _belonging(item) not in known)
+
+
+def _belonging(item: Observation) -> tuple[str | None, str]:
+    return item.project, wording(item.text)

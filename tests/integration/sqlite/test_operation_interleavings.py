@@ -20,7 +20,7 @@ from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Material, Reflected
 from omcli.memory.retention import RetentionRules
 from omcli.operations.deps import Deps, Policy
-from omcli.operations.forget import Wanted, forget
+from omcli.operations.forget import ForgetRequest, forget
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import prune
 from omcli.operations.reflect.session import reflect_session
@@ -115,7 +115,7 @@ class Play:
         if not self.said:
             return
         text = self.chance.choice(self.said)
-        forget(store, Wanted(match=text), clock=self.clock)
+        forget(store, ForgetRequest(match=text), clock=self.clock)
 
     def undo(self, store: SqliteStore, _name: str) -> None:
         numbers = [done.number for done in store.operations.history()]
@@ -223,7 +223,7 @@ def test_what_is_written_down_of_it_while_it_is_looked_for_is_forgotten_as_well(
             new_id=lambda: uuid7(0, 1), owner="another", wait=0,
         )  # fmt: skip
         clock = Interrupted(lambda: list(observe_session("s", deps)), times=1)
-        found = forget(store, Wanted(match="harbour code"), clock=clock)
+        found = forget(store, ForgetRequest(match="harbour code"), clock=clock)
         assert ([row.text for row in found.rows], len(found.messages)) == (["the harbour code is 4711"], 1)
         assert list(store.rows.log(LogQuery(hidden=True))) == []
         assert [done.hidden for done in store.operations.history()] == [1], "in one operation"
@@ -234,5 +234,5 @@ def test_it_ends_where_others_write_without_end(folder: Path) -> None:
         ids = count(1)
         clock = Interrupted(lambda: store.rows.add(row(next(ids))), times=1000)
         with pytest.raises(StaleBatch):
-            forget(store, Wanted(match="harbour code"), clock=clock)
+            forget(store, ForgetRequest(match="harbour code"), clock=clock)
         assert store.operations.history() == (), "nothing has changed"
