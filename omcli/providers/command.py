@@ -60,10 +60,10 @@ class Command:
             # A file, because writing to a pipe fails if the program does not read all of it.
             stdin.write(whole_text(prompt).encode(errors="replace"))
             stdin.seek(0)
-            code, said = self._run(stdin, stderr)
+            code, output = self._run(stdin, stderr)
             if code:
                 raise self._failure(code, _last_line(stderr))
-        text = said.decode(errors="replace").strip()
+        text = output.decode(errors="replace").strip()
         if not text:
             raise Unusable(f"{self.model} ended without a reply", hint="its stdout is the reply")
         return Reply(text=text, stop=Stop.END, model=self.model)
@@ -86,8 +86,8 @@ class Command:
                 raise BadConfiguration(f"{self.model} cannot be started: {why}") from error
             try:
                 held.release()
-                said = self._output(process, deadline)
-                return process.wait(timeout=max(0.0, deadline - time.monotonic())), said
+                output = self._output(process, deadline)
+                return process.wait(timeout=max(0.0, deadline - time.monotonic())), output
             except subprocess.TimeoutExpired:
                 raise Unreachable(
                     f"{self.model} gave no reply within {self.seconds:g} s",
@@ -112,9 +112,9 @@ class Command:
                 size += len(chunk)
         raise Unusable(f"{self.model} wrote more than {_MOST // 1_000_000} MB", hint="a reply is one JSON document")
 
-    def _failure(self, code: int, said: str) -> ProviderFailed:
+    def _failure(self, code: int, message: str) -> ProviderFailed:
         how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        line = as_one_line(f"{self.model} {how}{': ' if said else ''}{said}")
+        line = as_one_line(f"{self.model} {how}{': ' if message else ''}{message}")
         return Unreachable(line, hint="run it by hand to see why")
 
 

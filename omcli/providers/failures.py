@@ -40,9 +40,9 @@ _SEARCHED = 10_000
 _HTML = re.compile(r"\s*<(?:!doctype|html|head|body)", re.IGNORECASE)
 
 
-def as_one_line(said: str) -> str:
+def as_one_line(message: str) -> str:
     """Return a message on one line, without secrets and not too long for a terminal."""
-    line = " ".join(redact(said).text.split())
+    line = " ".join(redact(message).text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
@@ -55,21 +55,21 @@ def message_in(body: object) -> str:
             return message_in(first)
         case Mapping():
             found = (message_in(body.get(name)) for name in ("error", "message", "detail", "msg"))
-            return next((said for said in found if said), "")
+            return next((message for message in found if message), "")
     return ""
 
 
 def of_status(status: int, body: object, headers: Mapping[str, str] | None = None) -> RequestFailed:
     """Return the failure for a response with an error status."""
-    said, all_said = message_in(body), str(body)[:_SEARCHED].lower()
-    kind, hint = _kind(status, all_said)
+    message, whole = message_in(body), str(body)[:_SEARCHED].lower()
+    kind, hint = _kind(status, whole)
     is_temporary = kind is Unreachable and (headers or {}).get("x-should-retry") != "false"
     return RequestFailed(
         kind,
-        f"{said} (HTTP {status})" if said else f"HTTP {status}",
+        f"{message} (HTTP {status})" if message else f"HTTP {status}",
         hint=hint,
         status=status,
-        said=all_said,
+        body=whole,
         tries=_TRIES if is_temporary else 1,
         retry_after=_retry_after(headers or {}),
     )
@@ -84,13 +84,13 @@ def parse_json(text: str) -> object:
     return body
 
 
-def _kind(status: int, said: str) -> tuple[type[OmError], str]:
-    if status in (401, 402, 403) or any(phrase in said for phrase in _OUT_OF_MONEY):
+def _kind(status: int, body: str) -> tuple[type[OmError], str]:
+    if status in (401, 402, 403) or any(phrase in body for phrase in _OUT_OF_MONEY):
         return NotAllowed, ""
-    if status == 413 or (status in (400, 422, 500) and any(phrase in said for phrase in _TOO_LONG)):
+    if status == 413 or (status in (400, 422, 500) and any(phrase in body for phrase in _TOO_LONG)):
         return PromptTooLong, "observe less at once: a smaller `observe.batch_tokens`"
     if status == 404:
-        if "model" in said:
+        if "model" in body:
             return UnknownModel, "name another with `--model`"
         return BadConfiguration, "check the base URL, most end in `/v1`: nothing was found at this address"
     if status in (408, 409, 425, 429) or status >= 500:

@@ -124,11 +124,11 @@ class RemoteModel:
     def _without_refused(self, request: Request, failed: RequestFailed) -> Request | None:
         """Return the request without the refused field or format; None if it failed for another reason."""
         looser = self._next_mode(request.output_mode)
-        if looser and failed.status in _FORMAT_REFUSALS and any(word in failed.said for word in _FORMAT_WORDS):
+        if looser and failed.status in _FORMAT_REFUSALS and any(word in failed.body for word in _FORMAT_WORDS):
             return replace(request, output_mode=looser)
         if failed.status not in _REFUSALS:
             return None
-        refused = next((name for name in self._wire.optional(request) if name in failed.said), None)
+        refused = next((name for name in self._wire.optional(request) if name in failed.body), None)
         if refused is None:
             return None
         self._omitted |= {refused}
@@ -151,15 +151,15 @@ class RemoteModel:
 
     def _error(self, failed: RequestFailed) -> OmError:
         """Return the error to raise: one line, without secrets."""
-        said = failed.text
+        text = failed.text
         for secret in self._target.secrets:
-            said = said.replace(secret, "[key]")
+            text = text.replace(secret, "[key]")
         hint = failed.hint
         if failed.kind is NotAllowed and self._target.key_from:
             hint = f"the key comes from {self._target.key_from}"
         if failed.kind is UnknownModel and self._target.model_from:
             hint = f"the model comes from {self._target.model_from}; {hint}"
-        return failed.kind(failures.as_one_line(f"{self._subject(failed)}: {said}"), hint=hint)
+        return failed.kind(failures.as_one_line(f"{self._subject(failed)}: {text}"), hint=hint)
 
     def _subject(self, failed: RequestFailed) -> str:
         if failed.kind is UnknownModel:

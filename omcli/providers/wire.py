@@ -77,7 +77,7 @@ class RequestFailed(Exception):
         *,
         hint: str = "",
         status: int | None = None,
-        said: str = "",
+        body: str = "",
         tries: int = 1,
         delay: float = 1.0,
         retry_after: float | None = None,
@@ -90,7 +90,7 @@ class RequestFailed(Exception):
         """Reason, in the endpoint's own words if it gave any."""
         self.hint = hint
         self.status = status
-        self.said = said
+        self.body = body
         """Full text of the endpoint's error, in lower case."""
         self.tries = tries
         """Total failures of a request up to which this one is retried; 1: never."""

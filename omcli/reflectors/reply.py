@@ -155,9 +155,9 @@ def _row(written: str) -> ProposedRow | None:
     rows: tuple[str, ...] = ()
     if cited := _CITED.search(line):
         line, rows = line[: cited.start()], tuple(re.findall(r"o\d+", cited[1]))
-    said = next((found for notation in NOTATIONS if (found := notation.parse(line, ""))), None)
-    text = row_text(said.text if said else line)
+    parsed = next((found for notation in NOTATIONS if (found := notation.parse(line, ""))), None)
+    text = row_text(parsed.text if parsed else line)
     if not text:
         return None
-    priority, status = (said.priority.value, said.status or "") if said else ("", "")
+    priority, status = (parsed.priority.value, parsed.status or "") if parsed else ("", "")
     return ProposedRow(text=text, rows=rows, priority=priority, status=status)

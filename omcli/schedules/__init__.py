@@ -19,8 +19,8 @@ def scheduler(name: str, environment: Mapping[str, str]) -> Scheduler:
     """Return the scheduler of this name."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
     if name == "systemd":
-        said = environment.get("XDG_CONFIG_HOME", "").strip()
-        return Systemd((Path(said) if said else home / ".config") / "systemd" / "user")
+        folder = environment.get("XDG_CONFIG_HOME", "").strip()
+        return Systemd((Path(folder) if folder else home / ".config") / "systemd" / "user")
     return Launchd(home / "Library" / "LaunchAgents") if name == "launchd" else Cron()
 
 

@@ -106,8 +106,8 @@ def run_command(*words: str, given: bytes = b"") -> CommandResult | None:
         raise InputOutput(f"`{' '.join(words)}` did not end within {_SECONDS:g} seconds") from None
     except OSError as error:
         raise InputOutput(f"`{words[0]}` cannot be started: {error.strerror}") from error
-    said = process.stderr.decode(errors="replace").strip().splitlines()
-    return CommandResult(code=process.returncode, output=process.stdout, error=said[0].strip() if said else "")
+    lines = process.stderr.decode(errors="replace").strip().splitlines()
+    return CommandResult(code=process.returncode, output=process.stdout, error=lines[0].strip() if lines else "")
 
 
 def first_error(*commands: tuple[str, ...]) -> str | None:

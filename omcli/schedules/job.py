@@ -83,21 +83,21 @@ def mark(name: str) -> str:
     return f"om:{name}"
 
 
-def daily(said: str) -> Daily:
+def daily(text: str) -> Daily:
     """Parse a time of day `HH:MM`. Raises BadUsage."""
-    found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", said, re.ASCII)
+    found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text, re.ASCII)
     if found is None:
-        raise BadUsage(f"`--at {said}` is not a valid time (expected HH:MM)", hint="from 00:00 to 23:59")
+        raise BadUsage(f"`--at {text}` is not a valid time (expected HH:MM)", hint="from 00:00 to 23:59")
     return Daily(hour=int(found[1]), minute=int(found[2]))
 
 
-def every(said: str) -> Every:
+def every(text: str) -> Every:
     """Parse an interval such as `15m` or `2h`. Raises BadUsage unless it divides an hour or a day."""
-    found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h)", said, re.ASCII)
+    found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h)", text, re.ASCII)
     minutes = 0 if found is None else int(found[1]) * (_HOUR if found[2] == "h" else 1)
     if not minutes or (_HOUR if minutes < _HOUR else _DAY) % minutes or (minutes > _HOUR and minutes % _HOUR):
         raise BadUsage(
-            f"`--every {said}` is not a valid interval (expected one that divides an hour or a day)",
+            f"`--every {text}` is not a valid interval (expected one that divides an hour or a day)",
             hint="5m, 10m, 15m, 30m, 1h, 2h, 6h, 12h, …",
         )
     return Every(minutes=minutes)

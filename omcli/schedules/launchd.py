@@ -43,8 +43,8 @@ class Launchd:
         if all(change.step is EntryStep.KEEP for change in done.changes) and _is_active(job.name):
             return done
         _remove(job.name)
-        said = first_error(load)
-        return done if said is None else ScheduleResult(changes=done.changes, said=said, left=(shlex.join(load),))
+        error = first_error(load)
+        return done if error is None else ScheduleResult(changes=done.changes, said=error, left=(shlex.join(load),))
 
     def remove(self, name: str, *, dry_run: bool = False) -> ScheduleResult:
         """Unload the property list, and remove it."""

@@ -110,5 +110,5 @@ def _time(when: When) -> str:
 def _run(done: ScheduleResult, *commands: tuple[str, ...]) -> ScheduleResult:
     """Run commands; if one fails, add its error and the commands to run by hand to the result."""
     words = [("systemctl", "--user", *command) for command in commands]
-    said = first_error(*words)
-    return done if said is None else ScheduleResult(changes=done.changes, said=said, left=tuple(map(" ".join, words)))
+    error = first_error(*words)
+    return done if error is None else ScheduleResult(changes=done.changes, said=error, left=tuple(map(" ".join, words)))

@@ -55,58 +55,58 @@ class Layers:
             _variable_layer(variables),
             {key: SourceValue(value=value, by=FLAG) for key, value in flags.items()},
         )
-        self._said: dict[str, SourceValue] = {}
+        self._values: dict[str, SourceValue] = {}
         for layer in layers:
-            self._said = {**_kept(self._said, under=layer), **layer}
-        self._preset = _kept(self._of_preset(), under=self._said)
+            self._values = {**_kept(self._values, under=layer), **layer}
+        self._preset = _kept(self._of_preset(), under=self._values)
 
     def settings(self, *, default_store: Callable[[], Path]) -> Settings:
         """Return the resolved settings. Raises BadUsage for an invalid value or an unknown key given as a flag."""
-        for key in self._said.keys() - KEYS.keys():
+        for key in self._values.keys() - KEYS.keys():
             raise BadUsage(f"unknown key `{key}`{_nearest(key)}")
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for key in sorted(KEYS, key=lambda key: key != "effective_context"):  # shares of tokens need it
-            for said in (self._said.get(key), self._preset.get(key)):
-                if said and self._take(key, said, values):
-                    origins[key] = said.by
+            for given in (self._values.get(key), self._preset.get(key)):
+                if given and self._take(key, given, values):
+                    origins[key] = given.by
                     break
         _follow(values, origins)
         if "db" not in values:
             values["db"] = default_store()
         return _made(values, origins, self._warnings)
 
-    def _take(self, key: str, said: SourceValue, values: dict[str, Any]) -> bool:
+    def _take(self, key: str, given: SourceValue, values: dict[str, Any]) -> bool:
         """Parse a value into `values`; return False, with a warning, if it is invalid."""
         whole = values.get("effective_context", DEFAULTS.effective_context)
-        if said.by == FLAG and isinstance(said.value, Path):
-            values[key] = said.value
+        if given.by == FLAG and isinstance(given.value, Path):
+            values[key] = given.value
             return True
         try:
-            value = parse_value(key, said.value, whole=whole, folder=said.folder)
+            value = parse_value(key, given.value, whole=whole, folder=given.folder)
         except InvalidValue as error:
-            if said.by == FLAG:
-                raise BadUsage(f"`{said.value}` is not a valid `{key}` (expected {error})") from None
-            self._warnings.append(f"{said.as_written(key)} is not valid (expected {error}); ignored")
+            if given.by == FLAG:
+                raise BadUsage(f"`{given.value}` is not a valid `{key}` (expected {error})") from None
+            self._warnings.append(f"{given.as_written(key)} is not valid (expected {error}); ignored")
             return False
-        values[key] = not value if said.opposite else value
+        values[key] = not value if given.opposite else value
         return True
 
     def _of_preset(self) -> dict[str, SourceValue]:
-        said = self._said.get("preset")
-        if said is None or said.value == PRESETS[0]:
+        given = self._values.get("preset")
+        if given is None or given.value == PRESETS[0]:
             return {}
-        if said.value in PRESETS:
-            name = str(said.value)
+        if given.value in PRESETS:
+            name = str(given.value)
             return {
                 key: SourceValue(value=value, by=f"preset {name}") for key, value in _by_key(read(preset_file(name)))
             }
-        if said.by == FLAG:
-            raise BadConfiguration(f"unknown preset `{said.value}`", hint=f"one of: {', '.join(PRESETS)}")
+        if given.by == FLAG:
+            raise BadConfiguration(f"unknown preset `{given.value}`", hint=f"one of: {', '.join(PRESETS)}")
         self._warnings.append(
-            f"{said.as_written('preset')} is not valid (expected one of {', '.join(PRESETS)}); ignored"
+            f"{given.as_written('preset')} is not valid (expected one of {', '.join(PRESETS)}); ignored"
         )
-        del self._said["preset"]
+        del self._values["preset"]
         return {}
 
     def _of_user(self, files: Files) -> dict[str, SourceValue]:
@@ -120,28 +120,28 @@ class Layers:
 
     def _of_project(self, path: Path) -> dict[str, SourceValue]:
         try:
-            said = self._of_file(path)
+            given = self._of_file(path)
         except BadConfiguration as error:
             self._warnings.append(f"{error.message}; ignored")
             return {}
-        refused = [key for key in said if _is_refused(key, said[key].value)]
+        refused = [key for key in given if _is_refused(key, given[key].value)]
         for key in refused:
             self._warnings.append(
                 f"{path}: a project file may not set `{key}` (your own file, a variable or a flag may); ignored"
             )
-            del said[key]
-        return said
+            del given[key]
+        return given
 
     def _of_file(self, path: Path) -> dict[str, SourceValue]:
         """Return the values of a file by key. Raises BadConfiguration if it cannot be read."""
-        said = {}
+        given = {}
         for name, value in _by_key(read(path)):
             key = _OPPOSITES.get(name, name)
             if key in KEYS:
-                said[key] = SourceValue(value=value, by=str(path), folder=path.parent, opposite=key != name)
+                given[key] = SourceValue(value=value, by=str(path), folder=path.parent, opposite=key != name)
             else:
                 self._warnings.append(f"{path}: unknown key `{name}`{_nearest(name)}; ignored")
-        return said
+        return given
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -173,31 +173,31 @@ def variable_name(key: str) -> str:
 
 
 def _variable_layer(variables: Mapping[str, str]) -> dict[str, SourceValue]:
-    said = {}
+    given = {}
     for name in (*KEYS, *_OPPOSITES):
         if variable_name(name) in variables:
             key = _OPPOSITES.get(name, name)
-            said[key] = SourceValue(value=variables[variable_name(name)], by=variable_name(name), opposite=key != name)
-    return said
+            given[key] = SourceValue(value=variables[variable_name(name)], by=variable_name(name), opposite=key != name)
+    return given
 
 
 def _by_key(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """Yield the values of a file by key, with a section's name before a dot."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, dict):
-            yield from ((f"{name}.{inner}", said) for inner, said in value.items())
+            yield from ((f"{name}.{inner}", inner_value) for inner, inner_value in value.items())
         else:
             yield name, value
 
 
-def _kept(said: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue]) -> dict[str, SourceValue]:
+def _kept(given: Mapping[str, SourceValue], *, under: Mapping[str, SourceValue]) -> dict[str, SourceValue]:
     """Return the values that remain under a stronger layer: without a provider's own keys if it names another one."""
     gone: set[str] = set()
     for role in ("observer", "reflector"):
-        below, above = (layer.get(f"{role}.provider") for layer in (said, under))
+        below, above = (layer.get(f"{role}.provider") for layer in (given, under))
         if below and above and below.value != above.value:
             gone |= {f"{role}.{name}" for name in _PROVIDER_KEYS}
-    return {key: value for key, value in said.items() if key not in gone}
+    return {key: value for key, value in given.items() if key not in gone}
 
 
 def _is_refused(key: str, value: object) -> bool:

@@ -91,32 +91,32 @@ def is_private(key: str) -> bool:
     return KEYS[key].startswith("Path") or name in {"base_url", "command"} or section in _PRIVATE
 
 
-def parse_value(key: str, said: object, *, whole: int, folder: Path | None = None) -> object:
+def parse_value(key: str, value: object, *, whole: int, folder: Path | None = None) -> object:
     """Return the value of a key; shares of tokens are of `whole`, paths relative to `folder`. Raises InvalidValue."""
     kind = KEYS[key]
     optional = kind.removesuffix(" | None")
-    if optional != kind and isinstance(said, str) and said.strip().lower() in _UNSET:
+    if optional != kind and isinstance(value, str) and value.strip().lower() in _UNSET:
         return None
-    return _one(optional, said, whole, folder)
+    return _one(optional, value, whole, folder)
 
 
-def _one(kind: str, said: object, whole: int, folder: Path | None) -> object:
-    if kind in {"Tokens", "Amount"} and isinstance(said, str) and said.strip().endswith("%"):
-        return _share(said, whole) if kind == "Tokens" else float(_share(said, whole))
+def _one(kind: str, value: object, whole: int, folder: Path | None) -> object:
+    if kind in {"Tokens", "Amount"} and isinstance(value, str) and value.strip().endswith("%"):
+        return _share(value, whole) if kind == "Tokens" else float(_share(value, whole))
     if kind == "Path":
-        return (folder or Path()) / Path(_text(said)).expanduser()
+        return (folder or Path()) / Path(_text(value)).expanduser()
     if kind in _READERS:
-        return _READERS[kind](said)
+        return _READERS[kind](value)
     if kind.startswith("tuple["):
         each = kind.removeprefix("tuple[").removesuffix(", ...]")
-        listed = said if isinstance(said, list | tuple) else [part.strip() for part in _text(said).split(",")]
+        listed = value if isinstance(value, list | tuple) else [part.strip() for part in _text(value).split(",")]
         return tuple(_one(each, part, whole, folder) for part in listed)
-    return _choice(said, get_args(getattr(settings, kind)))
+    return _choice(value, get_args(getattr(settings, kind)))
 
 
-def _share(said: str, whole: int) -> int:
+def _share(value: str, whole: int) -> int:
     try:
-        share = _number(said.strip().removesuffix("%"))
+        share = _number(value.strip().removesuffix("%"))
     except InvalidValue:
         share = -1.0
     if not 0 <= share <= 100:
@@ -124,22 +124,22 @@ def _share(said: str, whole: int) -> int:
     return round(share * whole / 100)
 
 
-def _text(said: object) -> str:
-    if not isinstance(said, str) or not said.strip():
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
         raise InvalidValue("a text")
-    return said.strip()
+    return value.strip()
 
 
-def _whole(said: object) -> int:
-    text = str(said).strip().replace("_", "")
-    if isinstance(said, (bool, float)) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST:
+def _whole(value: object) -> int:
+    text = str(value).strip().replace("_", "")
+    if isinstance(value, (bool, float)) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST:
         raise InvalidValue("a whole number from 0")
     return int(text)
 
 
-def _number(said: object) -> float:
+def _number(value: object) -> float:
     try:
-        number = float(said) if isinstance(said, (int, float, str)) and not isinstance(said, bool) else -1.0
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else -1.0
     except (ValueError, OverflowError):
         number = -1.0
     if not 0 <= number <= _MOST:
@@ -147,44 +147,44 @@ def _number(said: object) -> float:
     return number
 
 
-def _days(said: object) -> float:
+def _days(value: object) -> float:
     try:
-        return _number(said.strip().removesuffix("d") if isinstance(said, str) else said)
+        return _number(value.strip().removesuffix("d") if isinstance(value, str) else value)
     except InvalidValue:
         raise InvalidValue("a number of days, such as 30d") from None
 
 
-def _flag(said: object) -> bool:
-    text = str(said).strip().lower()
+def _flag(value: object) -> bool:
+    text = str(value).strip().lower()
     if text not in _YES | _NO:
         raise InvalidValue("yes or no")
     return text in _YES
 
 
-def _span(said: object) -> str:
-    text = _text(said)
+def _span(value: object) -> str:
+    text = _text(value)
     if not _SPAN.fullmatch(text):
         raise InvalidValue("a range such as 2-5")
     return text
 
 
-def _choice(said: object, choices: tuple[str, ...]) -> str:
-    text = str(said).strip().lower()
+def _choice(value: object, choices: tuple[str, ...]) -> str:
+    text = str(value).strip().lower()
     if text not in choices:
         raise InvalidValue(f"one of {', '.join(choices)}")
     return text
 
 
-def _price_table(said: object) -> Mapping[str, Price]:
-    if not isinstance(said, dict):
+def _price_table(value: object) -> Mapping[str, Price]:
+    if not isinstance(value, dict):
         raise InvalidValue("a table of models")
-    return {model: _price(model, price) for model, price in said.items()}
+    return {model: _price(model, price) for model, price in value.items()}
 
 
-def _price(model: str, said: Any) -> Price:
-    if not isinstance(said, dict) or not {"input", "output"} <= said.keys() <= {"input", "output", "cached"}:
+def _price(model: str, value: Any) -> Price:
+    if not isinstance(value, dict) or not {"input", "output"} <= value.keys() <= {"input", "output", "cached"}:
         raise InvalidValue(f"a table with `input`, `output` and optionally `cached` for `{model}`")
-    return Price(**{name: _number(cost) for name, cost in said.items()})
+    return Price(**{name: _number(cost) for name, cost in value.items()})
 
 
 _READERS: Mapping[str, Callable[[object], object]] = {

@@ -81,7 +81,7 @@ def _chosen(**asked: bool) -> str:
         return names[0]
     raise BadUsage(
         "no scheduler given" if not names else f"`--{names[0]}` and `--{names[1]}` exclude each other",
-        hint=f"one of --cron, --systemd and --launchd; default_name here: {default_name()}",
+        hint=f"one of --cron, --systemd and --launchd; usual here: {default_name()}",
     )
 
 

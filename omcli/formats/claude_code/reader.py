@@ -32,7 +32,7 @@ class SessionReader:
         self.home: str | None = None
         """The first working directory of the current session."""
         self._homes: dict[str | None, str] = {}
-        self._told: dict[str, str] = {}
+        self._known: dict[str, str] = {}
         self._named_by_person: set[str | None] = set()
 
     @classmethod
@@ -40,19 +40,19 @@ class SessionReader:
         """Resume from the state of an earlier reader."""
         session = cls()
         session.home, session._homes = state["home"], dict(state["homes"])
-        session._told, session._named_by_person = state["told"], set(state["named_by_person"])
+        session._known, session._named_by_person = state["told"], set(state["named_by_person"])
         return session
 
     def state(self) -> ReaderState:
         """State as JSON."""
         homes, named = list(self._homes.items()), list(self._named_by_person)
-        return {"home": self.home, "homes": homes, "told": dict(self._told), "named_by_person": named}
+        return {"home": self.home, "homes": homes, "told": dict(self._known), "named_by_person": named}
 
     def learn(self, entry: Record, kind: str) -> dict[str, str]:
         """Return the facts of the session that a record changes."""
-        session = string(entry.get("sessionId")) or string(entry.get("session_id")) or self._told.get("session")
-        if session != self._told.get("session"):
-            self._told = {}
+        session = string(entry.get("sessionId")) or string(entry.get("session_id")) or self._known.get("session")
+        if session != self._known.get("session"):
+            self._known = {}
             self.home = self._homes.get(session)
         if self.home is None and (cwd := string(entry.get("cwd"))):
             self.home = self._homes[session] = cwd
@@ -63,8 +63,8 @@ class SessionReader:
             now |= {"branch": string(entry.get("gitBranch")), "model": string(model)}
             if model == "<synthetic>":
                 del now["model"]
-        changes = {name: value for name, value in now.items() if value and self._told.get(name) != value}
-        self._told |= changes
+        changes = {name: value for name, value in now.items() if value and self._known.get(name) != value}
+        self._known |= changes
         return changes
 
     def _title(self, entry: Record, kind: str, session: str | None) -> str | None:

@@ -51,10 +51,10 @@ def repeated(rows: Sequence[Observation]) -> Iterator[Dropped]:
             yield Dropped(row=row.id, reason="duplicate", by=same.id)
         else:
             left.append(row)
-    said = [_Said.of(row) for row in left if row.type in _COMPARED_TYPES]
-    containing = _ClauseIndex(said)
-    kept: dict[tuple[object, ...], list[_Said]] = defaultdict(list)
-    for one in said:
+    statements = [_Statement.of(row) for row in left if row.type in _COMPARED_TYPES]
+    containing = _ClauseIndex(statements)
+    kept: dict[tuple[object, ...], list[_Statement]] = defaultdict(list)
+    for one in statements:
         alike = kept[one.names]
         by = next(
             (other for other in reversed(alike[-_COMPARED:]) if one.is_repeated_by(other)), None
@@ -77,7 +77,7 @@ def stale(rows: Iterable[Observation], among: Iterable[Observation]) -> Iterator
 
 
 @record
-class _Said:
+class _Statement:
     """The parts of a row that are compared with others."""
 
     row: Observation
@@ -87,7 +87,7 @@ class _Said:
     """In order, normalised, without stop words."""
 
     @classmethod
-    def of(cls, row: Observation) -> _Said:
+    def of(cls, row: Observation) -> _Statement:
         words = _WORD.findall(row.text)
         named = [word for word in words if word != word.lower() or not word.isalpha()]
         negated = sum(word.lower() in _NEGATIONS or word.lower().endswith(("n't", "n’t")) for word in words)
@@ -97,7 +97,7 @@ class _Said:
             words=tuple(folded(word.lower()) for word in words if word.lower() not in _STOP_WORDS),
         )
 
-    def is_repeated_by(self, other: _Said) -> bool:
+    def is_repeated_by(self, other: _Statement) -> bool:
         """Return True if another row with the same names has all its words, in order, and few more."""
         if len(self.words) < _FEWEST_WORDS or len(self.words) < _LEAST_SHARED * len(other.words):
             return False
@@ -108,16 +108,16 @@ class _Said:
 class _ClauseIndex:
     """Rows that contain others: `docs: link the guide` in `Committed 38a965e on main: docs: link the guide`."""
 
-    def __init__(self, said: Sequence[_Said]) -> None:
-        self._clauses = [_clauses(one.row.text) for one in said]
-        self._said = said
+    def __init__(self, statements: Sequence[_Statement]) -> None:
+        self._clauses = [_clauses(one.row.text) for one in statements]
+        self._statements = statements
         self._places: dict[str, list[int]] = defaultdict(list)
         """Rows by clause."""
         for place, clauses in enumerate(self._clauses):
             for clause in set(clauses.strip("\n").split("\n")):
                 self._places[clause].append(place)
 
-    def of(self, one: _Said) -> _Said | None:
+    def of(self, one: _Statement) -> _Statement | None:
         """Return a row that contains an agent's row, if rows of no less importance contain all of its parts."""
         if not one.row.text.startswith(AGENT) or len(one.words) <= _FEWEST_WORDS:
             return None
@@ -125,11 +125,11 @@ class _ClauseIndex:
         holders = [self._whole(one.row, _clauses(part)) for part in parts]
         return holders[0] if all(holders) else None
 
-    def _whole(self, row: Observation, part: str) -> _Said | None:
+    def _whole(self, row: Observation, part: str) -> _Statement | None:
         rarest = min((self._places[clause] for clause in part.strip("\n").split("\n")), key=len)
         for place in rarest:
-            if _may_contain(row, self._said[place].row) and part in self._clauses[place]:
-                return self._said[place]
+            if _may_contain(row, self._statements[place].row) and part in self._clauses[place]:
+                return self._statements[place]
         return None
 
 
