@@ -187,7 +187,7 @@ class MessageLog(Protocol):
     def append(
         self, session: Session, messages: Sequence[Incoming], *, counter: str, now: str, opening: int = 0
     ) -> Appended:
-        """Keep the messages that are not yet there, in order, and merge what is known of the session.
+        """Append the messages that are new, in order, and merge the facts about their session.
 
         The first `opening` of the messages have to be those that the session begins with (`begins_with`): if it does
         not, SessionTaken is raised and nothing is kept.
@@ -243,7 +243,7 @@ class Bookmarks(Protocol):
         """The bookmarks of a file, by ascending offset; none if it was read on other terms."""
 
     def put(self, origin: Origin, bookmarks: Sequence[Bookmark]) -> None:
-        """Keep bookmarks of a file, of ascending offsets, in place of all it had. What they speak for must be kept."""
+        """Replace all bookmarks of a file, by ascending offset. Messages before the last one must be stored."""
 
     def files(self) -> tuple[IngestedFile, ...]:
         """Every file that has bookmarks, by path."""
@@ -327,9 +327,9 @@ class Batches(Protocol):
     def buffered(self, session: str) -> tuple[BufferedBatch, ...]:
         """The buffered batches that can be written one after another, oldest first (`blocks.in_line`).
 
-        The first begins at the cursor, each other where the one before ends. Messages that are gone are left out, with
-        the title, which may have come from them, and so is what the cursor has passed; one that cannot be read counts
-        as none.
+        The first begins at the cursor, each other where the one before ends. Deleted messages are left out, with
+        the title, which may have come from them, and so are messages the cursor has passed; a batch that cannot be
+        read is skipped.
         """
 
     def all_buffered(self) -> tuple[BufferedBatch, ...]:

@@ -84,7 +84,7 @@ class SqliteBatches(Table, Batches):
             return batch
         self._context = rows.context(connection, session=number, limit=context_rows, known=self._context)
         found = self._context.values()
-        # A late batch does not change rows of what was said after it.
+        # A late batch does not change rows of messages after it.
         return replace(batch, context_rows=tuple(row for row in found if not batch.is_late or batch.follows(row)))
 
     def record(

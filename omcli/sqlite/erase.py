@@ -85,7 +85,7 @@ def _erase_rows(connection: sqlite3.Connection, gone: set[bytes]) -> tuple[int, 
 
 
 def _make_final(connection: sqlite3.Connection, which: str, touched: set[int], *, now: str) -> None:
-    """Make operations final that were erased, and those that could restore but a part of what they hid or made."""
+    """Make operations final that were erased, and those that could restore only a part of the rows they hid or made."""
     is_open = "UPDATE operations SET final_at = :now WHERE undone_by IS NULL AND final_at IS NULL"
     connection.execute(f"{is_open} AND {dialect.among('number', ':which')}", {"now": now, "which": which})
     whole = f"SELECT coalesce(part_of, number) FROM operations WHERE {dialect.among('number', ':touched')}"

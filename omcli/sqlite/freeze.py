@@ -28,7 +28,7 @@ _MADE = """
         SELECT number FROM operations WHERE session IS NULL AND (:project IS NULL OR project = :project)
             AND undone_by IS NULL)
 """
-# Of the session any row, of the project only what is written by hand: the rest of it comes from sessions.
+# Any row of the session; of the project only rows written by hand: its others come from sessions.
 _WITHOUT_MESSAGE = """
     SELECT position FROM observations WHERE session = :session AND visible AND batch IS NULL AND made_by IS NULL
     ORDER BY position DESC LIMIT 1
@@ -56,8 +56,8 @@ def freeze_point(
         " WHERE session = ? AND agent IS NULL",
         (covered_up_to, session),
     ).fetchone()
-    told = eviction.evicted_tokens(said=said, covered=covered, further=further)
-    message = covered_up_to if told is None else _end_of(connection, session=session, rest=said, told=told)
+    evicted = eviction.evicted_tokens(said=said, covered=covered, further=further)
+    message = covered_up_to if evicted is None else _end_of(connection, session=session, rest=said, evicted=evicted)
     position = _last_row(
         connection,
         {
@@ -68,17 +68,17 @@ def freeze_point(
             "message": message,
         },
     )
-    return FreezePoint(message=message, position=position, at=_written(connection, position), is_last=told is None)
+    return FreezePoint(message=message, position=position, at=_written(connection, position), is_last=evicted is None)
 
 
-def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, told: int) -> int:
-    """`seq` of the message with which a session of `rest` tokens has reached `told` of them; 0 for none."""
+def _end_of(connection: sqlite3.Connection, *, session: int, rest: int, evicted: int) -> int:
+    """`seq` of the message with which a session of `rest` tokens has reached `evicted` of them; 0 for none."""
     newest = connection.execute(
         "SELECT seq, tokens FROM messages WHERE session = ? AND agent IS NULL ORDER BY seq DESC", (session,)
     )
-    for seq, tokens in newest if told else ():
+    for seq, tokens in newest if evicted else ():
         rest -= tokens
-        if rest < told:
+        if rest < evicted:
             assert isinstance(seq, int)
             return seq
     return 0

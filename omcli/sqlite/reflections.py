@@ -69,7 +69,7 @@ def fold(connection: sqlite3.Connection, folding: ReflectionWrite, *, now: str) 
     if folding.part_of is not None and operations.is_final(connection, folding.part_of):
         raise StaleBatch(
             f"operation {folding.part_of} was undone, or made final, before it came to its end",
-            hint="what it had not done yet is left as it was; run it again",
+            hint="rows it had not reached yet are unchanged; run it again",
         )
     number = operations.note(
         connection,

@@ -1,4 +1,4 @@
-"""Sessions and projects in the store, and counts of what it holds of them."""
+"""Sessions in the store, and counts of their messages and rows."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def find(connection: sqlite3.Connection, session: str) -> Session | None:
 
 
 def merge(connection: sqlite3.Connection, session: Session, *, now: str) -> int:
-    """Add to a session what is not known of it yet, and return its number."""
+    """Add facts to a session that are not known yet, and return its number."""
     place = codec.add_session(connection, session.id)
     known = find(connection, session.id)
     if tombstones.is_forgotten_text(connection, session.title):
