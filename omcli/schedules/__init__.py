@@ -25,7 +25,7 @@ def scheduler(name: str, environment: Mapping[str, str]) -> Scheduler:
 
 
 def default_name() -> str:
-    """Return the name of the default_name scheduler of this system."""
+    """Return the name of the usual scheduler of this system."""
     if sys.platform == "darwin":
         return "launchd"
     return "systemd" if os.path.isdir("/run/systemd/system") else "cron"  # noqa: PTH112
