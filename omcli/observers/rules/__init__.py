@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record
 from omcli.memory.batch import Batch, Observed
 from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Draft
-from omcli.observers.rules.speech.agents import progress_drafts, report_drafts
-from omcli.observers.rules.speech.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
+from omcli.observers.rules.agents import progress_drafts, report_drafts
+from omcli.observers.rules.commands import command_drafts, failure_draft, is_answer, succeeded
+from omcli.observers.rules.files import IdentifierCounts, excerpt_drafts, file_change_drafts, read_only_drafts
+from omcli.observers.rules.people import chat_drafts, other_drafts, prompt_drafts, with_work_importance
 from omcli.observers.rules.status import open_if_asked, update_rows
-from omcli.observers.rules.status.turn_events import StatusEvent, starts_turn, turn_events
-from omcli.observers.rules.tools import tool_drafts
-from omcli.observers.rules.tools.commands import succeeded
-from omcli.observers.rules.tools.events import ToolEvent, finished_process, running_call, tool_event
-from omcli.observers.rules.tools.files import IdentifierCounts
+from omcli.observers.rules.tasks import DRAFTS, todo_draft
+from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, finished_process, running_call, tool_event
+from omcli.observers.rules.turn_events import StatusEvent, starts_turn, turn_events
 from omcli.text.anchors import searchable, unsupported
 
 Calls = Mapping[str | None, KeptMessage]
@@ -183,3 +185,37 @@ def _is_quoted(text: str, sources: Iterable[str]) -> bool:
     """Return True if a row quotes a message word for word, so that its names need no search."""
     speaker, _, quotation = text.partition(": ")
     return speaker in ("User", "Agent") and any(quotation in source for source in sources)
+
+
+# ---- rows of tools
+#
+# One row per fact: all edits of one file, and all reads of a turn, are one row. Importances come from the coding-agent
+# design: edits 7, failures 8, commands 4, todos and delegations 5, reading and searching 3.
+
+_REFUSED = lazily(
+    r"^(?:User (?:denied|rejected|declined)|BLOCKED|The user doesn't want to|patch rejected|aborted by user|"
+    r"\[Request interrupted by user|Operation aborted)",
+    re.IGNORECASE,
+)
+
+
+def tool_drafts(events: Sequence[ToolEvent], *, cwd: str | None, interest: IdentifierCounts) -> Iterator[Draft]:
+    """Yield the rows of one turn's tool events, unordered.
+
+    Paths below `cwd` are shortened; `interest` chooses the lines quoted from files and output.
+    """
+    paths = Paths(cwd)
+    finished = [event for event in events if event.result is not None and not _REFUSED.match(event.output)]
+    successful = [event for event in finished if not event.failed]
+    yield from (failure_draft(event, paths) for event in finished if event.failed and not is_answer(event))
+    yield from file_change_drafts(
+        [event for event in successful if event.kind in (ToolKind.EDIT, ToolKind.WRITE)], interest, paths
+    )
+    yield from command_drafts([event for event in successful if event.kind is ToolKind.RUN])
+    yield from read_only_drafts(successful, paths)
+    yield from excerpt_drafts(successful, interest, paths)
+    if draft := todo_draft([event for event in successful if event.kind is ToolKind.TODO]):
+        yield draft
+    for event in successful:
+        if (single := DRAFTS.get(event.kind)) and (draft := single(event)):
+            yield draft

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from omcli.memory.observation import Status, Type
-from omcli.observers.rules.status.command_aliases import covers, last_command, parse_parts
+from omcli.observers.rules.row_table import covers, last_command, parse_parts
 from tests.batches import Talk
 
 MENDED = (

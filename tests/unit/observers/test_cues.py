@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.memory.observation import Type
-from omcli.observers.rules import cues
-from omcli.observers.rules.cues import agents, people
+from omcli.observers.rules import agents, cues, people_cues
 
 STANDING = (
     "Always answer in full sentences.",
@@ -109,8 +108,8 @@ FACTS = (
 )
 def test_sentences_of_people_are_classified(sentence: str, kind: Type) -> None:
     """S0.24, S3.9, O3: a statement is no question, and what is weighed is not decided."""
-    assert people.user_type(sentence) is kind
-    assert people.user_type(sentence.replace("'", "\u2019")) is kind
+    assert people_cues.user_type(sentence) is kind
+    assert people_cues.user_type(sentence.replace("'", "\u2019")) is kind
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_sentences_of_people_are_classified(sentence: str, kind: Type) -> None:
 )
 def test_a_sentence_with_the_words_of_another_kind_is_not_of_it(sentence: str, not_a: Type) -> None:
     """O3: assertion, question and intent."""
-    assert people.user_type(sentence) is not not_a
+    assert people_cues.user_type(sentence) is not not_a
 
 
 @pytest.mark.parametrize(
@@ -153,14 +152,14 @@ def test_a_sentence_with_the_words_of_another_kind_is_not_of_it(sentence: str, n
 )
 def test_what_binds_counts_more_than_what_is_asked(sentence: str, kind: Type | None, importance: int) -> None:
     """T24, prompts.md §6: rules, preferences, decisions; who somebody is and what changed; then what was asked."""
-    assert people.user_type(sentence) is kind
-    assert people.user_importance(sentence, kind) == importance
+    assert people_cues.user_type(sentence) is kind
+    assert people_cues.user_importance(sentence, kind) == importance
 
 
 def test_a_wish_for_a_change_is_not_a_change() -> None:
     """O17: a plan is a plan."""
-    assert people.user_importance("We moved the call to Friday.", Type.FACT) == 7
-    assert people.user_importance("I want the call moved to Friday.", Type.FACT) < 7
+    assert people_cues.user_importance("We moved the call to Friday.", Type.FACT) == 7
+    assert people_cues.user_importance("I want the call moved to Friday.", Type.FACT) < 7
 
 
 LANGUAGES = {
@@ -196,12 +195,12 @@ LANGUAGES = {
 def test_the_most_valuable_types_are_recognised_in_other_languages(language: str) -> None:
     """S1.20, O24: rules, preferences, decisions, corrections, requests, yes, no and courtesies."""
     rule, preference, decision, correction, request, yes, no, thanks = LANGUAGES[language]
-    assert people.user_type(rule) is Type.INSTRUCTION
-    assert people.is_lasting_rule(rule)
-    assert people.user_type(preference) is Type.PREFERENCE
-    assert people.user_type(decision) is Type.DECISION
-    assert people.user_type(correction) is Type.CORRECTION
-    assert people.user_type(request) is Type.REQUEST
+    assert people_cues.user_type(rule) is Type.INSTRUCTION
+    assert people_cues.is_lasting_rule(rule)
+    assert people_cues.user_type(preference) is Type.PREFERENCE
+    assert people_cues.user_type(decision) is Type.DECISION
+    assert people_cues.user_type(correction) is Type.CORRECTION
+    assert people_cues.user_type(request) is Type.REQUEST
     assert cues.is_yes(yes)
     assert not cues.is_yes(no)
     assert cues.is_no(no)
@@ -245,7 +244,7 @@ def test_sentences_of_agents_are_classified(sentence: str, kind: Type | None) ->
 )
 def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str, importance: int) -> None:
     """O6, O7: who, what, where and when."""
-    assert people.chat_importance(sentence) == importance
+    assert people_cues.chat_importance(sentence) == importance
 
 
 @pytest.mark.parametrize(
@@ -260,7 +259,7 @@ def test_between_people_what_somebody_did_and_what_is_named_counts(sentence: str
     ],
 )
 def test_praise_and_sympathy_are_reactions(sentence: str) -> None:
-    assert people.is_reaction(sentence) or cues.is_courtesy(sentence)
+    assert people_cues.is_reaction(sentence) or cues.is_courtesy(sentence)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +271,7 @@ def test_praise_and_sympathy_are_reactions(sentence: str) -> None:
     ],
 )
 def test_a_sentence_with_a_fact_is_not_a_reaction(sentence: str) -> None:
-    assert not people.is_reaction(sentence)
+    assert not people_cues.is_reaction(sentence)
 
 
 RUNS = (" ", "-", "a ", "i ", "you ", "always ", "can you ", "when i ask ", "so ", "the ", "my a ", "now ", "i really ",
@@ -286,14 +285,14 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
     """A transcript is untrusted: 60 kB of anything in one sentence are classified in well under a second."""
     sentence = run * (60_000 // len(run)) + "!"
     began = time.process_time()
-    people.user_type(sentence)
+    people_cues.user_type(sentence)
     agents.agent_type(sentence)
     agents.is_filler(sentence)
-    people.chat_importance(sentence)
+    people_cues.chat_importance(sentence)
     for ask in (
         cues.is_yes,
         cues.is_no,
-        people.is_reaction,
+        people_cues.is_reaction,
         cues.leads_to_next,
         cues.is_empty_question,
         cues.is_statement,
@@ -305,21 +304,21 @@ def test_no_cue_takes_the_square_of_a_sentence(run: str) -> None:
 
 @pytest.mark.parametrize("sentence", [*STANDING, *PREFERENCES, *DECISIONS, *CORRECTIONS, *QUESTIONS, *REQUESTS])
 def test_capitals_do_not_change_the_type(sentence: str) -> None:
-    assert people.user_type(sentence.upper()) is people.user_type(sentence)
+    assert people_cues.user_type(sentence.upper()) is people_cues.user_type(sentence)
     assert cues.is_courtesy(sentence.upper()) is cues.is_courtesy(sentence)
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_of_some_kind_or_none(text: str) -> None:
-    assert people.user_type(text) is None or isinstance(people.user_type(text), Type)
-    assert 0 <= people.user_importance(text, people.user_type(text)) <= 10
-    assert 0 <= people.chat_importance(text) <= 10
+    assert people_cues.user_type(text) is None or isinstance(people_cues.user_type(text), Type)
+    assert 0 <= people_cues.user_importance(text, people_cues.user_type(text)) <= 10
+    assert 0 <= people_cues.chat_importance(text) <= 10
 
 
 @pytest.mark.parametrize("sentence", ORDERS)
 def test_an_order_is_not_a_fact(sentence: str) -> None:
     """Whatever its clauses say."""
-    assert people.user_type(sentence) in (None, Type.REQUEST)
+    assert people_cues.user_type(sentence) in (None, Type.REQUEST)
 
 
 @pytest.mark.parametrize("run", [".", " ", "。", ", ", "!thanks"])

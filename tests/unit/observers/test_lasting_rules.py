@@ -7,7 +7,7 @@ import time
 import pytest
 
 from omcli.memory.observation import Type
-from omcli.observers.rules.cues import people
+from omcli.observers.rules import people_cues
 
 STANDING = (
     # said as such
@@ -162,14 +162,14 @@ ONCE = (
 
 
 def is_a_rule(sentence: str) -> bool:
-    return people.user_type(sentence) is Type.INSTRUCTION and people.is_lasting_rule(sentence)
+    return people_cues.user_type(sentence) is Type.INSTRUCTION and people_cues.is_lasting_rule(sentence)
 
 
 @pytest.mark.parametrize("sentence", STANDING)
 def test_what_holds_from_now_on_is_a_lasting_rule(sentence: str) -> None:
     """S0.24, S1.20: however it is worded."""
     assert is_a_rule(sentence)
-    assert people.user_importance(sentence, Type.INSTRUCTION) == 9
+    assert people_cues.user_importance(sentence, Type.INSTRUCTION) == 9
 
 
 @pytest.mark.parametrize("sentence", ONCE)
@@ -185,5 +185,5 @@ def test_a_single_request_or_report_in_the_same_words_is_not_a_rule(sentence: st
 def test_long_sentences_take_linear_time(run: str) -> None:
     long = run * (200_000 // len(run))
     began = time.process_time()
-    people.is_lasting_rule(long)
+    people_cues.is_lasting_rule(long)
     assert time.process_time() - began < 2

@@ -10,7 +10,7 @@ import pytest
 
 from omcli.memory.observation import Priority, Status, Type
 from omcli.observers.rules import RuleObserver, shell
-from omcli.observers.rules.tools.events import ToolKind, tool_kind
+from omcli.observers.rules.tool_events import ToolKind, tool_kind
 from tests.batches import Talk
 
 

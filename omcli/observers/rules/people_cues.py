@@ -12,7 +12,7 @@ from itertools import islice
 
 from omcli.base.patterns import lazily
 from omcli.memory.observation import Type
-from omcli.observers.rules import cues
+from omcli.observers.rules import cues, languages
 from omcli.observers.rules.cues import (
     CACHE_SIZE,
     LEAD_IN,
@@ -21,7 +21,6 @@ from omcli.observers.rules.cues import (
     is_about_speaker,
     is_imperative,
     is_wanted,
-    languages,
     names_something,
     plain,
     plain_quotes,

@@ -9,7 +9,7 @@ from omcli.base.record import record
 from omcli.memory.observation import Draft, Priority, Status, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
-from omcli.observers.rules.tools.events import Paths, ToolEvent, ToolKind, event_draft, process_metadata, subject
+from omcli.observers.rules.tool_events import Paths, ToolEvent, ToolKind, event_draft, process_metadata, subject
 from omcli.text.phrases import first_of, with_times
 
 

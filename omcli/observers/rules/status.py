@@ -13,20 +13,21 @@ from types import MappingProxyType
 from omcli.base.patterns import lazily
 from omcli.base.record import field, mutable_record, replace
 from omcli.memory.observation import FAILURES, FILE_CHANGES, SETTLED, Draft, Observation, Priority, Status, Type
-from omcli.observers.rules.shell import same_directory
-from omcli.observers.rules.status import supersede
-from omcli.observers.rules.status.command_aliases import covers, parse_parts
-from omcli.observers.rules.status.row_table import (
+from omcli.observers.rules import supersede
+from omcli.observers.rules.commands import Succeeded
+from omcli.observers.rules.row_table import (
     ASKED,
     RowTable,
+    covers,
     failure_directory,
     failure_key,
     is_check,
     merged,
+    parse_parts,
     todo_texts,
 )
-from omcli.observers.rules.status.turn_events import StatusEvent, TurnAnswered, TurnEnded, TurnUnfinished
-from omcli.observers.rules.tools.commands import Succeeded
+from omcli.observers.rules.shell import same_directory
+from omcli.observers.rules.turn_events import StatusEvent, TurnAnswered, TurnEnded, TurnUnfinished
 from omcli.text.clean import one_line
 from omcli.text.phrases import AGENT
 

@@ -10,9 +10,9 @@ from omcli.base.patterns import lazily
 from omcli.base.record import record
 from omcli.memory.observation import Draft, Status, Type
 from omcli.observers.rules import shell
+from omcli.observers.rules.agents import report_summary
 from omcli.observers.rules.sentences import cut, segments
-from omcli.observers.rules.speech.agents import report_summary
-from omcli.observers.rules.tools.events import ToolEvent, ToolKind, event_draft, process_metadata
+from omcli.observers.rules.tool_events import ToolEvent, ToolKind, event_draft, process_metadata
 from omcli.text.clean import one_line
 from omcli.text.phrases import first_of
 

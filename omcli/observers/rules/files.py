@@ -14,7 +14,7 @@ from omcli.memory.message import KeptMessage, Role
 from omcli.memory.observation import Draft, Type
 from omcli.observers.rules import shell
 from omcli.observers.rules.sentences import cut, first_lines
-from omcli.observers.rules.tools.events import (
+from omcli.observers.rules.tool_events import (
     FileChange,
     Paths,
     ToolEvent,

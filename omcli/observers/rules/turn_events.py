@@ -9,10 +9,9 @@ from omcli.base.patterns import lazily
 from omcli.base.record import record
 from omcli.memory.message import KeptMessage, MessageKind, Role
 from omcli.memory.observation import Type
-from omcli.observers.rules import cues
-from omcli.observers.rules.cues import agents, people
+from omcli.observers.rules import agents, cues, people_cues
+from omcli.observers.rules.commands import Succeeded
 from omcli.observers.rules.sentences import Segment, segments
-from omcli.observers.rules.tools.commands import Succeeded
 
 
 @record
@@ -178,4 +177,4 @@ def _is_unfinished(parts: Sequence[Segment]) -> bool:
 def _is_complaint(prompt: KeptMessage) -> bool:
     """Return True if a prompt corrects, complains or only says to continue: nothing is done then."""
     text = prompt.message.text[:300]
-    return people.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))
+    return people_cues.user_type(text) is Type.CORRECTION or bool(_DISSATISFIED.search(text))

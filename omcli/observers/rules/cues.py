@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from omcli.base.patterns import lazily
-from omcli.observers.rules.cues import languages
+from omcli.observers.rules import languages
 
 CACHE_SIZE = 512
 """Sentences whose type is cached: each is classified a few times while its text is read."""

@@ -13,11 +13,21 @@ from omcli.base.patterns import lazily
 from omcli.base.record import replace
 from omcli.memory.message import KeptMessage, MessageKind
 from omcli.memory.observation import Draft, Status, Type
-from omcli.observers.rules import cues, shell
-from omcli.observers.rules.cues import agents, people
-from omcli.observers.rules.sentences import Segment, cut, segments, text_length, without_code, word_count
+from omcli.observers.rules import agents, cues, people_cues, shell
+from omcli.observers.rules.sentences import (
+    MIN_CHARACTERS,
+    Segment,
+    SentenceGroup,
+    cut,
+    group_sentences,
+    segments,
+    split_question,
+    text_draft,
+    text_length,
+    without_code,
+    word_count,
+)
 from omcli.observers.rules.shell import has_error, short
-from omcli.observers.rules.speech import MIN_CHARACTERS, SentenceGroup, group_sentences, split_question, text_draft
 from omcli.text.anchors import anchors
 from omcli.text.clean import one_line
 from omcli.text.phrases import counted
@@ -111,16 +121,16 @@ def _with_content(parts: Sequence[Segment]) -> list[Segment]:
 
 def _short_prompt(text: str, content: Sequence[Segment]) -> Iterator[tuple[SentenceGroup, int]]:
     """Yield a prompt as one row with its importance, and each lasting rule in it as another."""
-    rows = list(group_sentences(content, [people.user_type(part.text) for part in content]))
+    rows = list(group_sentences(content, [people_cues.user_type(part.text) for part in content]))
     rules = [row for row in rows if _is_lasting_row(row)]
     rest = [row for row in rows if row not in rules]
     if rest or not rules:
-        importance = max((people.user_importance(row.text, row.kind) for row in rest), default=5)
+        importance = max((people_cues.user_importance(row.text, row.kind) for row in rest), default=5)
         words = " ".join(row.text for row in rest) if rules else text
         kinds = [row.kind or (Type.FACT if cues.is_fact(row.text) else None) for row in rest]
         yield SentenceGroup(words, _prompt_type(kinds)), importance
     for row in rules:
-        yield row, people.user_importance(row.text, row.kind)
+        yield row, people_cues.user_importance(row.text, row.kind)
 
 
 def with_work_importance(draft: Draft) -> Draft:
@@ -138,17 +148,17 @@ def _is_empty(sentence: str) -> bool:
 
 def _is_lasting_row(row: SentenceGroup) -> bool:
     """Return True if a row is a rule, preference or decision that holds beyond its request."""
-    return text_length(row.text) >= MIN_CHARACTERS and people.is_lasting(row.text, row.kind)
+    return text_length(row.text) >= MIN_CHARACTERS and people_cues.is_lasting(row.text, row.kind)
 
 
 def _prompt_parts(prompt: KeptMessage, speaker: str, parts: Sequence[Segment]) -> Iterator[Draft]:
     """Yield a row for each thing a long prompt says; the last one counts the lines left out."""
     kept = _select([part for part in parts if not _PASTED.match(part.text)] or parts, _PROMPT_CHARACTERS)
-    rows = list(group_sentences(kept, [people.user_type(part.text) for part in kept]))
+    rows = list(group_sentences(kept, [people_cues.user_type(part.text) for part in kept]))
     omitted = len(parts) - len(kept)
     for at, row in enumerate(rows):
         note = f" … [{counted(omitted)} more lines]" if omitted and at == len(rows) - 1 else ""
-        importance = people.user_importance(row.text, row.kind)
+        importance = people_cues.user_importance(row.text, row.kind)
         if row.kind is None and at and row.text[0].islower():  # the continuation of a sentence
             importance = min(importance, 6)
         kind = row.kind or (Type.FACT if at and cues.is_statement(row.text) else Type.REQUEST)
@@ -178,7 +188,7 @@ def _select(parts: Sequence[Segment], limit: int) -> list[Segment]:
     def weight(index: int) -> tuple[int, int]:
         text = parts[index].text
         edge = 3 if index == 0 else 2 if index == len(parts) - 1 else 0
-        return (-edge - 2 * bool(people.user_type(text)) - min(len(anchors(text)), 3), index)
+        return (-edge - 2 * bool(people_cues.user_type(text)) - min(len(anchors(text)), 3), index)
 
     kept: list[int] = []
     room = limit
@@ -197,17 +207,17 @@ def chat_drafts(kept: KeptMessage, previous: KeptMessage | None) -> Iterator[Dra
     content = [
         part
         for part in segments(kept.message.text)
-        if not (cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people.is_reaction(part.text))
+        if not (cues.is_courtesy(part.text) or cues.has_question_mark(part.text) or people_cues.is_reaction(part.text))
     ]
     speaker = kept.message.name or "User"
     other = previous.message.name or "" if previous and previous.message.name != kept.message.name else ""
     question = _last_question(previous) if other and word_count(_last_question(previous)) >= _QUESTION_WORDS else ""
-    kinds = [people.user_type(part.text) for part in content]
+    kinds = [people_cues.user_type(part.text) for part in content]
     for at, row in enumerate(group_sentences(content, [kind if kind in _CHAT_TYPES else None for kind in kinds])):
         words = word_count(row.text)
         suffix = f" (answering: {question})" if question and at == 0 and words <= _ANSWER_WORDS else ""
         # The other person's name alone does not count.
-        importance = people.chat_importance(row.text.replace(other, "") if other else row.text)
+        importance = people_cues.chat_importance(row.text.replace(other, "") if other else row.text)
         says_little = text_length(row.text) < MIN_CHARACTERS or (
             importance < _MIN_CHAT_IMPORTANCE and words < _ANSWER_WORDS
         )
@@ -248,9 +258,9 @@ def other_drafts(kept: KeptMessage, refused: KeptMessage | None) -> Iterator[Dra
 def _note_drafts(note: KeptMessage) -> Iterator[Draft]:
     """Yield rows of a written note: sentences that ask for nothing are facts."""
     content = _with_content(list(segments(note.message.text)))
-    for row in group_sentences(content, [people.user_type(part.text) for part in content]):
+    for row in group_sentences(content, [people_cues.user_type(part.text) for part in content]):
         kind = row.kind or (Type.REQUEST if cues.is_wanted(row.text) else Type.FACT)
-        yield text_draft(note, f"User: {_fitted(row.text)}", kind, people.user_importance(row.text, kind))
+        yield text_draft(note, f"User: {_fitted(row.text)}", kind, people_cues.user_importance(row.text, kind))
 
 
 def _last_question(asked: KeptMessage | None) -> str:
