@@ -11,7 +11,7 @@ from omcli.memory.ports import Lane, LaneError
 from omcli.sqlite import dialect
 
 BUFFERED = "ahead"
-"""BatchOutcome of a batch that was observed ahead and buffered."""
+"""Outcome of a batch that was observed ahead and buffered."""
 
 
 def cursor(connection: sqlite3.Connection, *, session: int, lane: Lane) -> int:

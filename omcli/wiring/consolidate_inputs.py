@@ -101,7 +101,7 @@ class KnownFiles:
     changed: tuple[ChangedFile, ...] = ()
     unchanged: int = 0
     missing: tuple[str, ...] = ()
-    """KnownFiles that cannot be read."""
+    """Known files that cannot be read."""
     unseen: tuple[str, ...] = ()
     """Folders in them that cannot be read."""
 

@@ -57,7 +57,7 @@ def compact(
     run: Run,
     file: Annotated[str | None, argument(metavar="[FILE]", help="Transcript; `-` is stdin.")] = None,
     *,
-    format_: Annotated[str | None, format_option("FileInput format. Detected from content if omitted.")] = None,
+    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
     session: Annotated[str | None, session_option("Compact this session of the store; FILE is added to it.")] = None,
     budget: Annotated[int, _BUDGET] = _DEFAULT_BUDGET,
     tail_budget: Annotated[int | None, _TAIL_BUDGET] = None,

@@ -113,7 +113,7 @@ def import_(
     files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Files to read; `-` is stdin.")] = None,
     *,
     format_: Annotated[
-        str, option("--format", metavar="NAME", help=f"ImportInput format: {_FORMATS}.", autocompletion=exchange_names)
+        str, option("--format", metavar="NAME", help=f"Input format: {_FORMATS}.", autocompletion=exchange_names)
     ],
     session: Annotated[str | None, session_option("Assign all rows to this session.")] = None,
 ) -> None:

@@ -50,7 +50,7 @@ def observe(
     run: Run,
     files: Annotated[list[str] | None, argument(metavar="[FILE]...", help="Transcripts; `-` is stdin.")] = None,
     *,
-    format_: Annotated[str | None, format_option("FileInput format. Detected from content if omitted.")] = None,
+    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
     session: Annotated[str | None, session_option("Assign all messages to this session.")] = None,
     observer: ObserverOption = None,
     model: ModelOption = None,

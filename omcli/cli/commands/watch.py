@@ -59,7 +59,7 @@ def watch(
     glob: Annotated[
         list[str] | None, option("--glob", metavar="PATTERN", help="Files to follow in folders. Repeat for several.")
     ] = None,
-    format_: Annotated[str | None, format_option("FileInput format. Detected from content if omitted.")] = None,
+    format_: Annotated[str | None, format_option("Input format. Detected from content if omitted.")] = None,
     jsonl: StreamOption = False,
     observer: ObserverOption = None,
     model: ModelOption = None,
