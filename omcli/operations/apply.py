@@ -26,7 +26,7 @@ from omcli.observers.model.evidence import Evidence
 from omcli.operations.deps import Deps
 from omcli.operations.observe.rows import to_rows
 from omcli.operations.observe.sources import CONTEXT_ROWS
-from omcli.operations.pending import PendingView, belongs, showing
+from omcli.operations.pending import PendingView, belongs, pending_view
 from omcli.operations.reflect.session import as_folding
 from omcli.operations.reflect.session import to_rows as reflected_rows
 from omcli.reflectors.reply import ProposedDrop, ProposedItem, ProposedRow, ReflectorReply, rows_by_label
@@ -70,7 +70,7 @@ def apply(
     shown = _shown_again(parse_token(given.token), store, counters)
     rows = _rows(given, shown, store)
     check_messages(given, shown.evidence)
-    seen = _seen(given, shown, rows, deps)
+    seen = _observed(given, shown, rows, deps)
     folded = reflected(given, rows, counter=deps.counter, now=deps.clock.now())
     folding = _folding(shown.session.id, given, folded, rows, deps)
     findings = dict(Counter(seen.findings) + Counter(folded.findings))
@@ -95,7 +95,7 @@ def _shown_again(wanted: PendingToken, store: Store, counters: Callable[[str], T
         counter = counters(wanted.counter)
     except BadUsage as error:
         raise BadInput(f"token: {error.message}") from None
-    shown = showing(store, session, batch, counter=counter)
+    shown = pending_view(store, session, batch, counter=counter)
     if shown.ticket != wanted:
         raise StaleBatch(f"session {session.id} has changed since `om pending` showed it", hint=_AGAIN)
     return shown
@@ -123,7 +123,7 @@ def _rows(given: AgentReply, shown: PendingView, store: Store) -> dict[str, Obse
     return rows
 
 
-def _seen(given: AgentReply, shown: PendingView, rows: Mapping[str, Observation], deps: Deps) -> Observed:
+def _observed(given: AgentReply, shown: PendingView, rows: Mapping[str, Observation], deps: Deps) -> Observed:
     """Return the observations in a reply. Raises BadInput if they are missing, or are about no waiting message."""
     if shown.batch is not None:
         if given.lacks_observations:
@@ -233,7 +233,7 @@ def reflected(given: AgentReply, rows: Mapping[str, Observation], *, counter: To
     if not read:
         return Reflected()
     _check_retired(given, rows)
-    protected = frozenset(row.id for row in read if _is_protected(row))
+    protected = frozenset(row.id for row in read if _is_user_row(row))
     material = Material(rows=read, target=0, now=now, protected=protected)
     answer = _answer(given, rows, {row.id: label for label, row in rows_by_label(material).items()})
     _check_texts(answer, material, counter)
@@ -297,7 +297,7 @@ def _check_texts(answer: ReflectorReply, material: Material, counter: TokenCount
 
 def _check_retired(given: AgentReply, rows: Mapping[str, Observation]) -> None:
     for number, one in enumerate(given.retired):
-        if _is_protected(rows[one.row]):
+        if _is_user_row(rows[one.row]):
             raise BadInput(f"retire[{number}].row: a person wrote or pinned it, and only a person takes it back")
         if one.by and rows[one.by].id == rows[one.row].id:
             raise BadInput(f"retire[{number}].by: a row does not take its own place")
@@ -313,5 +313,5 @@ def _check_size(given: AgentReply, rows: Mapping[str, Observation], after: int, 
         )
 
 
-def _is_protected(row: Observation) -> bool:
+def _is_user_row(row: Observation) -> bool:
     return row.source is Source.USER or PINNED in row.tags

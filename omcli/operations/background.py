@@ -25,13 +25,13 @@ def drain(deps: Deps, when: Due, sessions: Sequence[str]) -> Iterator[Ticked]:
     lease lasts. Ends as `tick` does when every session would fail.
     """
     for session in sessions:
-        for ticked in _drained(session, deps, when):
+        for ticked in _drain_session(session, deps, when):
             yield ticked
             if ticked.error is not None and not isinstance(ticked.error, OF_ONE_SESSION):
                 return
 
 
-def _drained(session: str, deps: Deps, when: Due) -> Iterator[Ticked]:
+def _drain_session(session: str, deps: Deps, when: Due) -> Iterator[Ticked]:
     store = deps.store
     while found := next(due(deps, when, sessions=[session]), None):
         before = _place(session, store)
@@ -45,7 +45,7 @@ def _drained(session: str, deps: Deps, when: Due) -> Iterator[Ticked]:
         yield done
         if isinstance(done.error, StaleBatch):
             continue  # somebody else was quicker; who came meanwhile has left it to us
-        if done.error is not None or (_place(session, store) == before and not _has_come_to_something(done)):
+        if done.error is not None or (_place(session, store) == before and not _has_progress(done)):
             return
 
 
@@ -65,7 +65,7 @@ def _place(session: str, store: Store) -> tuple[int, int, int]:
     return (batch.after, batch.deferred_through, store.batches.pending(session).messages) if batch else (0, 0, 0)
 
 
-def _has_come_to_something(done: Ticked) -> bool:
+def _has_progress(done: Ticked) -> bool:
     return bool(done.blocks) or (done.reflection is not None and done.reflection.ending is not None)
 
 

@@ -88,7 +88,7 @@ def _end(text: str, *, now: str, option: str, days: int) -> str:
     if (ago := _ago(text)) is not None:
         found = _before(now, ago)
     elif _DAY.fullmatch(text):
-        found = _midnight(text, days)
+        found = _start_of_day(text, days)
     elif (moment := instant(text)) is not None and not text.isdecimal():
         found = f"{moment.removesuffix('Z')}Z"
     if found is None:
@@ -99,7 +99,7 @@ def _end(text: str, *, now: str, option: str, days: int) -> str:
     return found
 
 
-def _midnight(day: str, later: int) -> str | None:
+def _start_of_day(day: str, later: int) -> str | None:
     try:
         midnight = datetime.combine(date.fromisoformat(day), datetime.min.time(), tzinfo=UTC)
         return spell(midnight + timedelta(days=later))

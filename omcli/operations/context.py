@@ -82,7 +82,7 @@ def context(
         as_of = freeze_point.position if freeze_point else None
         return pack(
             session=session,
-            cross=_cross(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else (),
+            cross=_cross_rows(store, project, session, as_of=as_of, bare=bare) if budgets.cross > 0 else (),
             observations=_rows(store, session, budgets, as_of=as_of, bare=bare) if session else (),
             messages=_last_messages(store, session, budgets, freeze_point) if session else (),
             budgets=budgets,
@@ -142,7 +142,7 @@ def chosen(store: Store, place: Place) -> tuple[Session | None, str | None]:
     return None, None
 
 
-def _cross(
+def _cross_rows(
     store: Store, project: str | None, session: Session | None, *, as_of: int | None, bare: bool
 ) -> tuple[Observation, ...]:
     """Return rows that may concern other sessions of a project, or of all, in the order they were added."""

@@ -43,10 +43,10 @@ class _Origin:
 
 def export(store: Store, query: LogQuery, exchange: Exchange, counter: TokenCounter) -> Iterator[str]:
     """The rows a query asks for, as text, piece by piece; sizes are stated by the counter."""
-    return exchange.render(_groups(store, query), counter.text)
+    return exchange.render(_each_group(store, query), counter.text)
 
 
-def _groups(store: Store, query: LogQuery) -> Iterator[Group]:
+def _each_group(store: Store, query: LogQuery) -> Iterator[Group]:
     @cache
     def batches(session: str) -> Mapping[int, Covered]:
         return {position: batch for batch in store.batches.covered(session) for position in batch.positions}
@@ -79,7 +79,7 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
     first = rows[0]
     places = {row.id: place for place, row in enumerate(rows)}
     return Group(
-        entries=tuple(GroupRow(line=line(row), under=_above(place, rows, places)) for place, row in enumerate(rows)),
+        entries=tuple(GroupRow(line=line(row), under=_parent(place, rows, places)) for place, row in enumerate(rows)),
         kind=shared.kind,
         id=shared.written_as or _derived_id(first),
         session=shared.session,
@@ -92,7 +92,7 @@ def _group(shared: _Origin, rows: Sequence[Observation], cwd: str | None) -> Gro
     )
 
 
-def _above(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
+def _parent(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -> int | None:
     """The place of the row, before its own, that a row is a detail of."""
     above = places.get(_said(rows[place], UNDER) or "")
     return above if above is not None and above < place else None
@@ -101,14 +101,14 @@ def _above(place: int, rows: Sequence[Observation], places: Mapping[str, int]) -
 def _reach(row: Observation, batch: Covered | None) -> MessageRange:
     """Return the messages a group covers: as imported, else as its batch has them, else as its row names them."""
     said = imported_reach(row.metadata)
-    if batch is not None and (said == NOWHERE or said in _spellings(batch)):
+    if batch is not None and (said == NOWHERE or said in _reaches(batch)):
         return MessageRange(first=batch.first, last=batch.last, start=batch.start, end=batch.end)
     if said == NOWHERE and row.kind is Kind.OBSERVATION and row.message_ids:
         return MessageRange(first=row.message_ids[0], last=row.message_ids[-1])
     return said
 
 
-def _spellings(batch: Covered) -> tuple[MessageRange, MessageRange]:
+def _reaches(batch: Covered) -> tuple[MessageRange, MessageRange]:
     return MessageRange(first=batch.first, last=batch.last), MessageRange(start=batch.start, end=batch.end)
 
 

@@ -169,9 +169,9 @@ def _message(store: Store, key: str) -> KeptMessage | None:
 
 def _matching(store: Store, wanted: ForgetRequest) -> tuple[list[Observation], list[KeptMessage]]:
     text, projects = wording(wanted.match or ""), _projects(store)
-    rows = [row for row in store.search.rows(text) if _is_meant(wanted, row.session, row.project)]
+    rows = [row for row in store.search.rows(text) if _is_selected(wanted, row.session, row.project)]
     messages = [
-        kept for kept in store.search.messages(text) if _is_meant(wanted, kept.session, projects.get(kept.session))
+        kept for kept in store.search.messages(text) if _is_selected(wanted, kept.session, projects.get(kept.session))
     ]
     return rows, messages
 
@@ -180,7 +180,7 @@ def _projects(store: Store) -> dict[str, str | None]:
     return {summary.session.id: summary.session.project for summary in store.sessions.summaries()}
 
 
-def _is_meant(wanted: ForgetRequest, session: str | None, project: str | None) -> bool:
+def _is_selected(wanted: ForgetRequest, session: str | None, project: str | None) -> bool:
     """True if `match` covers this session of this project."""
     return wanted.session in (None, session) and wanted.project in (None, project)
 
@@ -197,7 +197,7 @@ def _ahead(
     telling: list[BufferedPart] = []
     for block in store.batches.all_buffered():
         session = block.batch.session
-        is_meant = bool(text) and _is_meant(wanted, session, projects.get(session))
+        is_meant = bool(text) and _is_selected(wanted, session, projects.get(session))
         for draft, name in zip(block.observed.drafts, block.ids, strict=True):
             digest = tombstone_to_be(draft, session=session)
             found = BufferedPart(session=session, text=draft.text, digest=digest, sources=draft.sources)
@@ -229,7 +229,7 @@ def _titles(
     for titled in dict.fromkeys((*given, *store.tombstones.titles())):
         name, title = titled
         if wanted.match is not None:
-            tells = _is_meant(wanted, name, projects.get(name)) and wording(wanted.match) in wording(title)
+            tells = _is_selected(wanted, name, projects.get(name)) and wording(wanted.match) in wording(title)
         else:
             tells = any(row.session == name and says(title, row.text) for row in rows) or any(
                 kept.session == name and wording(title) in wording(kept.message.text) for kept in messages

@@ -68,19 +68,19 @@ def import_files(
     row once it is stored.
     """
     for entry in inputs:
-        intake = _Intake(exchange.name, deps, session=session, project=project, each=each)
+        writer = _GroupWriter(exchange.name, deps, session=session, project=project, each=each)
         error = None
         try:
             for found in exchange.parse(entry.read()):
-                intake.take(found)
-            if intake.is_empty:
+                writer.take(found)
+            if writer.is_empty:
                 raise BadInput(f"nothing in it is memory as `{exchange.name}` writes it")
         except OmError as failure:
             error = failure
-        yield intake.report(entry.name, error)
+        yield writer.report(entry.name, error)
 
 
-class _Intake:
+class _GroupWriter:
     """One input on its way in, and what is counted meanwhile."""
 
     def __init__(
@@ -126,11 +126,11 @@ class _Intake:
         if isinstance(found, Unreadable):
             self._skipped[found.reason] += 1
             return
-        group = self._cleaned(found)
+        group = self._clean_group(found)
         if not group.entries:
             return  # what says nothing covers nothing
         place = self._place(group)
-        self._counts["missing"] += place.lacks(group.reach)
+        self._counts["missing"] += place.is_missing(group.reach)
         first, last = place.ends(group.reach)
         rows = self._rows(group, place, [kept for kept in (first, last) if kept])
         self._counts["covered"] += place.keep(rows, through=last.seq if last else 0)
@@ -138,7 +138,7 @@ class _Intake:
         for row in rows:
             self._each(row)
 
-    def _cleaned(self, group: Group) -> Group:
+    def _clean_group(self, group: Group) -> Group:
         """The group as it can be stored, without secrets."""
         entries = [
             replace(entry, line=replace(entry.line, text=self._clean(single_line(entry.line.text))))
@@ -241,7 +241,7 @@ class _Place:
         self.now = deps.clock.now()
         found = self._store.sessions.find(session) if session is not None else None
         self.project = found.project if found else None
-        self._batch = self._waits(session) if session is not None else None
+        self._batch = self._pending(session) if session is not None else None
         self._keys = {kept.key: kept for kept in self._batch.messages} if self._batch else {}
         covered = self._store.batches.covered(session) if session is not None else ()
         self._begin = max((batch.end for batch in covered), default=0)
@@ -252,7 +252,7 @@ class _Place:
             if logged.observation.session == session:
                 self.note(logged.observation)
 
-    def _waits(self, session: str) -> Batch | None:
+    def _pending(self, session: str) -> Batch | None:
         """Return the messages behind the cursor; those that came back before it are left to the observer."""
         last = self._store.messages.newest(session, 1)
         batch = self._store.batches.unobserved_up_to(session, last[0].seq) if last else None
@@ -273,7 +273,7 @@ class _Place:
             return self._waiting(reach.start), self._waiting(reach.end - 1)
         return self._named(reach.first), self._named(reach.last)
 
-    def lacks(self, reach: MessageRange) -> bool:
+    def is_missing(self, reach: MessageRange) -> bool:
         """True if a group names messages that are not stored."""
         if reach.end is not None:
             return reach.end > self._begin + (len(self._batch.messages) if self._batch else 0)

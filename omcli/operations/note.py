@@ -57,7 +57,7 @@ def note(
     if not line:
         raise BadUsage("the note is empty", hint="`om note TEXT`, or `om note -` to read it from stdin")
     store = open_store()
-    resolved = tuple(_in_sight(store, each) for each in resolves)
+    resolved = tuple(_visible_row(store, each) for each in resolves)
     session = session or next((row.session for row in resolved), None)
     known = store.sessions.find(session) if session else None
     now = clock.now()
@@ -89,7 +89,7 @@ def note(
     return replace(noted, resolved=resolved, operation=_resolve(store, resolved, observation))
 
 
-def _in_sight(store: Store, reference: str) -> Observation:
+def _visible_row(store: Store, reference: str) -> Observation:
     row = store.rows.find(reference)
     if not row.is_visible:
         shown = handle(row.id)

@@ -21,7 +21,7 @@ from omcli.pack.tail import TOOL_CHARS, excerpt
 class PendingMessages:
     """The oldest of what waits."""
 
-    showing: PendingView | None
+    pending_view: PendingView | None
     """None without a session."""
     messages: int
     """Messages waiting in the session, including those shown."""
@@ -34,14 +34,14 @@ def pending(store: Store, *, session: str | None, tokens: int, counter: TokenCou
     """
     meant = store.sessions.find(session) if session is not None else _waiting(store)
     if meant is None:
-        return PendingMessages(showing=None, messages=0)
+        return PendingMessages(pending_view=None, messages=0)
     messages = store.batches.pending(meant.id).messages
     while True:
         batch = store.batches.unobserved(meant.id, max_tokens=tokens, context_rows=CONTEXT_ROWS)
-        shown = showing(store, meant, batch, counter=counter, tokens=tokens)
+        shown = pending_view(store, meant, batch, counter=counter, tokens=tokens)
         # Summaries of what was said before are not shown: a batch of nothing else would look as if nothing waited.
         if batch is None or shown.evidence.shown.new or len(batch.messages) >= messages:
-            return PendingMessages(showing=shown, messages=messages)
+            return PendingMessages(pending_view=shown, messages=messages)
         tokens *= 2
 
 
@@ -69,7 +69,7 @@ class PendingView:
     ticket: PendingToken
 
 
-def showing(
+def pending_view(
     store: Store, session: Session, batch: Batch | None, *, counter: TokenCounter, tokens: int | None = None
 ) -> PendingView:
     """Return the messages of a batch and the rows of its session to show. To fit `tokens`, messages are shortened.
@@ -95,10 +95,10 @@ def _shown(batch: Batch | None, counter: TokenCounter, tokens: int | None) -> Tr
     if batch is None:
         return TranscriptView(content=(), labels={}, new=frozenset(), utc_offset=None, tokens=0, minutes={})
     room = UNLIMITED if tokens is None else tokens + _BESIDE * (len(batch.messages) + 2)
-    return view_transcript(batch, limits=ObserverLimits(transcript=room), counter=counter, pictures=_unseen)
+    return view_transcript(batch, limits=ObserverLimits(transcript=room), counter=counter, pictures=_no_image)
 
 
-def _unseen(_image: Image) -> bytes | None:
+def _no_image(_image: Image) -> bytes | None:
     """Return no image: images are described in words."""
     return None
 

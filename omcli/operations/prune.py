@@ -57,7 +57,7 @@ def prune(
     `bare` leaves out the fields of rows that take longest to read (`LogQuery.bare`). `for_good` also deletes rows that
     are hidden already, by their age or with their session, and frees the disk space. `dry_run` changes nothing.
     """
-    found = _planned(store, rules, counter=counter, for_good=for_good)
+    found = _plan(store, rules, counter=counter, for_good=for_good)
     if in_full:  # before they may be deleted
         found = replace(found, rows=tuple(_in_full(store, found.rows)))
     if dry_run:
@@ -81,7 +81,7 @@ def _change(
     return operations.change(change, now=clock.now(), for_good=for_good)
 
 
-def erasing(operations: Operations) -> tuple[tuple[Operation, ...], EraseResult]:
+def preview_erase(operations: Operations) -> tuple[tuple[Operation, ...], EraseResult]:
     """Return the operations whose hidden rows are not deleted yet, and what `erase` would delete. Each row and message
     counts once."""
     found = waiting(operations)
@@ -102,9 +102,9 @@ def waiting(operations: Operations) -> tuple[Operation, ...]:
     )
 
 
-def _planned(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_good: bool) -> PruneReport:
+def _plan(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_good: bool) -> PruneReport:
     sessions = {summary.session.id: summary for summary in store.sessions.summaries()}
-    pools = _pools(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
+    pools = _rows_by_session(store, rules, sessions, with_hidden=for_good) if rules.is_about_rows else ()
     support = store.reflections.supports() if rules.max_tokens is not None else {}
     dropped = tuple(
         rows_to_go(pools, rules, support=lambda row: support.get(row, 0), tokens=lambda row: row_tokens(row, counter))
@@ -123,7 +123,7 @@ def _planned(store: Store, rules: RetentionRules, *, counter: TokenCounter, for_
     )
 
 
-def _pools(
+def _rows_by_session(
     store: Store, rules: RetentionRules, sessions: dict[str, SessionSummary], *, with_hidden: bool
 ) -> tuple[Pool, ...]:
     """The rows of each session, or of each project across sessions; of sessions also those that have none."""

@@ -44,7 +44,7 @@ def status(store: Store, counter: TokenCounter) -> StoreSizes:
     stored = store.sessions.status()
     recounted = bool({*stored.message_tokens, *stored.observation_tokens} - {counter.name})
     if recounted:
-        message_tokens, observation_tokens = _recount(store, counter)
+        message_tokens, observation_tokens = _count_all(store, counter)
     else:
         message_tokens = stored.message_tokens.get(counter.name, 0)
         observation_tokens = stored.observation_tokens.get(counter.name, 0)
@@ -64,7 +64,7 @@ def status(store: Store, counter: TokenCounter) -> StoreSizes:
     )
 
 
-def _recount(store: Store, counter: TokenCounter) -> tuple[int, int]:
+def _count_all(store: Store, counter: TokenCounter) -> tuple[int, int]:
     messages = observations = 0
     for kept in store.messages.all():
         messages += counter.message(kept.message)

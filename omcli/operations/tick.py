@@ -162,7 +162,7 @@ def _is_due(session_id: str, deps: Deps, when: Due) -> bool:
     if when.trigger is Trigger.MANUAL:
         return False
     if when.trigger is Trigger.TOKENS:
-        return _are_enough(backlog(session_id, deps), when)
+        return _is_over(backlog(session_id, deps), when)
     batch = deps.store.batches.unobserved(session_id, max_tokens=UNLIMITED)
     if batch is None or batch.deferred_through >= batch.through:
         return False
@@ -174,7 +174,7 @@ def _is_due(session_id: str, deps: Deps, when: Due) -> bool:
     return bool(main) and main[-1].message.role is Role.ASSISTANT
 
 
-def _are_enough(waits: Backlog, when: Due) -> bool:
+def _is_over(waits: Backlog, when: Due) -> bool:
     # What was offered and gave nothing yet is offered again when as much has come to it. What was observed ahead gave
     # something, or was not the end.
     tokens = waits.tokens if waits.blocks else min(waits.tokens, waits.fresh)
@@ -187,4 +187,4 @@ def _step(session_id: str, deps: Deps, when: Due) -> int | None:
         return None
     waits, left = backlog(session_id, deps), backlog(session_id, deps, ahead=True)
     is_due = when.ahead.is_due(waiting=waits.tokens, fresh=left.fresh, messages=left.messages, blocks=left.blocks)
-    return (when.ahead.step(waits.tokens) or UNLIMITED) if is_due and not _are_enough(waits, when) else None
+    return (when.ahead.step(waits.tokens) or UNLIMITED) if is_due and not _is_over(waits, when) else None

@@ -29,7 +29,7 @@ _PATIENCE = 60.0
 
 
 @record
-class FileListing:
+class FoundFiles:
     """Files found in one look."""
 
     files: Mapping[str, Stamp]
@@ -37,10 +37,10 @@ class FileListing:
     """Errors, by path."""
 
 
-class FollowedFiles(Protocol):
+class WatchedFiles(Protocol):
     """The files to follow."""
 
-    def look(self) -> FileListing:
+    def look(self) -> FoundFiles:
         """Look at all of them, at no more cost than that."""
         ...
 
@@ -94,7 +94,7 @@ class Watch:
 
     def __init__(
         self,
-        places: FollowedFiles,
+        places: WatchedFiles,
         opened: Callable[[], AbstractContextManager[RoundDeps]],
         *,
         clock: Clock,
@@ -111,7 +111,7 @@ class Watch:
         """Time from which models may be asked again."""
         self._said: dict[str, str] = {}
 
-    def rounds(self, interval: float) -> Iterator[Event]:
+    def run(self, interval: float) -> Iterator[Event]:
         """One round after another, `interval` seconds apart. Raises what no later round will mend."""
         while True:
             yield from self.round()
@@ -120,7 +120,7 @@ class Watch:
     def round(self) -> Iterator[Event]:
         """One round. Raises what no later one will mend, such as a store of a later version."""
         looked, now = self._places.look(), self._clock.monotonic()
-        yield from self._faults(looked)
+        yield from self._errors(looked)
         due = self._debouncer.due(looked.files, now)
         again = [session for session, at in self._waiting.items() if at <= now]
         if due or again:
@@ -131,16 +131,16 @@ class Watch:
                         yield from self._tick(opened, session)
                 self._said.pop("", None)
             except (TryAgain, InputOutput) as error:
-                if self._is_news("", error):
+                if self._is_new("", error):
                     yield WatchError(about="", error=error)
         yield RoundEnd(files=len(looked.files))
 
-    def _faults(self, looked: FileListing) -> Iterator[WatchError]:
+    def _errors(self, looked: FoundFiles) -> Iterator[WatchError]:
         for place, error in looked.faults.items():
-            if self._is_news(place, error):
+            if self._is_new(place, error):
                 yield WatchError(about=place, error=error)
 
-    def _take_in(self, opened: RoundDeps, looked: FileListing, due: Iterable[str]) -> Iterator[Event]:
+    def _take_in(self, opened: RoundDeps, looked: FoundFiles, due: Iterable[str]) -> Iterator[Event]:
         """Ingest files. Raises errors that concern every file."""
         for path in sorted(due):  # a session comes before its subagents, as their names do
             (report,) = ingest_files([opened.transcript(path)], opened.ingesting)
@@ -151,20 +151,20 @@ class Watch:
                     continue
                 raise error
             self._debouncer.mark_ingested(path, looked.files[path], self._clock.monotonic())
-            if self._is_worth_saying(report):
+            if self._is_reported(report):
                 yield report
             if report.new_messages or report.pending:
                 for session in report.sessions:
                     yield from self._tick(opened, session)
 
-    def _is_worth_saying(self, report: FileReport) -> bool:
+    def _is_reported(self, report: FileReport) -> bool:
         path, error = report.path, report.error
         if error is None:
             self._said.pop(path, None)
             return report.new_messages > 0
         if isinstance(error, BadInput) and self._places.is_guess(path):
             return False
-        return (not isinstance(error, NoInput) or self._places.is_there(path)) and self._is_news(path, error)
+        return (not isinstance(error, NoInput) or self._places.is_there(path)) and self._is_new(path, error)
 
     def _tick(self, opened: RoundDeps, session: str) -> Iterator[Ticked]:
         """Do the due work of a session. Raises errors that concern every session."""
@@ -178,7 +178,7 @@ class Watch:
                 self._said.pop(session, None)
             else:
                 self._put_off(session, error)
-            if error is None or (not isinstance(error, ELSEWHERE) and self._is_news(session, error)):
+            if error is None or (not isinstance(error, ELSEWHERE) and self._is_new(session, error)):
                 yield ticked
             elif ticked.rows:
                 yield replace(ticked, error=None)
@@ -194,7 +194,7 @@ class Watch:
         if isinstance(error, OF_MODELS):
             self._waiting[session] = self._asked_from = now + _PATIENCE
 
-    def _is_news(self, about: str, error: OmError) -> bool:
+    def _is_new(self, about: str, error: OmError) -> bool:
         is_news = self._said.get(about) != error.message
         self._said[about] = error.message
         return is_news

@@ -15,7 +15,7 @@ from omcli.base.record import record, replace
 from omcli.formats import NAMES, TRANSCRIPTS, agent_files
 from omcli.memory.transcript import IngestedFile, Origin
 from omcli.notes import NotesFolder
-from omcli.operations.consolidate.daily_notes import Archiving
+from omcli.operations.consolidate.daily_notes import ArchivePolicy
 from omcli.operations.consolidate.run import ConsolidateInputs, TranscriptFile
 from omcli.operations.ingest.files import FileInput
 from omcli.wiring import inputs as readings
@@ -51,7 +51,7 @@ def consolidate_inputs(
             for known in places.changed
         ],
         notebook=None if notes is None or session is not None else _notebook(notes),
-        archiving=Archiving(before=_before(wiring, said.archive_after)),
+        archiving=ArchivePolicy(before=_before(wiring, said.archive_after)),
         min_age=wiring.settings.reflect.min_age,
         batch_tokens=wiring.settings.reflect.batch_tokens,
         rules=_rules(wiring.retention(), session),

@@ -10,7 +10,7 @@ from fnmatch import translate
 
 from omcli.base.errors import NoInput, OmError
 from omcli.formats import TRANSCRIPTS
-from omcli.operations.watch import FileListing, Stamp
+from omcli.operations.watch import FoundFiles, Stamp
 
 _USUAL = (*(f"*{ending}" for ending in TRANSCRIPTS), "*.json", "*.txt", "*.md")
 """Of these the others may be transcripts: they are read, and ignored if they are none."""
@@ -30,12 +30,12 @@ class Folders:
         self._is_guessing = not patterns
         self._names = re.compile("|".join(map(translate, patterns or _USUAL)))
 
-    def look(self) -> FileListing:
+    def look(self) -> FoundFiles:
         """All of them, for the cost of a `stat` each."""
         look = _Look(self._names)
         for path in self._paths:
             look.at(path)
-        return FileListing(files=look.files, faults=look.faults)
+        return FoundFiles(files=look.files, faults=look.faults)
 
     def is_guess(self, path: str) -> bool:
         """True if a file was found by a usual name only, and may be no transcript."""

@@ -36,16 +36,16 @@ def transcript(
     with _opened(name) as stream:
         origin = _origin(name, stream, terms=terms(format_name, session))
         stamp = None if origin is None else settled_stamp(os.fstat(stream.fileno()))
-        rest = None if origin is None else _rest(stream, origin, bookmarks(origin))
+        rest = None if origin is None else _resume(stream, origin, bookmarks(origin))
         yield replace(rest or transcript_in(stream, format_name=format_name, origin=origin), stamp=stamp)
 
 
-def _rest(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
+def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
     """What follows the part of a file that need not be read again; None where there is none."""
     from omcli.formats.source import known_part
     from omcli.memory.transcript import Transcript
 
-    with _readable():
+    with _input_errors():
         known = known_part(stream, bookmarks)
     if known is None:
         return None
@@ -73,7 +73,7 @@ def messages_in(messages: Iterable[str]) -> Transcript:
 
 def content(name: str) -> bytes:
     """All of a file, or of standard input. Raises NoInput, BadInput."""
-    with _opened(name) as stream, _readable():
+    with _opened(name) as stream, _input_errors():
         return stream.read()
 
 
@@ -83,7 +83,7 @@ def transcript_in(stream: BinaryIO, *, format_name: str | None = None, origin: O
     from omcli.formats.source import InputShape, RecordStream
     from omcli.memory.transcript import Transcript
 
-    with _readable():
+    with _input_errors():
         source = RecordStream(stream)
         if source.shape is InputShape.EMPTY:
             return Transcript(format=None, items=())
@@ -134,14 +134,14 @@ def _origin(name: str, stream: BinaryIO, *, terms: str) -> Origin | None:
 
 def _reading(source: RecordStream, chosen: Format) -> Iterator[Item]:
     """The items, and at last the end."""
-    with _readable():
+    with _input_errors():
         yield from chosen.read(source)
         if source.end is not None:
             yield source.end
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def _input_errors() -> Iterator[None]:
     """Turn errors of the disk into NoInput."""
     try:
         yield
@@ -167,7 +167,7 @@ def terms(format_name: str | None, session: str | None) -> str:
     """All that decides what a reading of a file gives, as `Origin.terms`."""
     import json
 
-    return json.dumps([__version__, _readers(), format_name, session])
+    return json.dumps([__version__, _format_version(), format_name, session])
 
 
 def asked(terms: str) -> tuple[str | None, str | None]:
@@ -178,7 +178,7 @@ def asked(terms: str) -> tuple[str | None, str | None]:
     return format_name, session
 
 
-def _readers() -> int:
+def _format_version() -> int:
     """Return the version of the readers of this installation: other versions may read the same file differently."""
     with os.scandir(Path(__file__).parents[1] / "formats") as modules:
         return max(module.stat().st_mtime_ns for module in modules if module.name.endswith(".py"))

@@ -121,7 +121,7 @@ class Models:
                 result_chars=tools.result_chars,
             ),
             images=self._image,
-            guidance=_guidance(role, observe.sentences),
+            guidance=_instructions(role, observe.sentences),
             temperature=temperature(settings, "observer"),
             verify=observe.verify,
         )
@@ -247,7 +247,7 @@ def _compression(role: ModelSettings, settings: Settings) -> CompressionLevels:
         quotes_size=len(set(levels)) < len(levels),  # asked for the same again, it has to know what was wrong
         trims=len(set(levels)) < len(levels),
         headed=said.rows == 1,
-        guidance=_guidance(role, said.sentences) or "",
+        guidance=_instructions(role, said.sentences) or "",
     )
 
 
@@ -302,7 +302,7 @@ def _token() -> str:
     return secrets.token_hex(8)
 
 
-def _guidance(role: ModelSettings, sentences: str | None) -> str | None:
+def _instructions(role: ModelSettings, sentences: str | None) -> str | None:
     """Return additions to the prompt from the settings and the user's file. Raises NoInput if it cannot be read."""
     length = f"Write {' to '.join(sentences.split('-'))} sentences altogether." if sentences else ""
     own = ""

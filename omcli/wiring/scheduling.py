@@ -68,7 +68,7 @@ def try_out(job: Job) -> None:
         )
 
 
-def missed(environment: Mapping[str, str], keys: Path) -> list[str]:
+def missing_variables(environment: Mapping[str, str], keys: Path) -> list[str]:
     """Return variables of this run that a scheduled one would lack: they are not in the file of keys."""
     try:
         text = keys.read_text("utf-8", errors="replace")

@@ -86,18 +86,18 @@ def test_no_shape_ever_exceeds_the_target(
     done = compacted(said, shape, target, keep, name)
     printed = done.pack.printed
     assert counter(name).text(printed) <= target
-    came_to = done.came_to
-    assert came_to.uncovered == 0
-    assert came_to.tokens_after <= (target if shape is not CompactFormat.JSON else 1 << 40)
-    assert came_to.tokens_before == sum(counter(name).message(one) for one in said if one.agent is None)
+    result = done.result
+    assert result.uncovered == 0
+    assert result.tokens_after <= (target if shape is not CompactFormat.JSON else 1 << 40)
+    assert result.tokens_before == sum(counter(name).message(one) for one in said if one.agent is None)
     if done.refusal is None:
         assert printed
-        assert came_to.tokens_after <= came_to.tokens_before
+        assert result.tokens_after <= result.tokens_before
     if shape is CompactFormat.JSON and printed:
         document = json.loads(printed)
         assert document["replace"] is True
         for figure in ("reached", "iterations", "tokens_before", "tokens_after", "uncovered"):
-            assert document[figure] == getattr(came_to, figure)
+            assert document[figure] == getattr(result, figure)
         for figure in ("target_tokens", "chunk_tokens", "chunk_messages", "max_iterations"):
             assert document[figure] == getattr(done.contract, figure)
 
@@ -148,7 +148,7 @@ def test_all_folds_are_one_operation_and_undone_as_one() -> None:
         compact("s", made, CompactLimits(wanted=CompactRequest(target=1 << 20)))
         before = [logged.observation for logged in store.rows.log(LogQuery(session="s"))]
         done = compact("s", made, CompactLimits(wanted=CompactRequest(target=800), rows_tokens=500))
-        assert done.came_to.iterations > 3
+        assert done.result.iterations > 3
         [operation] = store.operations.history()
         assert operation.verb == "compact"
         store.operations.undo(now=NOW)
@@ -163,10 +163,10 @@ def test_what_is_reached_is_that_all_rows_in_sight_fit() -> None:
             done = compact("s", made, CompactLimits(wanted=CompactRequest(target=target)))
             in_sight = [logged.observation for logged in made.store.rows.log(LogQuery(session="s"))]
             again = compact("s", made, CompactLimits(wanted=CompactRequest(target=target), is_dry=True))
-            assert done.came_to.reached == again.came_to.reached
-            if done.came_to.reached:
+            assert done.result.reached == again.result.reached
+            if done.result.reached:
                 assert {row.id for row in in_sight} >= {row.id for row in again.pack.observations if row.sources}
-    assert done.came_to.reached, "eight thousand tokens hold a hundred sentences"
+    assert done.result.reached, "eight thousand tokens hold a hundred sentences"
 
 
 def test_nothing_is_refused_in_silence() -> None:

@@ -14,9 +14,9 @@ SUMMARY = said("What was said before.", role=Role.EVENT, kind=MessageKind.COMPAC
 def shown(store: MemoryStore, name: str | None = None, *, tokens: int = 10) -> tuple[list[str], int]:
     """The texts that are shown, and how many messages wait."""
     waiting = pending(store, session=name, tokens=tokens, counter=counter("chars-4"))
-    if waiting.showing is None:
+    if waiting.pending_view is None:
         return [], waiting.messages
-    return [kept.message.text for kept in waiting.showing.evidence.shown.labels.values()], waiting.messages
+    return [kept.message.text for kept in waiting.pending_view.evidence.shown.labels.values()], waiting.messages
 
 
 def test_what_is_not_shown_does_not_hide_what_waits_behind_it() -> None:

@@ -272,11 +272,11 @@ def _read_summary(job: _Job, session_id: str, deps: Deps) -> int:
 def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None:
     from omcli.operations.compact.session import Refusal
 
-    run, came_to = job.run, compacted.came_to
+    run, result = job.run, compacted.result
     if compacted.error is not None:
         run.console.warn(compacted.error.message)
-    if came_to.uncovered:
-        run.console.warn(f"{counted(came_to.uncovered, 'message')} not covered by any observation")
+    if result.uncovered:
+        run.console.warn(f"{counted(result.uncovered, 'message')} not covered by any observation")
     if taken is not None and (others := len(taken.sessions[1:])):
         run.console.note(f"only `{compacted.session}` was compacted, {counted(others, 'other session')} left out")
     if compacted.refusal is None:
@@ -285,7 +285,7 @@ def _show(job: _Job, compacted: CompactReport, taken: FileReport | None) -> None
     else:
         job.refuse(compacted.refusal)
         run.console.note(", ".join([f"{job.name}: {_reason(compacted)}", *_missing_parts(taken)]))
-        if taken is not None and taken.known_messages and not came_to.tokens_before:
+        if taken is not None and taken.known_messages and not result.tokens_before:
             run.console.note("its messages are stored in another session; see `om sessions`")
     if taken is not None and taken.error is not None:
         run.console.error(taken.error, about=job.name)
@@ -301,18 +301,18 @@ def _reason(compacted: CompactReport) -> str:
 
     return {
         Refusal.EMPTY: "nothing to replace, or nothing to replace it with",
-        Refusal.LARGER: f"the result would be larger than the {compacted.came_to.tokens_before} tokens it has",
+        Refusal.LARGER: f"the result would be larger than the {compacted.result.tokens_before} tokens it has",
         Refusal.UNCOVERED: "not printed, since messages would be lost",
     }[compacted.refusal or Refusal.EMPTY]
 
 
 def _summary(job: _Job, compacted: CompactReport, taken: FileReport | None) -> str:
     """The result in one line."""
-    came_to = compacted.came_to
+    result = compacted.result
     messages = f"{counted(taken.counts.messages, 'message')}, " if taken is not None else ""
-    reached = "reached" if came_to.reached else "not reached, the least important rows are left out"
-    tokens = f"{came_to.tokens_before} → {came_to.tokens_after} tokens by {compacted.pack.counter}"
-    steps = f"{counted(came_to.iterations, 'iteration')}; target of {compacted.contract.target_tokens} {reached}"
+    reached = "reached" if result.reached else "not reached, the least important rows are left out"
+    tokens = f"{result.tokens_before} → {result.tokens_after} tokens by {compacted.pack.counter}"
+    steps = f"{counted(result.iterations, 'iteration')}; target of {compacted.contract.target_tokens} {reached}"
     return ", ".join([f"{job.name}: {messages}{tokens}, {steps}", *_missing_parts(taken)])
 
 

@@ -141,7 +141,7 @@ def _done(run: Run, agenda: ConsolidateInputs) -> ConsolidateReport:
     from omcli.base.record import replace
     from omcli.operations.consolidate.run import consolidate
 
-    if run.wiring.has_store or agenda.brings_something:
+    if run.wiring.has_store or agenda.has_input:
         deps = run.deps()
     else:
         deps, agenda = run.existing_deps(), replace(agenda, backups=0)
@@ -226,9 +226,9 @@ def _end(run: Run, done: ConsolidateReport, *, is_all: bool, is_tolerant: bool) 
 
     `is_all`: every named file was read.
     """
-    decisive = done.decisive(but=OF_MODELS if is_tolerant else ())
-    if decisive is not None:
-        raise Exit(decisive.exit_code)
+    exit_error = done.exit_error(but=OF_MODELS if is_tolerant else ())
+    if exit_error is not None:
+        raise Exit(exit_error.exit_code)
     bad = [failure.error for failure in done.failures if failure.is_of_a_transcript]
     if bad and (run.strict or (is_all and len(bad) == len(done.files))):
         raise Exit(bad[0].exit_code)
@@ -288,14 +288,14 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 
 def _plan(run: Run, agenda: ConsolidateInputs) -> None:
     from omcli.base.record import replace
-    from omcli.operations.consolidate.run import plan_consolidation
+    from omcli.operations.consolidate.run import plan_consolidate
 
     deps = replace(run.deps(), open_store=lambda: run.wiring.reading)
     try:
         deps = run.wiring.reflecting(run.wiring.observing(deps))
     except OF_MODELS as error:
         run.console.warn(error.message)
-    found = plan_consolidation(agenda, deps)
+    found = plan_consolidate(agenda, deps)
     if run.json:
         run.output.document({**_foreseen_as_dict(found), "dry_run": True})
         return

@@ -50,19 +50,19 @@ def pending(
         run.console.note(_empty_note(session, waiting))
     if run.json:
         run.output.document(_as_dict(waiting, tokens))
-    elif waiting.showing is not None and waiting.messages:
-        run.output.line(_as_text(waiting.showing, left=_left(waiting)))
+    elif waiting.pending_view is not None and waiting.messages:
+        run.output.line(_as_text(waiting.pending_view, left=_left(waiting)))
 
 
 def _empty_note(session: str | None, waiting: PendingMessages) -> str:
-    if session is not None and waiting.showing is None:
+    if session is not None and waiting.pending_view is None:
         return unknown_session(session)
     return f"nothing is pending in session {session}" if session is not None else "nothing is pending"
 
 
 def _left(waiting: PendingMessages) -> int:
     """The number of pending messages after those shown."""
-    shown = waiting.showing
+    shown = waiting.pending_view
     return waiting.messages - len(shown.batch.messages) if shown and shown.batch else 0
 
 
@@ -83,7 +83,7 @@ def _as_text(shown: PendingView, *, left: int) -> str:
 
 
 def _as_dict(waiting: PendingMessages, tokens: int) -> dict[str, object]:
-    shown = waiting.showing
+    shown = waiting.pending_view
     if shown is None:
         return {"pending": 0, "left": 0, "messages": [], "recorded": []}
     from omcli.llm.prompts import prompt

@@ -168,9 +168,9 @@ def _in_words(found: PruneReport) -> str:
 def _erase(run: Run, *, is_sure: bool, dry_run: bool) -> None:
     """Delete everything that was pruned and forgotten."""
     from omcli.memory.changes import EraseResult
-    from omcli.operations.prune import erase, erasing
+    from omcli.operations.prune import erase, preview_erase
 
-    found, gone = erasing(run.wiring.reading.operations)
+    found, gone = preview_erase(run.wiring.reading.operations)
     told = f"{counted(gone.rows, 'row')} and {counted(gone.messages, 'message')}"
     what = f"{told} of {counted(len(found), 'operation')}"
     counts: dict[str, object] = {

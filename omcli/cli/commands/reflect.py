@@ -107,11 +107,11 @@ def _reflected(run: Run, deps: Deps, session: str | None, *, meta: bool, dry_run
 
 def _across(run: Run, min_age: str | None, *, dry_run: bool, again: bool) -> None:
     from omcli.operations.clock import days
-    from omcli.operations.reflect.cross_session import reflect_globally
+    from omcli.operations.reflect.cross_session import reflect_cross_session
 
     said = run.settings.reflect
     deps = run.existing_deps()
-    found = reflect_globally(
+    found = reflect_cross_session(
         deps if dry_run else run.wiring.reflecting(deps),
         min_age=said.min_age if min_age is None else days(min_age),
         batch_tokens=said.batch_tokens,

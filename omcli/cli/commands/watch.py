@@ -89,7 +89,7 @@ def watch(
     shown = _EventPrinter(run, jsonl=jsonl, is_tolerant=tolerant)
     watching = _watch(run, paths, glob, format_, at_most_every=at_most_every, is_tolerant=tolerant)
     with run.output.optional():  # a round is finished even if the reader of stdout goes away
-        for event in watching.round() if once else watching.rounds(interval):
+        for event in watching.round() if once else watching.run(interval):
             shown.show(event)
             if run.output.is_lost and not once:
                 break

@@ -103,7 +103,7 @@ class CompactReport:
 
     session: str
     contract: Contract
-    came_to: CompactResult
+    result: CompactResult
     pack: ContextPack
     """Its counter is that of all tokens here."""
     refusal: Refusal | None
@@ -143,18 +143,18 @@ def compact(session_id: str, deps: Deps, asked: CompactLimits) -> CompactReport:
     before = room.rows()
     unfolded = None if asked.is_dry else _fold(room, steps)
     after = room.rows()
-    figures = _Figures(room=room, iterations=steps.done, is_held=room.holds(after))
+    figures = _Stats(room=room, iterations=steps.done, is_held=room.holds(after))
     # Folded rows say nothing that those they were made of don't, and leave less to choose from.
     pack = room.pack(before, figures.printed())
     is_told = asked.wanted.shape is CompactFormat.JSON
     shown = PackContent(session=pack.observations, tail=pack.turns)
-    came_to = figures.came_to(shown, None if is_told else pack.printed)
+    result = figures.result(shown, None if is_told else pack.printed)
     return CompactReport(
         session=session_id,
         contract=figures.contract,
-        came_to=came_to,
+        result=result,
         pack=pack,
-        refusal=_refusal(pack, came_to, room),
+        refusal=_refusal(pack, result, room),
         error=unobserved or unfolded,
     )
 
@@ -243,7 +243,7 @@ def _fold(room: _Room, steps: _Steps) -> ProviderFailed | None:
     operation: int | None = None
     while steps.left != 0 and not room.holds(room.rows()):
         read = left = 0
-        for chunk, target in _chunks(rows_to_fold(room.session_id, room.deps), room):
+        for chunk, target in _each_chunk(rows_to_fold(room.session_id, room.deps), room):
             if steps.left == 0:
                 break
             if tried(Scope(session=room.session_id), room.deps.reflector.mark(chunk, target=target), room.deps):
@@ -271,7 +271,7 @@ def _operation(room: _Room) -> int:
     return room.store.operations.change(change, now=room.deps.clock.now()).number
 
 
-def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], float]]:
+def _each_chunk(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Observation], float]]:
     """Yield chunks of rows to fold at once, each with its share of the target."""
     counter = room.deps.counter
     costs = [row_tokens(row, counter) for row in rows]
@@ -288,7 +288,7 @@ def _chunks(rows: Sequence[Observation], room: _Room) -> Iterator[tuple[list[Obs
 
 
 @record
-class _Figures:
+class _Stats:
     """The numbers of a compaction, as they become known."""
 
     room: _Room
@@ -307,7 +307,7 @@ class _Figures:
             max_iterations=self.room.asked.most,
         )
 
-    def came_to(self, shown: PackContent, printed: str | None = None) -> CompactResult:
+    def result(self, shown: PackContent, printed: str | None = None) -> CompactResult:
         """Return the result for a printed text; None for JSON, which contains the numbers itself."""
         counter = self.room.deps.counter
         stays = [turn.kept.seq for turn in shown.tail] + [kept.seq for kept in self.room.tail.staying]
@@ -328,20 +328,20 @@ class _Figures:
         contract = fields_of(self.contract)
 
         def about(shown: PackContent) -> Mapping[str, object]:
-            return {"replace": True, **contract, **fields_of(self.came_to(shown))}
+            return {"replace": True, **contract, **fields_of(self.result(shown))}
 
         is_kept = self.room.asked.wanted.is_kept
         return CompactHead(first_kept=first_id, tokens_before=before, about=about, is_kept=is_kept)
 
 
-def _refusal(pack: ContextPack, came_to: CompactResult, room: _Room) -> Refusal | None:
+def _refusal(pack: ContextPack, result: CompactResult, room: _Room) -> Refusal | None:
     counter = room.deps.counter
-    replaced = came_to.tokens_before - sum(message_tokens(kept, counter) for kept in room.tail.staying)
-    if room.asked.is_strict and came_to.uncovered:
+    replaced = result.tokens_before - sum(message_tokens(kept, counter) for kept in room.tail.staying)
+    if room.asked.is_strict and result.uncovered:
         return Refusal.UNCOVERED
     if not (pack.observations or pack.turns) or not pack.printed or not replaced:
         return Refusal.EMPTY
-    return Refusal.LARGER if came_to.tokens_after > replaced else None
+    return Refusal.LARGER if result.tokens_after > replaced else None
 
 
 def _tokens_before(session_id: str, store: Store, counter: TokenCounter) -> int:

@@ -26,7 +26,7 @@ MOST_FACTS = 6
 
 
 @record
-class Archiving:
+class ArchivePolicy:
     """Notes to archive."""
 
     before: str | None = None
@@ -55,7 +55,7 @@ class NoteReport:
 
 
 def keep_notes(
-    notebook: Notebook, deps: Deps, archiving: Archiving, *, extend: Callable[[], None]
+    notebook: Notebook, deps: Deps, archiving: ArchivePolicy, *, extend: Callable[[], None]
 ) -> Iterator[NoteReport]:
     """Ingest new text in the notes, observe it and reflect on it, day by day; then archive the notes that are due.
 
@@ -78,7 +78,7 @@ def keep_notes(
             asks = False
 
 
-def plan_notes(notebook: Notebook, store: Store, archiving: Archiving) -> Iterator[tuple[Note, bool, bool]]:
+def plan_notes(notebook: Notebook, store: Store, archiving: ArchivePolicy) -> Iterator[tuple[Note, bool, bool]]:
     """Yield notes with two flags: would be ingested, would be archived. Raises NoInput."""
     known = {taken.origin.path: taken for taken in store.bookmarks.files()}
     for note in notebook.notes():
@@ -92,7 +92,7 @@ def _kept(
     notebook: Notebook,
     deps: Deps,
     known: Mapping[str, IngestedFile],
-    archiving: Archiving,
+    archiving: ArchivePolicy,
     *,
     waiting: set[str],
     asks: bool,

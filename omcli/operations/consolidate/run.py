@@ -14,14 +14,14 @@ from omcli.memory.reflection import Scope
 from omcli.memory.retention import BackupResult, RetentionRules
 from omcli.operations.clock import Clock
 from omcli.operations.consolidate import daily_notes
-from omcli.operations.consolidate.daily_notes import Archiving, NoteReport, keep_notes
+from omcli.operations.consolidate.daily_notes import ArchivePolicy, NoteReport, keep_notes
 from omcli.operations.deps import Deps
 from omcli.operations.ingest.files import FileInput, FileReport, ingest_files
 from omcli.operations.leases import hold, keeping_alive, throttled
 from omcli.operations.observe.session import observe_session
 from omcli.operations.prune import PruneReport, prune
 from omcli.operations.reflect import session as reflect
-from omcli.operations.reflect.cross_session import GlobalReflection, reflect_globally
+from omcli.operations.reflect.cross_session import GlobalReflection, reflect_cross_session
 from omcli.operations.reflect.session import Reflection
 from omcli.reflectors.cross_session import GlobalPlan
 
@@ -52,7 +52,7 @@ class ConsolidateInputs:
     """Only this one: what waits of it is observed, and it is reflected on in any case."""
     sources: Sequence[TranscriptFile] = ()
     notebook: Notebook | None = None
-    archiving: Archiving = Archiving()
+    archiving: ArchivePolicy = ArchivePolicy()
     min_age: float = 3.0
     """Days; as `reflect_globally` has it."""
     batch_tokens: int = 20_000
@@ -62,7 +62,7 @@ class ConsolidateInputs:
     """Backups to keep; 0: none is made."""
 
     @property
-    def brings_something(self) -> bool:
+    def has_input(self) -> bool:
         """True if there is something to ingest: a missing store is created only for that."""
         try:
             return bool(self.sources) or (self.notebook is not None and bool(self.notebook.notes()))
@@ -118,17 +118,17 @@ class ConsolidateReport:
         except OmError as error:
             self.failures.append(Failure(part=name, about=about, error=error))
 
-    def decisive(self, *, but: tuple[type[OmError], ...] = ()) -> OmError | None:
+    def exit_error(self, *, but: tuple[type[OmError], ...] = ()) -> OmError | None:
         """Return the error to end with, except those of the classes in `but`; None if there is none.
 
         A transcript that cannot be read never counts.
         """
         counted = (failure.error for failure in self.failures if not failure.is_of_a_transcript)
         errors = [error for error in counted if not isinstance(error, but)]
-        return min(errors, key=lambda error: _rank(error.exit_code), default=None)
+        return min(errors, key=lambda error: _order(error.exit_code), default=None)
 
 
-def _rank(code: int) -> int:
+def _order(code: int) -> int:
     return _DECISIVE.index(code) if code in _DECISIVE else -1
 
 
@@ -151,7 +151,7 @@ def consolidate(
         observed_by, reflected_by = cache(partial(observing, deps)), cache(partial(reflecting, deps))
         with done.part(PLACES):
             _take_in(agenda, deps, done, extend)
-        _look_after(agenda, deps, _Hands(done, observed_by, reflected_by), done, extend)
+        _look_after(agenda, deps, _Models(done, observed_by, reflected_by), done, extend)
         if agenda.notebook is not None:
             with done.part("notes", agenda.notebook.path):
                 both = replace(reflected_by(), observer=observed_by().observer)
@@ -159,7 +159,9 @@ def consolidate(
         if agenda.session is None:
             with done.part("global"):
                 extend()
-                done.across = reflect_globally(reflected_by(), min_age=agenda.min_age, batch_tokens=agenda.batch_tokens)
+                done.across = reflect_cross_session(
+                    reflected_by(), min_age=agenda.min_age, batch_tokens=agenda.batch_tokens
+                )
         if not agenda.rules.is_empty:
             with done.part("retention"):
                 extend()
@@ -183,7 +185,7 @@ def _take_in(agenda: ConsolidateInputs, deps: Deps, done: ConsolidateReport, ext
                     return
 
 
-class _Hands:
+class _Models:
     """The observer and the reflector, each None if unavailable."""
 
     def __init__(
@@ -198,7 +200,7 @@ class _Hands:
 
 
 def _look_after(
-    agenda: ConsolidateInputs, deps: Deps, hands: _Hands, done: ConsolidateReport, extend: Callable[[], None]
+    agenda: ConsolidateInputs, deps: Deps, models: _Models, done: ConsolidateReport, extend: Callable[[], None]
 ) -> None:
     """Observe the waiting messages of ended sessions, and reflect on those that are due."""
     with done.part(_SESSIONS):
@@ -206,11 +208,11 @@ def _look_after(
             session = summary.session.id
             if agenda.session not in (None, session):
                 continue
-            if agenda.session is None and is_going_on(summary, deps.clock):
+            if agenda.session is None and is_active(summary, deps.clock):
                 done.going_on += [session] if summary.pending else []
                 continue
             extend()
-            found = _looked_after(summary, hands, in_any_case=agenda.session is not None, extend=extend)
+            found = _looked_after(summary, models, in_any_case=agenda.session is not None, extend=extend)
             if found is None:
                 continue
             done.sessions.append(found)
@@ -220,22 +222,22 @@ def _look_after(
                     return
 
 
-def is_going_on(summary: SessionSummary, clock: Clock) -> bool:
+def is_active(summary: SessionSummary, clock: Clock) -> bool:
     """True if a message is from just now. A clock ahead of ours does not count."""
     return summary.last_at is not None and clock.later(-IDLE_SECONDS) < summary.last_at <= clock.now()
 
 
 def _looked_after(
-    summary: SessionSummary, hands: _Hands, *, in_any_case: bool, extend: Callable[[], None]
+    summary: SessionSummary, models: _Models, *, in_any_case: bool, extend: Callable[[], None]
 ) -> SessionReport | None:
     """Return the outcome of a session; None if nothing was due."""
     session, observations, reflection = summary.session.id, 0, None
     try:
-        for step in observe_session(session, hands.observing) if hands.observing and summary.pending else ():
+        for step in observe_session(session, models.observing) if models.observing and summary.pending else ():
             observations += len(step.rows)
             extend()
-        if hands.reflecting is not None:
-            reflection = reflect.reflect_where_due(session, hands.reflecting, in_any_case=in_any_case)
+        if models.reflecting is not None:
+            reflection = reflect.reflect_where_due(session, models.reflecting, in_any_case=in_any_case)
     except OmError as error:
         return SessionReport(session=session, observations=observations, error=error)
     if reflection is not None and reflection.ending is None:
@@ -279,13 +281,13 @@ class ConsolidatePlan:
     backup: bool
 
 
-def plan_consolidation(agenda: ConsolidateInputs, deps: Deps) -> ConsolidatePlan:
+def plan_consolidate(agenda: ConsolidateInputs, deps: Deps) -> ConsolidatePlan:
     """Return the plan. Raises NoInput if the folder of notes is missing."""
     going_on, plan = [], None
     if agenda.session is None:
         summaries = deps.store.sessions.summaries()
-        going_on = [each.session.id for each in summaries if each.pending and is_going_on(each, deps.clock)]
-        whole = reflect_globally(deps, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens, dry_run=True)
+        going_on = [each.session.id for each in summaries if each.pending and is_active(each, deps.clock)]
+        whole = reflect_cross_session(deps, min_age=agenda.min_age, batch_tokens=agenda.batch_tokens, dry_run=True)
         plan = None if reflect.tried(Scope(), _mark(whole.plan, deps), deps) else whole.plan
     notes = daily_notes.plan_notes(agenda.notebook, deps.store, agenda.archiving) if agenda.notebook else ()
     return ConsolidatePlan(
@@ -310,7 +312,7 @@ def _pruned(agenda: ConsolidateInputs, deps: Deps) -> PruneReport:
 def _waiting(agenda: ConsolidateInputs, deps: Deps) -> Iterator[DueSession]:
     for summary in deps.store.sessions.summaries():
         session = summary.session.id
-        if agenda.session not in (None, session) or (agenda.session is None and is_going_on(summary, deps.clock)):
+        if agenda.session not in (None, session) or (agenda.session is None and is_active(summary, deps.clock)):
             continue
         folds = agenda.session is not None or reflect.is_due(session, deps)
         if summary.pending or folds:

@@ -44,7 +44,7 @@ class TranscriptCounts:
     images: int = 0
 
     @classmethod
-    def going_on(cls, notes: Notes) -> Self:
+    def resumed(cls, notes: Notes) -> Self:
         """One that goes on from what `notes()` gave."""
         counters: dict[str, Counter[str]] = {
             name: Counter(notes[name]) for name in ("main", "side", "skipped", "faults")
@@ -59,7 +59,7 @@ class TranscriptCounts:
         """Count one item."""
         if isinstance(item, Message):
             thread = self.main if item.agent is None else self.side
-            thread[_what(item)] += 1
+            thread[_kind(item)] += 1
             if item.failed and item.role is Role.RESULT:
                 thread["errors"] += 1
             self.images += len(item.images)
@@ -72,22 +72,22 @@ class TranscriptCounts:
             self.conversations += 1
 
     @property
-    def is_side_chain(self) -> bool:
+    def is_side_only(self) -> bool:
         """True for a subagent's transcript: it has only side chains."""
         return not any(self.main.values())
 
     @property
     def counts(self) -> MessageCounts:
         """The numbers so far: of the main thread, or of a side chain that stands alone."""
-        return self.of_side_chains if self.is_side_chain else self.of_main_thread
+        return self.side_counts if self.is_side_only else self.main_counts
 
     @property
-    def of_main_thread(self) -> MessageCounts:
+    def main_counts(self) -> MessageCounts:
         """The numbers of the main thread."""
         return _counts(self.main)
 
     @property
-    def of_side_chains(self) -> MessageCounts:
+    def side_counts(self) -> MessageCounts:
         """The numbers of all side chains together."""
         return _counts(self.side)
 
@@ -105,7 +105,7 @@ _COUNTED_AS = {
 }
 
 
-def _what(message: Message) -> str:
+def _kind(message: Message) -> str:
     if message.is_counted:
         return _COUNTED_AS[message.role]
     return "compactions" if message.kind is MessageKind.COMPACTION else "asides"

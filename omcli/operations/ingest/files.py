@@ -105,9 +105,7 @@ def _keep_bookmarks(transcript: Transcript, intake: MessageWriter, deps: Deps) -
 
 def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps) -> FileReport:
     reading, tally = intake.conversations, intake.conversations.tally
-    new, known = (
-        kept.of_side_chains if tally.is_side_chain else kept.of_main_thread for kept in (intake.new, intake.known)
-    )
+    new, known = (kept.side_counts if tally.is_side_only else kept.main_counts for kept in (intake.new, intake.known))
     return FileReport(
         path=name,
         format=reading.format,
@@ -118,7 +116,7 @@ def _report(name: str, intake: MessageWriter, error: OmError | None, deps: Deps)
         counts=tally.counts,
         new_messages=new.messages,
         known_messages=known.messages,
-        side_messages=0 if tally.is_side_chain else tally.of_side_chains.messages,
+        side_messages=0 if tally.is_side_only else tally.side_counts.messages,
         images=tally.images,
         skipped=dict(tally.skipped),
         faults=dict(tally.faults),

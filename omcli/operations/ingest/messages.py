@@ -48,7 +48,7 @@ class MessageWriter:
             self._take_up(conversations.earlier)
 
     def _take_up(self, earlier: ResumePoint) -> None:
-        self.known = TranscriptCounts.going_on(earlier.found["tally"])
+        self.known = TranscriptCounts.resumed(earlier.found["tally"])
         self.redactions = Counter(earlier.found["redactions"])
         self.sessions = earlier.found["sessions"]
         if earlier.carried is not None:
@@ -105,7 +105,7 @@ class MessageWriter:
         except SessionTaken:
             moved = self.conversations.move(session_id, [message for _, message in chunk[:opening]])
             del self._identities[session_id]  # should it turn out to be that of a later conversation, it starts anew
-            chunk = [(self._identified(moved, incoming, message), message) for incoming, message in chunk]
+            chunk = [(self._with_identity(moved, incoming, message), message) for incoming, message in chunk]
             return self._keep(moved, chunk)
         for (_, message), is_new in zip(chunk, new, strict=True):
             (self.new if is_new else self.known).add(message)
@@ -116,7 +116,7 @@ class MessageWriter:
     def _store(self, session_id: str, incoming: Iterable[Incoming], *, opening: int = 0) -> tuple[bool, ...]:
         deps = self._deps
         session = self.conversations.sessions[session_id]
-        if self.conversations.tally.is_side_chain:
+        if self.conversations.tally.is_side_only:
             # A subagent may work elsewhere, in a worktree of its own; where the session lives is not for it to say.
             session = replace(session, cwd=None, branch=None)
         if session.title is not None:
@@ -129,9 +129,9 @@ class MessageWriter:
     def _incoming(self, session_id: str, message: Message) -> Incoming:
         kept = self._redacted(message)
         incoming = Incoming(message=kept, identity="", key="", tokens=self._deps.counter.message(kept))
-        return self._identified(session_id, incoming, message)
+        return self._with_identity(session_id, incoming, message)
 
-    def _identified(self, session_id: str, incoming: Incoming, message: Message) -> Incoming:
+    def _with_identity(self, session_id: str, incoming: Incoming, message: Message) -> Incoming:
         identities = self._identities.get(session_id)
         if identities is None:
             identities = self._identities[session_id] = self.conversations.identities(session_id)

@@ -56,7 +56,7 @@ class TranscriptSessions:
 
     def _take_up(self, earlier: ResumePoint) -> None:
         found = earlier.found
-        self.tally, self.named, self.cwd = TranscriptCounts.going_on(found["tally"]), found["named"], found["cwd"]
+        self.tally, self.named, self.cwd = TranscriptCounts.resumed(found["tally"]), found["named"], found["cwd"]
         if earlier.carried is not None:
             carried = earlier.carried["conversations"]
             self.sessions = {session_id: Session(**facts) for session_id, facts in carried["sessions"].items()}

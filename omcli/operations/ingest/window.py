@@ -60,7 +60,7 @@ def ingest(
             said.append(item)
     if tally.found_nothing:
         raise BadInput(f"nothing in it is a message of format `{transcript.format}`")
-    taking = _Taking(transcript, session, project, deps)
+    taking = _SessionWriter(transcript, session, project, deps)
     if is_next:
         for message in said:
             taking.keep_next(message)
@@ -76,7 +76,7 @@ def ingest(
     )
 
 
-class _Taking:
+class _SessionWriter:
     """Messages on their way into a session."""
 
     def __init__(self, transcript: Transcript, session: str, project: str | None, deps: Deps) -> None:
@@ -123,7 +123,7 @@ class _Taking:
         intake = MessageWriter(conversations, self._deps, before={self._session: before})
         intake.append(self._session)
         self.redactions += intake.redactions
-        new = sum(map(_number, (intake.new.of_main_thread, intake.new.of_side_chains)))
+        new = sum(map(_number, (intake.new.main_counts, intake.new.side_counts)))
         self.new += new
         return new
 
@@ -188,7 +188,7 @@ def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
     """With how many of the messages kept before a list begins, the newest one of all being the last of them."""
     longest = known = 0
     for end in range(len(messages), 0, -1):
-        run = _agreeing(messages, end, newest)
+        run = _common_length(messages, end, newest)
         if run == min(end, _ENOUGH):
             return end
         if run > max(longest, _NO_COINCIDENCE - 1):
@@ -196,7 +196,7 @@ def _overlap(messages: Sequence[Message], newest: Sequence[Message]) -> int:
     return known
 
 
-def _agreeing(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:
+def _common_length(messages: Sequence[Message], end: int, newest: Sequence[Message]) -> int:
     """Return the number of messages before `end` that are the newest stored ones, counted backwards."""
     pairs = zip(reversed(messages[max(0, end - _ENOUGH) : end]), reversed(newest), strict=False)
     return sum(1 for _ in takewhile(lambda pair: _is_same(*pair), pairs))

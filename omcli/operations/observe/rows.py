@@ -78,7 +78,7 @@ def to_rows(
         )
         for number, draft in enumerate(drafts)
     ]
-    placed = [_as_detail(number, draft, rows) for number, draft in enumerate(drafts)]
+    placed = [_under(number, draft, rows) for number, draft in enumerate(drafts)]
     kept, remaining = without_forgotten(drafts, placed, deps.store.tombstones)
     return remaining, replacements(kept, remaining)
 
@@ -88,18 +88,18 @@ def without_forgotten(
 ) -> tuple[tuple[Draft, ...], tuple[Observation, ...]]:
     """Return drafts and their rows without those that say something forgotten."""
     gone = {row.id for row, is_gone in zip(rows, tombstones.match(rows), strict=True) if is_gone}
-    kept = [(draft, _detached(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
+    kept = [(draft, _without_missing(row, gone)) for draft, row in zip(drafts, rows, strict=True) if row.id not in gone]
     return tuple(draft for draft, _ in kept), tuple(row for _, row in kept)
 
 
-def _detached(row: Observation, gone: set[str]) -> Observation:
+def _without_missing(row: Observation, gone: set[str]) -> Observation:
     """Return a row without the link to a missing one."""
     if row.metadata.get(UNDER) not in gone:
         return row
     return replace(row, metadata={name: value for name, value in row.metadata.items() if name != UNDER})
 
 
-def _as_detail(number: int, draft: Draft, rows: Sequence[Observation]) -> Observation:
+def _under(number: int, draft: Draft, rows: Sequence[Observation]) -> Observation:
     """Return the row of a draft; a detail names the row that it belongs to."""
     row = rows[number]
     if draft.under is None:

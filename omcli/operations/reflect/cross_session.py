@@ -7,7 +7,7 @@ from omcli.memory.observation import Dropped, Kind, Observation, Replacement
 from omcli.memory.ports import LogQuery
 from omcli.memory.reflection import Reflected, ReflectionOutcome, Scope
 from omcli.operations.deps import Deps
-from omcli.operations.reflect.session import Reflection, as_folding, material, reflected_or_noted, to_rows, tried
+from omcli.operations.reflect.session import Reflection, as_folding, material, reflect_or_record, to_rows, tried
 from omcli.reflectors.cross_session import GlobalBatch, GlobalPlan, limit_tokens, plan_global
 
 _SCOPE = Scope()
@@ -25,7 +25,7 @@ class GlobalReflection:
     """The copy of the store made before the change."""
 
 
-def reflect_globally(
+def reflect_cross_session(
     deps: Deps, *, min_age: float, batch_tokens: int, dry_run: bool = False, again: bool = False
 ) -> GlobalReflection:
     """Fold rows of all sessions that are older than `min_age` days, in batches of at most `batch_tokens`.
@@ -47,16 +47,16 @@ def reflect_globally(
         (batch, _reflected(batch, deps, mark, number=number, of=len(plan.batches)))
         for number, batch in enumerate(plan.batches, start=1)
     ]
-    return _swapped(plan, parts, deps, mark)
+    return _write_all(plan, parts, deps, mark)
 
 
 def _reflected(batch: GlobalBatch, deps: Deps, mark: str, *, number: int, of: int) -> Reflected:
     given = replace(material(batch.rows, deps), most_rows=0)  # rows of several sessions are no one story
-    reflected = reflected_or_noted(deps, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
+    reflected = reflect_or_record(deps, given, _SCOPE, mark, part=f"batch {number} of {of}: ")
     return limit_tokens(reflected, target=given.target, counter=deps.counter)
 
 
-def _swapped(plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], deps: Deps, mark: str) -> GlobalReflection:
+def _write_all(plan: GlobalPlan, parts: list[tuple[GlobalBatch, Reflected]], deps: Deps, mark: str) -> GlobalReflection:
     """Everything is written, or nothing."""
     each = [to_rows(_SCOPE, batch.rows, reflected, deps) for batch, reflected in parts]
     replaced: list[Replacement] = [replacement for _, some in each for replacement in some]

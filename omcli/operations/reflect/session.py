@@ -52,7 +52,7 @@ def reflect_rows(
     if dry_run:
         return to_rows(scope, rows, deps.reflector.open().reflect(given), deps)[0]
     with hold(session_id, Lane.REFLECT, deps):
-        reflected = reflected_or_noted(deps, given, scope, mark)
+        reflected = reflect_or_record(deps, given, scope, mark)
         reflection, replaced = to_rows(scope, rows, reflected, deps)
         again_with = reflection.rows if deps.reflector.policy.meta is Meta.WHOLE else ()
         left = deps.reflector.mark((*reflection.left, *again_with), target=target)
@@ -139,7 +139,7 @@ def material(rows: Sequence[Observation], deps: Deps, *, target: float | None = 
     )
 
 
-def reflected_or_noted(deps: Deps, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:
+def reflect_or_record(deps: Deps, material: Material, scope: Scope, mark: str, *, part: str = "") -> Reflected:
     """Return the result of the reflector, or of the rules that stand in for it; record and raise a failure.
 
     `part` is put in front of the error.
@@ -291,12 +291,12 @@ def _new_items(
     """
     if not drafts:
         return ()
-    known = {_belonging(logged.observation) for logged in deps.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
+    known = {_item_key(logged.observation) for logged in deps.store.rows.log(LogQuery(kinds=(Kind.ITEM,)))}
     fresh = {wording(draft.text): draft for draft in reversed(drafts)}
     items = [_row(draft, Kind.ITEM, scope, rows, deps) for draft in reversed(fresh.values())]
     remembered = _without(items, deps.store.tombstones.match(items))
-    return tuple(item for item in remembered if _belonging(item) not in known)
+    return tuple(item for item in remembered if _item_key(item) not in known)
 
 
-def _belonging(item: Observation) -> tuple[str | None, str]:
+def _item_key(item: Observation) -> tuple[str | None, str]:
     return item.project, wording(item.text)
