@@ -121,22 +121,22 @@ class Asked:
 
 
 class KnownOutputModes:
-    """What is remembered of endpoints, as long as a test lasts."""
+    """Output modes of endpoints, remembered during one test."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, str], OutputMode] = {}
 
     def output_mode(self, endpoint: str, model: str) -> OutputMode | None:
-        """The output_mode that worked last."""
+        """The output mode that worked last."""
         return self.known.get((endpoint, model))
 
     def put_output_mode(self, endpoint: str, model: str, output_mode: OutputMode) -> None:
-        """Remembers it."""
+        """Remember it."""
         self.known[endpoint, model] = output_mode
 
 
 class FakeModel:
-    """The endpoint, while it is entered."""
+    """A model endpoint, served while the context is open."""
 
     def __init__(self, acts: Sequence[Act] = (), *, certificate: Path | None = None, port: int = 0) -> None:
         self.acts = list(acts)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _OUTPUT = 8_192
-"""Default output tokens: the API requires a token_count, and every model supports this one."""
+"""Default output tokens: the API requires a number, and every model supports this one."""
 _STOPS = {
     "end_turn": Stop.END,
     "stop_sequence": Stop.END,

@@ -32,12 +32,12 @@ def messages_of(reader: Format, content: bytes) -> list[Message]:
 
 
 def skipped_of(reader: Format, content: bytes) -> list[Skipped]:
-    """What was left out."""
+    """Skipped records."""
     return [item for item in items_of(reader, content) if isinstance(item, Skipped)]
 
 
 def facts_of(reader: Format, content: bytes) -> list[Facts]:
-    """What was said of the session."""
+    """Facts of the session."""
     return [item for item in items_of(reader, content) if isinstance(item, Facts)]
 
 
@@ -47,7 +47,7 @@ def spoken(reader: Format, content: bytes) -> list[tuple[Role, str]]:
 
 
 def is_sniffed(reader: Format, content: bytes) -> bool:
-    """Whether the reader takes the content for its own."""
+    """Return True if the format is detected."""
     return reader.detect(RecordStream(io.BytesIO(content)).sample)
 
 
@@ -70,17 +70,17 @@ def shared_files(folder: str, *, role: str) -> list[Any]:
 
 
 def settled(path: str) -> dict[str, object]:
-    """What `expected.json` says of a shared transcript, as far as it is settled."""
+    """The settled part of `expected.json` for a shared transcript."""
     return {name: fact for name, fact in expected()[path]["facts"].items() if fact is not None}
 
 
 def found(reader: Format, path: str) -> dict[str, object]:
-    """What the reader finds in a shared transcript, of what is settled about it."""
+    """The same counts as read from a shared transcript."""
     facts = facts_of_file(reader, TRANSCRIPTS / path)
     return {name: facts[name] for name in settled(path) if name in facts}
 
 
 def is_sniffed_shared(reader: Format, path: str) -> bool:
-    """Whether the reader takes a shared transcript for its own."""
+    """Return True if the format of a shared transcript is detected."""
     with (TRANSCRIPTS / path).open("rb") as stream:
         return reader.detect(RecordStream(stream).sample)

@@ -22,7 +22,7 @@ def json_lines(*records: object) -> bytes:
 
 
 def items_of(form: Format, content: bytes) -> list[Item]:
-    """What a format reads from bytes that it recognises."""
+    """Read bytes with the format detected from them."""
     source = RecordStream(io.BytesIO(content))
     assert form.detect(source.sample), f"{form.name} does not recognise {content[:200]!r}"
     return list(form.read(source))
@@ -34,12 +34,12 @@ def messages_of(form: Format, *records: object) -> list[Message]:
 
 
 def skipped_of(form: Format, *records: object) -> list[Skipped]:
-    """What is left out of records."""
+    """Skipped items of records."""
     return [item for item in items_of(form, json_lines(*records)) if isinstance(item, Skipped)]
 
 
 def session_of(form: Format, *records: object) -> Session:
-    """What is known of the session after records."""
+    """Facts of the session after records."""
     known = Session(id="?", agent=form.name)
     for item in items_of(form, json_lines(*records)):
         if isinstance(item, Facts):
@@ -63,12 +63,12 @@ def _fields(session: Session) -> dict[str, Any]:
 
 
 def faults(items: list[Item]) -> list[Skipped]:
-    """What a reader could not make sense of."""
+    """Skipped items that are faults."""
     return [item for item in items if isinstance(item, Skipped) and item.reason.is_fault]
 
 
 def reasons(skipped: list[Skipped]) -> list[Reason]:
-    """Why things were left out."""
+    """Reasons of skipped items."""
     return [item.reason for item in skipped]
 
 

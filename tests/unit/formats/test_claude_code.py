@@ -114,7 +114,7 @@ def tally_of(found: list[Item]) -> TranscriptCounts:
 
 
 def counts(found: list[Item]) -> dict[str, int]:
-    """What is counted of a reading, zeros left out."""
+    """Counts of a reading, without zeros."""
     numbers = {name: getattr(tally_of(found).counts, name) for name in COUNTED}
     return {name: number for name, number in numbers.items() if number}
 

@@ -1,4 +1,4 @@
-"""How attachments are noted."""
+"""Placeholders of attachments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What om printed, recognised when it comes back in a text."""
+"""Om's own output, found again inside a text."""
 
 from __future__ import annotations
 

@@ -381,7 +381,7 @@ def test_no_line_is_lost_where_what_is_looked_at_ends() -> None:
 
 
 def read_through(source: RecordStream) -> tuple[int, int]:
-    """How many records a source has, and the most bytes that were held while they were read."""
+    """Return the number of records, and the most bytes held while reading them."""
     tracemalloc.start()
     try:
         read = sum(isinstance(entry, dict) for entry in source.records())
@@ -401,7 +401,7 @@ def test_memory_is_bounded_by_the_longest_line_not_by_the_input() -> None:
 
 
 def test_memory_is_bounded_where_the_first_lines_are_broken() -> None:
-    """What begins like a document is not collected when it is plainly made of lines."""
+    """Input that begins like a document but is clearly made of lines is not collected."""
     line = json.dumps({"data": "A" * 100_000}).encode() + b"\n"
     piped = RecordStream(io.BufferedReader(Pipe([b'{"cut\n' * 3, *[line] * 200])))
     read, peak = read_through(piped)
@@ -456,7 +456,7 @@ def test_one_line_costs_one_fault_at_most() -> None:
 
 
 def test_a_long_line_of_broken_pieces_is_given_up_in_good_time() -> None:
-    """Where every piece is tried, a line of a megabyte would take minutes."""
+    """If every piece were tried, a line of a megabyte would take minutes."""
     pieces = b'{"a" ' * 200_000
     assert reasons(pieces + b"\n" + GOOD) == [Reason.NOT_JSON]
     assert len(found(pieces + b"\n" + GOOD)) == 1

@@ -68,7 +68,7 @@ def test_a_story_of_an_agent_names_its_session_and_directory(name: str) -> None:
 
 
 def test_the_first_story_has_all_that_is_hard_about_its_format() -> None:
-    """What it was written for: words of a person outside of prompts, side chains, outcomes, a compaction."""
+    """The story has a person's words outside of prompts, side chains, outcomes and a compaction."""
     messages = [item for item in read("claude_code_refactor.jsonl")[1] if isinstance(item, Message)]
     asides = {message.kind for message in messages if message.kind}
     assert asides >= {

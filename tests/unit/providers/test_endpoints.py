@@ -1,4 +1,4 @@
-"""What a call costs."""
+"""The cost of a call."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def of(model: str, endpoint: str = "anthropic", **fields: object) -> float | Non
 @pytest.mark.parametrize(
     "model", ["claude-haiku-4-5", "claude-haiku-4-5-20251001", "anthropic/claude-haiku-4-5", "claude-haiku-4-5-latest"]
 )
-def test_a_model_has_its_price_by_whatever_name(model: str) -> None:
+def test_a_model_has_its_price_under_every_name(model: str) -> None:
     assert of(model) == pytest.approx(1.5)
 
 
-def test_what_is_cached_costs_less() -> None:
+def test_cached_tokens_cost_less() -> None:
     assert of("claude-haiku-4-5", cached_tokens=500_000) == pytest.approx(0.5 + 0.05 + 0.5)
 
 
@@ -44,7 +44,7 @@ def test_a_local_model_costs_nothing() -> None:
     assert of("qwen2.5:7b", "ollama", input_tokens=None) == 0
 
 
-def test_tokens_that_nobody_counted_have_no_price() -> None:
+def test_uncounted_tokens_have_no_price() -> None:
     assert of("claude-haiku-4-5", input_tokens=None) is None
     assert of("claude-haiku-4-5", output_tokens=None) is None
 
@@ -57,7 +57,7 @@ def test_own_prices_come_first() -> None:
 
 
 @given(_TOKENS, _TOKENS, _TOKENS)
-def test_a_call_never_costs_less_than_nothing(fresh: int, output: int, cached: int) -> None:
+def test_the_cost_of_a_call_is_never_negative(fresh: int, output: int, cached: int) -> None:
     """Also where an endpoint says that more was cached than read."""
     told = of("m", own={"m": Price(input=1, output=2, cached=0.1)}, input_tokens=fresh, output_tokens=output,
               cached_tokens=cached)  # fmt: skip
@@ -65,7 +65,7 @@ def test_a_call_never_costs_less_than_nothing(fresh: int, output: int, cached: i
     assert told >= 0
 
 
-def test_every_price_says_when_it_was_noted_and_every_cheap_default_has_one() -> None:
+def test_every_price_has_a_date_and_every_default_model_a_price() -> None:
     [folder] = providers.__path__
     table = tomllib.loads((Path(folder) / "prices.toml").read_text(encoding="utf-8"))
     assert all(re.fullmatch("20[0-9]{2}-[0-9]{2}", price["noted"]) for price in table.values())

@@ -79,7 +79,7 @@ _CASES = [
 
 
 @pytest.mark.parametrize(("translated", "kind"), _CASES)
-def test_every_error_there_is_has_a_place(
+def test_every_error_of_the_libraries_is_mapped(
     translated: Callable[[Exception], RequestFailed], kind: type[Exception]
 ) -> None:
     """F73, F75: no foreign error comes through, whatever the libraries add."""
@@ -90,7 +90,7 @@ def test_every_error_there_is_has_a_place(
     assert failed.text
 
 
-def test_there_are_as_many_as_one_would_think() -> None:
+def test_the_list_of_errors_is_complete() -> None:
     """The test above can fail: it looks at something."""
     assert len(_CASES) > 60
     assert {anthropic.OverloadedError, openai.OAuthError, httpx2.RemoteProtocolError} <= {
@@ -98,7 +98,7 @@ def test_there_are_as_many_as_one_would_think() -> None:
     }
 
 
-def test_the_classes_that_are_passed_over_are_there() -> None:
+def test_the_excluded_classes_exist() -> None:
     """A class that is gone from the libraries is to go from the list."""
     known = {name for package in (httpx2, openai) for name in dir(package)}
     known |= {kind.__name__ for _, kinds in _WIRES for kind in kinds} | set(dir(import_module("openai._exceptions")))
@@ -127,13 +127,13 @@ def test_a_status_has_a_meaning(status: int, said: str, kind: type[OmError]) -> 
     assert of_status(status, {"error": {"message": said}}).kind is kind
 
 
-def test_what_only_the_code_of_an_error_says_counts_as_well() -> None:
+def test_the_code_of_an_error_counts_as_well() -> None:
     """F82."""
     body = {"error": {"message": "Too much.", "code": "context_length_exceeded"}}
     assert of_status(400, body).kind is PromptTooLong
 
 
-def test_a_time_out_while_reading_is_no_missing_connection() -> None:
+def test_a_timeout_while_reading_is_not_a_missing_connection() -> None:
     """F74: both SDKs wrap it in an error that says nothing."""
     for kind, said in ((httpx2.ReadTimeout, "no reply"), (httpx2.ConnectTimeout, "no connection")):
         error = anthropic.APITimeoutError(request=_REQUEST)

@@ -33,7 +33,7 @@ def passing(**fields: float) -> RequestFailed:
     return RequestFailed(Unreachable, "busy", **{"tries": 3, **fields})  # type: ignore[arg-type]
 
 
-def test_waits_double_and_end_at_eight_seconds() -> None:
+def test_delays_double_up_to_eight_seconds() -> None:
     """F73."""
     clock = Clock()
     asked = patience(clock)
@@ -47,7 +47,7 @@ def test_the_third_failure_is_the_last() -> None:
     assert [asked.sleep_after(passing()) for _ in range(3)] == [True, True, False]
 
 
-def test_a_lasting_failure_is_not_waited_for() -> None:
+def test_a_permanent_failure_is_not_retried() -> None:
     """F76."""
     clock = Clock()
     assert not patience(clock).sleep_after(RequestFailed(Unreachable, "no"))
@@ -55,14 +55,14 @@ def test_a_lasting_failure_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize(("retry_after", "waits"), [(7.0, True), (9.9, True), (10.0, False), (3600.0, False)])
-def test_what_an_endpoint_asks_for_is_given_within_the_deadline(retry_after: float, *, waits: bool) -> None:
+def test_a_requested_delay_is_kept_within_the_deadline(retry_after: float, *, waits: bool) -> None:
     """F78."""
     clock = Clock()
     assert patience(clock, 10).sleep_after(passing(retry_after=retry_after)) is waits
     assert clock.waits == ([retry_after] if waits else [])
 
 
-def test_the_deadline_is_over_all_attempts() -> None:
+def test_one_deadline_covers_all_attempts() -> None:
     """F74."""
     clock = Clock()
     asked = patience(clock, 10)
@@ -73,7 +73,7 @@ def test_the_deadline_is_over_all_attempts() -> None:
     assert asked.remaining == 0
 
 
-def test_what_met_nobody_is_not_looked_for_long() -> None:
+def test_a_missing_endpoint_is_retried_for_a_short_time_only() -> None:
     """F73: an endpoint that is down is told of in less than five seconds."""
     clock = Clock()
     asked = patience(clock)
@@ -81,7 +81,7 @@ def test_what_met_nobody_is_not_looked_for_long() -> None:
     assert not asked.sleep_after(passing(delay=0.5, within=4))
 
 
-def test_work_gives_what_it_gives() -> None:
+def test_the_result_of_the_work_is_returned() -> None:
     def work(alive: Callable[[], None]) -> int:
         alive()
         return 7
@@ -89,7 +89,7 @@ def test_work_gives_what_it_gives() -> None:
     assert run_within(work, seconds=5, connect_within=5) == 7
 
 
-def test_work_raises_what_it_raises() -> None:
+def test_the_error_of_the_work_is_raised() -> None:
     def fails(_alive: object) -> int:
         raise KeyError("x")
 
@@ -98,7 +98,7 @@ def test_work_raises_what_it_raises() -> None:
 
 
 @pytest.mark.parametrize(("gives_sign", "outcome"), [(True, Overdue), (False, NotConnected)])
-def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exception]) -> None:
+def test_work_that_does_not_end_is_abandoned(gives_sign: bool, outcome: type[Exception]) -> None:
     """F74."""
     over = threading.Event()
 
@@ -114,7 +114,7 @@ def test_work_that_does_not_end_is_left(gives_sign: bool, outcome: type[Exceptio
     over.set()
 
 
-def test_a_deadline_before_the_first_sign_is_a_deadline() -> None:
+def test_a_deadline_before_the_connection_counts_as_the_deadline() -> None:
     over = threading.Event()
     with pytest.raises(Overdue):
         run_within(lambda _alive: over.wait(20), seconds=0.1, connect_within=4)

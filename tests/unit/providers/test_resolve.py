@@ -46,12 +46,12 @@ def test_a_model_may_begin_with_its_endpoint(model: str, parts: tuple[str | None
         ({"OPENROUTER_API_KEY": "k"}, None),
     ],
 )
-def test_keys_point_at_an_endpoint(environment: dict[str, str], endpoint: str | None) -> None:
+def test_a_key_selects_its_endpoint(environment: dict[str, str], endpoint: str | None) -> None:
     assert endpoint_with_key(environment) == endpoint
 
 
 @pytest.mark.parametrize("name", [name for name, place in ENDPOINTS.items() if not place.is_local])
-def test_a_missing_key_is_told_in_one_line_before_any_request(name: str) -> None:
+def test_a_missing_key_is_reported_in_one_line_before_any_request(name: str) -> None:
     """F75, S3.17: one SDK fails at the request, with a TypeError, the other as soon as it is made."""
     with pytest.raises(NotAllowed) as failed:
         chosen(ModelSpec(endpoint=name, model="m"), {"HOME": "/nowhere"})
@@ -75,7 +75,7 @@ def test_nothing_on_this_machine_needs_a_key(url: str) -> None:
     chosen(ModelSpec(endpoint="openai", model="m", base_url=url))
 
 
-def test_a_remote_address_needs_one_whatever_it_is_called() -> None:
+def test_a_remote_address_needs_a_key_under_any_name() -> None:
     """F75."""
     with pytest.raises(NotAllowed):
         chosen(ModelSpec(endpoint="openai", model="m", base_url="https://models.example/v1"))
@@ -86,30 +86,30 @@ def test_a_remote_address_needs_one_whatever_it_is_called() -> None:
     ["", "models.example", "ftp://models.example", "http://", "http://host:port/v1", "http://host:99999/v1",
      "http://a b/v1", "http://user:word@host/v1", "https://host/v1?key=1", "https://host/\x00", "http://[::1/v1"],
 )  # fmt: skip
-def test_a_base_url_that_cannot_be_is_told(url: str) -> None:
+def test_an_invalid_base_url_is_reported(url: str) -> None:
     with pytest.raises(BadConfiguration, match="base URL"):
         chosen(ModelSpec(endpoint="ollama", model="m", base_url=url or "x:"))
 
 
-def test_what_there_is_not_is_told() -> None:
+def test_an_unknown_provider_is_reported() -> None:
     with pytest.raises(BadConfiguration, match="'olama' is not a known provider") as failed:
         chosen(ModelSpec(endpoint="olama", model="m"))
     assert "ollama" in failed.value.hint
 
 
-def test_a_model_that_has_to_be_named_is_asked_for() -> None:
+def test_a_missing_model_is_reported() -> None:
     with pytest.raises(BadConfiguration, match="ollama needs a model"):
         chosen(ModelSpec(endpoint="ollama"))
 
 
-def test_a_cheap_model_does_the_work_where_none_is_named() -> None:
+def test_a_cheap_model_is_the_default() -> None:
     """S1.6."""
     assert chosen(ModelSpec(endpoint="anthropic", key="k")).model == "claude-haiku-4-5"
     assert chosen(ModelSpec(endpoint="openai"), {"OPENAI_API_KEY": "k"}).model == "gpt-5-mini"
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
-def test_a_key_that_cannot_be_sent_is_told_without_being_shown(key: str) -> None:
+def test_an_invalid_key_is_reported_without_showing_it(key: str) -> None:
     """F75."""
     with pytest.raises(NotAllowed) as failed:
         chosen(ModelSpec(endpoint="openai"), {"OPENAI_API_KEY": key})
@@ -117,12 +117,12 @@ def test_a_key_that_cannot_be_sent_is_told_without_being_shown(key: str) -> None
     assert key not in failed.value.message
 
 
-def test_no_time_is_no_setting() -> None:
+def test_a_timeout_of_zero_is_refused() -> None:
     with pytest.raises(BadConfiguration, match=r"0 s is not a valid timeout"):
         chosen(ModelSpec(endpoint="openai", key="k", timeout=0))
 
 
-def test_a_model_takes_pictures_or_not_as_it_is_told() -> None:
+def test_pictures_follow_the_setting() -> None:
     """S2.20."""
     assert chosen(ModelSpec(endpoint="anthropic", key="k")).takes_images
     assert not chosen(ModelSpec(endpoint="anthropic", key="k", images=False)).takes_images
@@ -146,7 +146,7 @@ def test_keys_and_addresses_of_the_environment_are_used(fake_model: FakeModel) -
     assert fake_model.asked[2].headers["authorization"] == "Bearer k3"
 
 
-def test_a_key_goes_nowhere_but_to_its_own_endpoint(fake_model: FakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_sent_to_its_own_endpoint_only(fake_model: FakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """The SDK reads the environment as well; a local server is sent no key, and no account."""
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
     monkeypatch.setenv("OPENAI_ORG_ID", "secret-account")
@@ -174,7 +174,7 @@ def test_a_profile_of_the_sdk_is_as_good_as_a_key(
 
 
 @pytest.mark.parametrize("variable", ["ANTHROPIC_CONFIG_DIR", "HOME"])
-def test_a_profile_that_gives_nothing_is_told(
+def test_a_profile_without_credentials_is_reported(
     fake_model: FakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     """F75: the SDK passes over a broken profile that nobody named, and fails with a TypeError at the request."""

@@ -85,12 +85,12 @@ def stored(draft: Draft, number: int, rows: Sequence[Observation], kind: Kind = 
 
 
 def tokens(rows: Iterable[Observation]) -> int:
-    """What rows come to."""
+    """Tokens of rows."""
     return sum(WordCounter().text(row.text) for row in rows)
 
 
 def texts(rows: Iterable[Observation | Draft]) -> list[str]:
-    """What rows say."""
+    """Texts of rows."""
     return [row.text for row in rows]
 
 

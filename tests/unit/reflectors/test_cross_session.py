@@ -28,12 +28,12 @@ def aged(number: int, days: int, text: str = "", **columns: object) -> Observati
 
 
 def plan(*rows: Observation, batch: int = 1000, min_age: float = 3.0) -> GlobalPlan:
-    """What would be done with rows."""
+    """The plan for rows."""
     return plan_global(rows, now=NOW, min_age=min_age, batch_tokens=batch, counter=DUET)
 
 
 def batches(found: GlobalPlan) -> list[list[str]]:
-    """What is folded together."""
+    """Rows folded together."""
     return [texts(batch.rows) for batch in found.batches]
 
 
@@ -120,7 +120,7 @@ def drafts(*lengths: int) -> Reflected:
 
 
 def capped(reflected: Reflected, target: int, by: TokenCounter | None = None) -> Reflected:
-    """What is left of reflections."""
+    """Reflections after limiting their tokens."""
     return limit_tokens(reflected, target=target, counter=by or WordCounter())
 
 

@@ -36,7 +36,7 @@ def reply(
     drop: Sequence[Mapping[str, object]] = (),
     items: Sequence[Mapping[str, object]] = (),
 ) -> str:
-    """What a model answers."""
+    """A reply of a model."""
     told = [
         dict(each) if isinstance(each, Mapping) else {"text": each[0], "from": list(each[1]), "kind": "fact"}
         for each in reflections
@@ -47,7 +47,7 @@ def reply(
 def reflect(
     given_rows: Material, *replies: str | Reply | OmError, compression: CompressionLevels | None = None
 ) -> Reflected:
-    """What a reflector makes of rows with a model that answers so."""
+    """Reflect on rows with a model that gives these replies."""
     return ModelReflector(
         ScriptedModel(*replies), WordCounter(), compression=compression or CompressionLevels(levels=(0,))
     ).reflect(given_rows)
@@ -315,7 +315,7 @@ def sized(count: int) -> str:
 
 
 def outcome(*counts: int, target: int = 899, compression: CompressionLevels | None = None) -> tuple[int, int]:
-    """What is left after replies of these sizes, and how often the model was asked."""
+    """Rows left after replies of these sizes, and the number of requests."""
     given_rows = material(*SIZED.rows, target=target)
     reflected = reflect(given_rows, *map(sized, counts), compression=compression or CompressionLevels(levels=(0, 3)))
     return tokens(left(given_rows, reflected)), reflected.attempts
@@ -467,7 +467,7 @@ def test_more_reflections_than_are_wanted_are_one_row() -> None:
 
 
 def test_they_are_several_where_one_would_be_longer_than_a_row_may_be() -> None:
-    """What fits into no pack is told to nobody."""
+    """A row too large for any pack would never be printed."""
     long = [row(number, words(1700, f"tide{number}")) for number in range(1, 5)]
     answer = reply(*((words(1400, f"tide{number}"), [f"o{number}"]) for number in range(1, 5)))
     reflected = reflect(material(*long, target=6000, most_rows=1), answer)

@@ -33,18 +33,18 @@ from tests.unit.reflectors.folded_rows import (
 
 
 def reflect(given_rows: Material) -> Reflected:
-    """What the rules make of rows."""
+    """Reflect on rows by rules."""
     return RuleReflector(WordCounter()).reflect(given_rows)
 
 
 def merged(*rows: Observation) -> list[str]:
-    """What is left where nothing has to become shorter."""
+    """Rows left if nothing has to become shorter."""
     given_rows = material(*rows, target=10**6)
     return texts(left(given_rows, reflect(given_rows)))
 
 
 def folded(*rows: Observation, target: int | None = None) -> list[str]:
-    """What is left where everything has to become shorter that can."""
+    """Rows left if everything that can has to become shorter."""
     given_rows = material(*rows, target=tokens(rows) - 1 if target is None else target)
     return texts(left(given_rows, reflect(given_rows)))
 
@@ -214,7 +214,7 @@ def edit(number: int, text: str, *, edits: int = 1, created: bool = False) -> Ob
 
 
 def test_changes_of_a_file_are_one_row() -> None:
-    """What it is now: all names by what became of them last, the first lines of the edits, what the last one says."""
+    """The final state: all names by their last change, the first lines of the edits, and the rest of the last one."""
     rows = (
         edit(1, "Created src/crane.py: adds Crane, lift (+8 more) · def lift(self) -> None:", edits=0, created=True),
         edit(2, "Modified src/crane.py (2 edits): adds lower; removes lift · def lower(self) -> None:", edits=2),

@@ -25,7 +25,7 @@ OURS = b"0 3 * * * /bin/om consolidate # om:consolidate\n"
 
 
 def as_vixie(text: str) -> str:
-    """What cron passes to the shell: a backslash before `%` or another one goes."""
+    """Text that cron passes to the shell: without a backslash before `%` or another backslash."""
     return re.sub(r"\\([%\\])", r"\1", text)
 
 
@@ -42,7 +42,7 @@ def as_busybox(text: str) -> str:
 @pytest.mark.parametrize("read", [as_vixie, as_debian, as_busybox])
 @given(words=st.lists(WORDS, min_size=1, max_size=6))
 @settings(max_examples=60)
-def test_a_word_arrives_as_it_was_meant_through_any_cron(read: object, words: list[str]) -> None:
+def test_a_word_arrives_unchanged_through_any_cron(read: object, words: list[str]) -> None:
     """And no `%` is left that cron would make a line break of."""
     line = " ".join(map(quoted, words))
     assert not re.search(r"(?<!\\)%", line)
@@ -67,7 +67,7 @@ def test_lines_of_others_stay_as_they_are(before: list[bytes], after: list[bytes
     assert edit(foreign, b"", "consolidate") == foreign
 
 
-def test_a_line_is_replaced_where_it_stands() -> None:
+def test_a_line_is_replaced_in_place() -> None:
     """And a second one of ours goes."""
     old = OURS.replace(b"3", b"5")
     assert edit(b"a\n" + old + b"b\n" + old, OURS, "consolidate") == b"a\n" + OURS + b"b\n"

@@ -35,7 +35,7 @@ def settled(
     project: str | None = None,
     user: str | None = None,
 ) -> Settings:
-    """What the layers come to; files are given by what is in them."""
+    """Settings from layers; files are given by their content."""
     with TemporaryDirectory() as folder:
         paths = {name: Path(folder, name) for name in ("project", "user")}
         for name, content in (("project", project), ("user", user)):
@@ -46,7 +46,7 @@ def settled(
 
 
 def values_of(key: str) -> st.SearchStrategy[Any]:
-    """What may be said for a key, as JSON has it."""
+    """Valid values of a key, as JSON."""
     kind = KEYS[key].removesuffix(" | None")
     words = st.text("abcdefgh", min_size=1, max_size=8)
     by_kind: dict[str, st.SearchStrategy[Any]] = {
@@ -92,7 +92,7 @@ def as_variables(said: Mapping[str, Any]) -> dict[str, str]:
 
 
 @given(said=SAID, preset=st.sampled_from(PRESETS))
-def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[str, Any]], preset: str) -> None:
+def test_the_strongest_source_of_a_value_wins(said: dict[str, dict[str, Any]], preset: str) -> None:
     """T71, S3.2: flag > variable > project file > user file > preset > default, key by key."""
     said["variables"].pop("prices", None)
     made = settled(
@@ -121,7 +121,7 @@ def test_of_all_who_say_what_a_key_is_the_strongest_wins(said: dict[str, dict[st
 
 
 @given(said=st.fixed_dictionaries({key: values_of(key) for key in SAYABLE}))
-def test_what_is_shown_can_be_read_again(said: dict[str, Any]) -> None:
+def test_printed_settings_can_be_read_again(said: dict[str, Any]) -> None:
     once = settled(user=as_file(said))
     again = settled(user=as_file(as_json(once)))
     assert not again.warnings
@@ -140,11 +140,11 @@ def test_the_preset_file_of_the_defaults_lists_every_key_with_its_default() -> N
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_says_nothing_that_makes_no_sense(name: str) -> None:
+def test_a_preset_has_no_invalid_values(name: str) -> None:
     assert settled(user=preset_file(name).read_text(encoding="utf-8")).warnings == ()
 
 
-def test_presets_are_the_files_there_are() -> None:
+def test_every_preset_has_a_file() -> None:
     assert {path.stem for path in preset_file("default").parent.glob("*.toml")} == set(PRESETS)
 
 
@@ -175,7 +175,7 @@ def test_values_are_read_as_people_write_them(key: str, said: object, value: obj
         ("prices", {"m": 3}), ("prices", {"m": {"input": 1}}), ("reflect.levels", ["a"]), ("observe.inclusive", {}),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_wrong(key: str, said: object) -> None:
+def test_invalid_values_are_refused(key: str, said: object) -> None:
     with pytest.raises(InvalidValue):
         parse_value(key, said, whole=200_000)
 
@@ -188,13 +188,13 @@ def test_what_makes_no_sense_is_wrong(key: str, said: object) -> None:
         max_leaves=5,
     ),
 )
-def test_nothing_that_a_file_says_ends_a_run(key: str, said: object) -> None:
+def test_no_content_of_a_file_ends_a_run(key: str, said: object) -> None:
     """F92: right or wrong, and nothing else."""
     with suppress(InvalidValue):
         parse_value(key, said, whole=200_000)
 
 
-def test_where_a_value_makes_no_sense_the_presets_holds() -> None:
+def test_the_presets_value_replaces_an_invalid_one() -> None:
     """T71, D11: not that of the file below."""
     made = settled(flags={"preset": "zora"}, project="observe.tokens = -5", user="observe.tokens = 7")
     assert made.observe.tokens == 30_000
@@ -204,7 +204,7 @@ def test_where_a_value_makes_no_sense_the_presets_holds() -> None:
     assert warning.endswith("/project is not valid (expected a whole number from 0); ignored")
 
 
-def test_a_flag_that_makes_no_sense_is_a_mistake_of_the_command_line() -> None:
+def test_an_invalid_flag_is_a_usage_error() -> None:
     with pytest.raises(
         BadUsage, match=r"`weekly` is not a valid `observe.trigger` \(expected one of tokens, turn, tool, manual\)"
     ):
@@ -213,7 +213,7 @@ def test_a_flag_that_makes_no_sense_is_a_mistake_of_the_command_line() -> None:
         settled(flags={"preset": "nope"})
 
 
-def test_shares_are_of_the_context_that_is_said() -> None:
+def test_shares_are_of_the_configured_context() -> None:
     """S2.3: the ratios of duet times `effective_context`, whoever says that."""
     made = settled(flags={"preset": "duet"}, variables={"OM_EFFECTIVE_CONTEXT": "100000"})
     assert (made.reflect.tokens, made.context.cross, made.context.evict) == (32_500, 7_500, 60_000)
@@ -231,7 +231,7 @@ def test_the_reflectors_model_is_the_observers_unless_it_has_its_own() -> None:
     assert (other.reflector.provider, other.reflector.model) == ("rules", None)
 
 
-def test_a_provider_that_is_named_takes_nothing_over_that_was_said_of_another() -> None:
+def test_a_named_provider_takes_over_nothing_from_another() -> None:
     """Nobody's model is asked of somebody else, and no key is sent to somebody else's address."""
     local = (
         '[observer]\nprovider = "ollama"\nmodel = "qwen"\nbase_url = "http://box"\nmax_output = 500\ntemperature = 1'
@@ -260,7 +260,7 @@ def test_a_provider_that_is_named_takes_nothing_over_that_was_said_of_another() 
         'prices = { m = { input = 0, output = 0 } }',
     ],
 )  # fmt: skip
-def test_a_project_may_not_say_where_anything_goes_nor_what_it_may_cost(line: str) -> None:
+def test_a_project_may_not_set_destinations_or_costs(line: str) -> None:
     """F94: everybody who can write into a repository would."""
     made = settled(project=line)
     assert as_json(made) == as_json(settled())
@@ -271,7 +271,7 @@ def test_a_project_may_not_say_where_anything_goes_nor_what_it_may_cost(line: st
     assert settled(user=line).warnings == ()
 
 
-def test_an_unknown_key_is_told_with_the_nearest_one() -> None:
+def test_an_unknown_key_is_reported_with_the_nearest_one() -> None:
     """S0.34."""
     made = settled(user='observe.token = 5\nsurprise = 1\n[nothing]\nx = 1\n[observer]\napi_key = "s3cret"')
     assert [warning.partition(": ")[2] for warning in made.warnings] == [
@@ -287,7 +287,7 @@ def test_an_unknown_key_is_told_with_the_nearest_one() -> None:
     [b"observe = ", b"\xff\xfe", b"a = " + b"[" * 100_000, b"#" * 2_000_000],
     ids=["cut", "bytes", "deep", "large"],
 )
-def test_a_file_that_cannot_be_read_is_ignored_unless_it_was_asked_for(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_file_is_ignored_unless_given_explicitly(tmp_path: Path, content: bytes) -> None:
     """T71, D11."""
     path = tmp_path / "config.toml"
     path.write_bytes(content)
@@ -300,7 +300,7 @@ def test_a_file_that_cannot_be_read_is_ignored_unless_it_was_asked_for(tmp_path:
         Layers(flags={}, variables={}, files=Files(user=path, is_named=True, project=None))
 
 
-def test_a_pipe_by_the_name_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     path = tmp_path / ".om.toml"
     os.mkfifo(path)
     assert (
@@ -322,7 +322,7 @@ def test_enabled_is_the_opposite_of_disabled() -> None:
     assert not settled(user="disabled = true", variables={"OM_ENABLED": "yes"}).disabled
 
 
-def test_a_path_in_a_file_starts_where_the_file_lies() -> None:
+def test_a_path_in_a_file_is_relative_to_the_file() -> None:
     made = settled(user='observer.instructions_file = "more.txt"\ndb = "/abs/memory.db"')
     assert made.observer.instructions_file is not None
     assert made.observer.instructions_file.is_absolute()
@@ -334,7 +334,7 @@ def test_a_path_in_a_file_starts_where_the_file_lies() -> None:
         {}, optional={"XDG_CONFIG_HOME": st.sampled_from(["/conf", "", "  "]), "HOME": st.just("/home/x")}
     )
 )
-def test_the_users_file_lies_where_platformdirs_says(environment: dict[str, str]) -> None:
+def test_the_users_file_is_where_platformdirs_has_it(environment: dict[str, str]) -> None:
     """The short way to the folder that a run takes is the one that all programs take."""
     saved = dict(os.environ)
     try:
@@ -346,7 +346,7 @@ def test_the_users_file_lies_where_platformdirs_says(environment: dict[str, str]
         os.environ.update(saved)
 
 
-def test_the_short_way_to_the_defaults_and_the_long_one_agree(tmp_path: Path) -> None:
+def test_the_fast_and_the_full_way_to_the_defaults_agree(tmp_path: Path) -> None:
     """Most runs say nothing but where the store is; those are settled without reading values."""
     nowhere = {"XDG_CONFIG_HOME": str(tmp_path), "OM_DB": "/x/memory.db"}
     quick, wait = resolve({}, nowhere), resolve({"wait": 3.0, "db": Path("/y")}, nowhere)

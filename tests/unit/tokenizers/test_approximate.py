@@ -43,14 +43,14 @@ def test_a_text_never_counts_more_than_its_lines_and_their_breaks(lines: list[st
 
 @given(st.lists(_TEXTS))
 @example(["a ", "", "b\r", "\t", "é", "  c"])
-def test_a_text_is_counted_alike_line_by_line(texts: list[str]) -> None:
+def test_counting_by_line_gives_the_same_count(texts: list[str]) -> None:
     """Also where its lines have been counted before, alone or in another text."""
     remembering = APPROXIMATE.remembering()
     for text in (*texts, "\n".join(texts), "\n\n".join(texts), "\n".join(reversed(texts))):
         assert remembering.text(text) == APPROXIMATE.text(text)
 
 
-def test_no_pattern_reaches_over_a_line_break() -> None:
+def test_no_pattern_crosses_a_line_break() -> None:
     for table, weights in (*_VIEWS, _SCRIPTS):
         line_break = table[ord("\n")]
         for pattern, weight in weights:
@@ -62,7 +62,7 @@ def test_no_pattern_reaches_over_a_line_break() -> None:
 
 
 @given(_TEXTS | st.text(alphabet="aZ1 \n,…é"))
-def test_a_count_is_what_the_patterns_of_all_views_come_to(text: str) -> None:
+def test_a_count_is_the_sum_of_all_views(text: str) -> None:
     encoded = f"\n{text}".encode("utf-8", "surrogatepass")
     hundredths = _JOINER_WEIGHT * encoded.count(_JOINER)
     encoded = encoded.translate(None, _CONTINUATION)

@@ -27,7 +27,7 @@ FOX = "The quick brown fox jumps over the lazy dog"
         ("chars-2.5", FOX, 18),
     ],
 )
-def test_a_text_counts_what_the_seed_says(name: str, text: str, tokens: int) -> None:
+def test_a_text_has_its_recorded_count(name: str, text: str, tokens: int) -> None:
     """T1, T4, T5, S0.10, S0.11, S1.5, S3.16."""
     assert counter(name).text(text) == tokens
 
@@ -71,7 +71,7 @@ def test_an_image_costs_1600_and_its_bytes_nothing() -> None:
     assert counter("chars-3.2").message(Message(role=Role.USER, text=FOX, images=(image, image))) == 3_214
 
 
-def test_an_empty_transcript_costs_what_a_conversation_does() -> None:
+def test_an_empty_transcript_has_the_overhead_of_a_conversation() -> None:
     """T6."""
     assert counter("chars-2.5").conversation([]) == 24
     assert counter("chars-2.5").conversation([Message(role=Role.USER, text="Hello")]) == 24 + 4 + 2
