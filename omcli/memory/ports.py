@@ -237,7 +237,7 @@ class MessageLog(Protocol):
 
 
 class Bookmarks(Protocol):
-    """How far files were ingested."""
+    """Places up to which files were ingested."""
 
     def find(self, origin: Origin) -> tuple[Bookmark, ...]:
         """The bookmarks of a file, by ascending offset; none if it was read on other terms."""
@@ -253,7 +253,7 @@ class Batches(Protocol):
     """Messages that wait to be observed, in batches, and the outcome of each; also of those observed ahead."""
 
     def pending(self, session: str, *, ahead: bool = False) -> Pending:
-        """How much of a session no observation covers yet; `ahead`: and no buffered batch has."""
+        """Messages of a session that no observation covers yet; `ahead`: only those in no buffered batch."""
 
     def unobserved(
         self,
@@ -382,7 +382,7 @@ class Operations(Protocol):
         """
 
     def preview_undo(self, number: int | None = None) -> UndoPreview:
-        """What `undo` would do; nothing changes. Raises NotUndoable as that does."""
+        """The effect `undo` would have; nothing changes. Raises NotUndoable as that does."""
 
     def erase(self, numbers: Sequence[int], *, now: str) -> EraseResult:
         """Delete for good what these prunings and forgettings hid, and free the disk space.
@@ -394,7 +394,7 @@ class Operations(Protocol):
         """
 
     def preview_erase(self, numbers: Sequence[int]) -> EraseResult:
-        """What `erase` would delete, but for the disk space; nothing changes."""
+        """Counts of what `erase` would delete; nothing changes."""
 
     def traces(self, observation: str) -> RowHistory:
         """The operations and rows that the row with this id came from and went to."""

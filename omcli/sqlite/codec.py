@@ -102,7 +102,7 @@ MESSAGE = (
     f" {', '.join(f'm.{column.name}' for column in _MESSAGE)}"
     " FROM messages AS m JOIN sessions AS s ON s.number = m.session"
 )
-"""What to select for `kept_message`."""
+"""Columns and tables to select for `kept_message`."""
 
 
 def message_columns(incoming: Incoming, *, session: int, counter: str) -> Columns:
@@ -191,7 +191,7 @@ OBSERVATION = (
     f"o.position, {', '.join(column.sql or f'o.{column.name}' for column in _OBSERVATION)} FROM observations AS o"
     " LEFT JOIN sessions AS s ON s.number = o.session LEFT JOIN projects AS p ON p.number = o.project"
 )
-"""What to select for `observation`."""
+"""Columns and tables to select for `observation`."""
 
 
 def observation_columns(row: Observation, *, session: int | None, project: int | None, batch: int | None) -> Columns:

@@ -166,7 +166,7 @@ def _undo(connection: sqlite3.Connection, number: int | None, *, now: str) -> Op
 
 
 def _preview_undo(connection: sqlite3.Connection, number: int | None) -> UndoPreview:
-    """What `_undo` would do. Raises NotUndoable as that does."""
+    """The effect `_undo` would have. Raises NotUndoable as that does."""
     undone = _undoable(connection, number)
     _check_last(connection, undone.number)
     values = {"number": undone.number}

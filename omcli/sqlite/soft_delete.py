@@ -38,7 +38,7 @@ class SqliteTombstones(Table, Tombstones):
 
 
 def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
-    """Hide messages by an operation; those hidden already are so by this one as well."""
+    """Hide messages by an operation; those that are hidden already are held by this one as well."""
     columns = dialect.columns_of(connection, "messages")
     these = dialect.among("seq", ":which")
     values = {"which": dialect.as_list(seqs), "number": number, "lane": Lane.OBSERVE}
@@ -61,7 +61,7 @@ def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: i
 def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number: int, *, is_forgotten: bool) -> None:
     """Hide rows with their links; with a tombstone if their text must not come back.
 
-    Rows hidden already are so by this operation as well.
+    Rows that are hidden already are held by this operation as well.
     """
     columns = dialect.columns_of(connection, "observations")
     for reference in references:
@@ -120,7 +120,7 @@ def _select(connection: sqlite3.Connection, clauses: str, *values: bytes | str) 
 def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], number: int) -> int:
     """Take titles of sessions that have them, each with a tombstone; return how many were found.
 
-    Titles hidden already are so by this operation as well.
+    Titles that are hidden already are held by this operation as well.
     """
     taken = 0
     for name, title in dict.fromkeys(wanted):

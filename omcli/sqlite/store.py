@@ -91,7 +91,7 @@ class SqliteStore:
 
     @cached_property
     def bookmarks(self) -> SqliteBookmarks:
-        """How far files were ingested."""
+        """Places up to which files were ingested."""
         from omcli.sqlite.bookmarks import SqliteBookmarks
 
         return SqliteBookmarks(self.database)

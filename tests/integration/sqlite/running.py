@@ -1,4 +1,4 @@
-"""Running the program beside this one, as a user who may not do everything, several of them at the same moment."""
+"""Run the program beside this one, as a user without all permissions, several at the same moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups of a store on disk: looked through, the newest few of them, and nothing half done."""
+"""Backups of a store on disk: checked, only the newest few, and none unfinished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger of model calls, and what is remembered of endpoints, in the store's file."""
+"""The ledger of model calls, and the output modes of endpoints, in the store file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing stores up to date: whole or not at all, once, and with a copy of what was before."""
+"""Migrating stores: whole or not at all, once, and with a copy of the store as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a store: who may read it, what is refused, and that readers leave no mark."""
+"""Opening a store: permissions, refusals, and that readers leave no trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several programs on one store, and programs that die in the middle."""
+"""Several processes on one store, and processes that die in the middle."""
 
 from __future__ import annotations
 

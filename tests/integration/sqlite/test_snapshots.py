@@ -1,4 +1,4 @@
-"""Copies of the store beside it: several at one moment, of several threads, each whole and under a name of its own."""
+"""Copies of the store beside it: several at one moment, from several threads, each whole and under its own name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at a store while others work on it, and fails where something was lost, doubled or undone."""
+"""Check a store while other processes work on it: nothing is lost, doubled or undone."""
 
 from __future__ import annotations
 

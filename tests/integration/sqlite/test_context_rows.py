@@ -1,4 +1,4 @@
-"""What stands in a session is read with every batch: that has to cost the same in a long session as in a short one."""
+"""Context rows are read with every batch: that costs the same in a long session as in a short one."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def steps_to_read(path: Path, many: int) -> int:
 
 
 @pytest.mark.parametrize("times", [10, 50])
-def test_what_stands_costs_the_same_however_long_the_session(tmp_path: Path, times: int) -> None:
+def test_context_rows_cost_the_same_in_a_session_of_any_length(tmp_path: Path, times: int) -> None:
     """A batch of a session with 100 000 rows is no slower."""
     short = steps_to_read(tmp_path / "short.db", 200)
     long = steps_to_read(tmp_path / "long.db", 200 * times)
     assert long <= short * 1.2 + 2
 
 
-def test_rows_that_stood_before_are_not_read_again(tmp_path: Path) -> None:
+def test_rows_that_came_with_the_batch_before_are_not_read_again(tmp_path: Path) -> None:
     """The next batch of a run is shown mostly the same rows."""
     with SqliteStore.open(tmp_path / "om.db", wait=1) as store:
         store.messages.append(session(), [said("one"), said("two")], counter=COUNTER, now=NOW)

@@ -1,4 +1,4 @@
-"""Blocks in a file that somebody else has written to: what cannot be read is as good as none."""
+"""Buffered batches in a file that another program has written to: one that cannot be read is skipped."""
 
 from __future__ import annotations
 
