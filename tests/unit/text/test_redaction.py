@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.text.redaction import redact
+from omcli.text.secrets import secrets
 from tests.shared import TRANSCRIPTS, needs_shared
 
 ALPHANUMERIC = string.ascii_letters + string.digits
@@ -284,3 +285,21 @@ def test_the_standard_library_holds_no_keys() -> None:
     assert len(files) > 100
     assert sum(counts.values()) <= 2, f"found {dict(counts)}"
     assert set(counts) <= {"assigned-secret", "url-password"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Authorization: abcd1234password=Zx81!Kq04Lm72#tail",
+        "Authorization: abcd1234password=Zx81!Kq04,rest",
+    ],
+)
+def test_secrets_that_overlap_are_taken_out_to_the_end_of_the_last(text: str) -> None:
+    """F46: two rules find parts of one text; nothing of either part is left behind."""
+    found = sorted(secrets(text), key=lambda secret: secret.start)
+    assert len(found) > 1
+    assert found[1].start < found[0].end
+    redacted = redact(text).text
+    for secret in found:
+        for at in range(secret.start, secret.end - 3):
+            assert text[at : at + 4] not in redacted
