@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from omcli.base.errors import BadUsage
-from omcli.base.patterns import lazily
 
 if TYPE_CHECKING:
     from omcli.exchange.groups import Exchange
@@ -23,18 +22,6 @@ _MODULES = {
 }
 NAMES = tuple(_MODULES)
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
-# Written rows quote what was said, after `User:` as often as not: they must not be taken for a dialogue.
-_BEGINNING = lazily(
-    r"\s*(?:Date: [0-9]{4}-[0-9]{2}-[0-9]{2}\n- \[[!?i]\] [0-9]{2}:[0-9]{2} "
-    r"|\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}\] (?:CRITICAL|IMPORTANT|NOTE) "
-    r"|<observation-group\s"
-    r"|## Group `[^`\n]*`\n"
-    r"|## Conversation Memory\n\n### (?:Summary|Recent)\n"
-    rf'|\{{"id":{_STRING},"(?:sessionId":{_STRING},"createdAt":"[^"]*","tier|type":"[a-z]+","category)":"'
-    r'|\{"session_key":)'
-)
-
 
 def named(name: str) -> Exchange:
     """Return the format of this name. Raises BadUsage."""
@@ -42,8 +29,3 @@ def named(name: str) -> Exchange:
         raise BadUsage(f"memory is not written as `{name}`", hint=f"one of: {', '.join(NAMES)}")
     found: dict[str, Exchange] = import_module(f"omcli.exchange.{_MODULES[name]}").EXCHANGES
     return found[name]
-
-
-def is_written(beginning: str) -> bool:
-    """Return True if a file with this beginning is exported memory rather than a transcript."""
-    return _BEGINNING.match(beginning) is not None

@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 
 from omcli.base.errors import BadUsage, UnknownFormat
-from omcli.exchange import is_written
 from omcli.formats.format import Format
+from omcli.formats.injected import is_export
 from omcli.formats.source import RecordStream
 
 # Modules by format name, imported on demand, and in the order of detection: the most specific first.
@@ -34,7 +34,7 @@ def named(name: str) -> Format:
 
 def detect(source: RecordStream) -> Format:
     """Return the format of an input, judged by its content alone. Raises UnknownFormat."""
-    if is_written(source.beginning):
+    if is_export(source.beginning):
         raise UnknownFormat("this is exported memory, not a transcript", hint="use `om import` for it")
     for entry in map(named, NAMES):
         if entry.detect(source.sample):

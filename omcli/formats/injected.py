@@ -135,3 +135,23 @@ def _json(said: str) -> Iterator[tuple[int, int]]:
             cut_off = _CUT_OFF.match(said, at)
             at = cut_off.end() if cut_off else len(said)
         yield start, at
+
+
+# ---- files of exported memory
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+# Written rows quote what was said, after `User:` as often as not: they must not be taken for a dialogue.
+_EXPORT = lazily(
+    r"\s*(?:Date: [0-9]{4}-[0-9]{2}-[0-9]{2}\n- \[[!?i]\] [0-9]{2}:[0-9]{2} "
+    r"|\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}\] (?:CRITICAL|IMPORTANT|NOTE) "
+    r"|<observation-group\s"
+    r"|## Group `[^`\n]*`\n"
+    r"|## Conversation Memory\n\n### (?:Summary|Recent)\n"
+    rf'|\{{"id":{_STRING},"(?:sessionId":{_STRING},"createdAt":"[^"]*","tier|type":"[a-z]+","category)":"'
+    r'|\{"session_key":)'
+)
+
+
+def is_export(beginning: str) -> bool:
+    """Return True if a file with this beginning is exported memory rather than a transcript."""
+    return _EXPORT.match(beginning) is not None

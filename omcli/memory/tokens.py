@@ -8,6 +8,9 @@ from typing import Protocol
 from omcli.memory.message import KeptMessage, Message
 from omcli.memory.observation import Observation
 
+UNLIMITED = 1_000_000_000
+"""No limit: more tokens than any tier, session or batch ever has."""
+
 
 class TokenCounter(Protocol):
     """A way to count tokens, identified by name. Numbers of two counters are never added."""
@@ -42,3 +45,8 @@ def rows_tokens(rows: Iterable[Observation], counter: TokenCounter) -> int:
 def message_tokens(kept: KeptMessage, counter: TokenCounter) -> int:
     """Return the tokens of a message, counted again if they are stored for another counter."""
     return kept.tokens if kept.counter == counter.name else counter.message(kept.message)
+
+
+def reaches(tokens: int, threshold: int, *, inclusive: bool) -> bool:
+    """Return True if this many tokens exceed a threshold, or equal an inclusive one."""
+    return tokens > threshold or (inclusive and tokens == threshold)

@@ -12,8 +12,8 @@ from omcli.memory.notation import WORDS, Notation
 from omcli.memory.observation import Kind, Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.session import Session
-from omcli.memory.tokens import TokenCounter
-from omcli.pack.budget import UNLIMITED, Budgets, Tier, shares
+from omcli.memory.tokens import UNLIMITED, TokenCounter
+from omcli.pack.budget import Budgets, Tier, shares
 from omcli.pack.context_pack import Choice, ContextPack, pack
 from omcli.pack.cross_session import SHARED_TYPES
 from omcli.pack.layouts import PackFormat

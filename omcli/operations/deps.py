@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from omcli.base.record import record
 from omcli.memory.batch import Observer, SlicedObserver
 from omcli.memory.observation import Observation, Priority, Status
 from omcli.memory.ports import Store
-from omcli.memory.reflection import Reflector, fingerprint
-from omcli.memory.tokens import TokenCounter
+from omcli.memory.tokens import TokenCounter, reaches
 from omcli.operations.clock import Clock
 from omcli.operations.ingest.counts import TranscriptCounts
-from omcli.pack.budget import reaches
+
+if TYPE_CHECKING:
+    from omcli.memory.reflection import Reflector
 
 BATCH_TOKENS = 35_000
 
@@ -116,6 +118,8 @@ class ReflectorDeps:
 
     def mark(self, rows: Sequence[Observation], *, target: float | None = None) -> str:
         """Return the fingerprint of rows and of the way they are folded; another way may give more."""
+        from omcli.memory.reflection import fingerprint  # noqa: PLC0415 - to reflect only
+
         policy = self.policy
         share = policy.target if target is None else target
         return fingerprint(rows, self.name, str(share), str(policy.rows), policy.verbatim, policy.meta)

@@ -8,12 +8,11 @@ from omcli.memory.message import Image, KeptMessage, Role
 from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.session import Session
-from omcli.memory.tokens import TokenCounter
+from omcli.memory.tokens import UNLIMITED, TokenCounter
 from omcli.observers.agent_reply import PendingToken, shown_digest
 from omcli.observers.model.evidence import Evidence, select_context_rows
 from omcli.observers.model.transcript import ObserverLimits, TranscriptView, view_transcript
 from omcli.operations.observe.sources import CONTEXT_ROWS
-from omcli.pack.budget import UNLIMITED
 from omcli.pack.tail import TOOL_CHARS, excerpt
 
 

@@ -10,13 +10,13 @@ from omcli.base.record import record, replace
 from omcli.memory.buffer import BufferPolicy
 from omcli.memory.message import Role
 from omcli.memory.observation import Observation
+from omcli.memory.tokens import UNLIMITED, reaches
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_ahead, observe_session, write_buffered
 from omcli.operations.observe.sinks import Step
 from omcli.operations.observe.sources import Backlog, backlog
 from omcli.operations.reflect import session as reflect
 from omcli.operations.reflect.session import Reflection
-from omcli.pack.budget import UNLIMITED, reaches
 
 
 class Trigger(StrEnum):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from omcli.base.record import record
+from omcli.memory.tokens import UNLIMITED
 
 
 class Tier(StrEnum):
@@ -21,8 +22,6 @@ class Tier(StrEnum):
 
 
 DEFAULTS: Mapping[Tier, int] = {Tier.CROSS: 4000, Tier.SESSION: 8000, Tier.TAIL: 8000}
-UNLIMITED = 1_000_000_000
-"""No limit: more tokens than any tier, session or batch ever has."""
 
 _SMALL = 4096
 # What was observed says more per token than what was said: up to `_SMALL` tokens the session tier comes first, and raw
@@ -102,8 +101,3 @@ def largest(fits: Callable[[int], bool], least: int, most: int) -> int:
     """Return the largest number from `least` to `most` that fits, given that all smaller ones do; `least - 1` if none
     does."""
     return least - 1 + bisect_left(range(least, most + 1), True, key=lambda number: not fits(number))  # noqa: FBT003
-
-
-def reaches(tokens: int, threshold: int, *, inclusive: bool) -> bool:
-    """Return True if this many tokens exceed a threshold, or equal an inclusive one."""
-    return tokens > threshold or (inclusive and tokens == threshold)

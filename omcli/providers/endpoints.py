@@ -8,11 +8,14 @@ from enum import StrEnum
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from omcli.base.errors import BadConfiguration
 from omcli.base.record import record
-from omcli.llm.model import Price
+
+if TYPE_CHECKING:
+    from omcli.llm.model import Price
 
 
 class EndpointKind(StrEnum):
@@ -210,6 +213,8 @@ def _price(model: str, own: Mapping[str, Price]) -> Price | None:
 @cache
 def _known() -> Mapping[str, Price]:
     import tomllib
+
+    from omcli.llm.model import Price
 
     table = tomllib.loads(_PRICES.read_text(encoding="utf-8"))
     return {

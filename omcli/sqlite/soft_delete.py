@@ -7,34 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from omcli.memory.changes import UNDONE, SessionTitle
-from omcli.memory.observation import Observation
-from omcli.memory.ports import Lane, Logged, Tombstones
+from omcli.memory.ports import Lane, Logged
 from omcli.sqlite import codec, dialect, rows, tombstones
-from omcli.sqlite.database import Table
-
-
-class SqliteTombstones(Table, Tombstones):
-    """Tombstones in the table of that name; forgotten rows and titles in `aside_observations` and `aside_titles`."""
-
-    def rows(self) -> tuple[Observation, ...]:
-        with self._database.reading() as connection:
-            return tuple(logged.observation for logged in _select(connection, "ORDER BY o.position"))
-
-    def titles(self) -> tuple[SessionTitle, ...]:
-        with self._database.reading() as connection:
-            found = connection.execute(
-                "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
-                " ORDER BY 1, 2"
-            )
-            return tuple(map(SessionTitle._make, found))
-
-    def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
-        with self._database.reading() as connection:
-            return tuple(tombstones.is_forgotten(connection, row) for row in rows)
-
-    def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
-        with self._database.reading() as connection:
-            return tuple(tombstones.is_forgotten_text(connection, text) for text in texts)
 
 
 def hide_messages(connection: sqlite3.Connection, seqs: Sequence[int], number: int) -> None:
@@ -88,7 +62,7 @@ def hide_rows(connection: sqlite3.Connection, references: Iterable[str], number:
 def by_position(connection: sqlite3.Connection, positions: Sequence[int]) -> Iterator[Logged]:
     """Yield the hidden rows that had these positions in the log."""
     which = f"WHERE {dialect.among('o.position')} ORDER BY o.position"
-    yield from _select(connection, which, dialect.as_list(positions))
+    yield from tombstones.hidden_rows(connection, which, dialect.as_list(positions))
 
 
 def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, ...]:
@@ -107,14 +81,8 @@ def other_operations(connection: sqlite3.Connection, number: int) -> tuple[int, 
 
 def at(connection: sqlite3.Connection, reference: str) -> Logged | None:
     """The hidden row with this id, with the position it had in the log; None if it is not hidden."""
-    found = _select(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
+    found = tombstones.hidden_rows(connection, f"WHERE {codec.id_is('o.')}", *codec.id_values(codec.packed(reference)))
     return next(iter(found), None)
-
-
-def _select(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
-    select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
-    for row in connection.execute(f"SELECT {select} {clauses}", values):
-        yield Logged(position=row[0], observation=codec.observation(row, ()))
 
 
 def hide_titles(connection: sqlite3.Connection, wanted: Iterable[SessionTitle], number: int) -> int:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from omcli.sqlite.reflections import SqliteReflections
     from omcli.sqlite.rows import SqliteRows
     from omcli.sqlite.sessions import SqliteSessions
-    from omcli.sqlite.soft_delete import SqliteTombstones
     from omcli.sqlite.text_search import SqliteTextSearch
+    from omcli.sqlite.tombstones import SqliteTombstones
 
 
 class SqliteStore:
@@ -120,7 +120,7 @@ class SqliteStore:
     @cached_property
     def tombstones(self) -> SqliteTombstones:
         """Forgotten rows, titles and texts."""
-        from omcli.sqlite.soft_delete import SqliteTombstones
+        from omcli.sqlite.tombstones import SqliteTombstones
 
         return SqliteTombstones(self.database)
 

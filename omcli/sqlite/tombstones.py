@@ -3,8 +3,42 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from omcli.memory.observation import Observation, Source
+from omcli.memory.ports import Logged, Tombstones
+from omcli.sqlite import codec
+from omcli.sqlite.database import Table
+
+if TYPE_CHECKING:
+    from omcli.memory.changes import SessionTitle
+
+
+class SqliteTombstones(Table, Tombstones):
+    """Tombstones in the table of that name; forgotten rows and titles in `aside_observations` and `aside_titles`."""
+
+    def rows(self) -> tuple[Observation, ...]:
+        with self._database.reading() as connection:
+            return tuple(logged.observation for logged in hidden_rows(connection, "ORDER BY o.position"))
+
+    def titles(self) -> tuple[SessionTitle, ...]:
+        from omcli.memory.changes import SessionTitle  # noqa: PLC0415 - only to forget
+
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT DISTINCT s.id, t.title FROM aside_titles AS t JOIN sessions AS s ON s.number = t.session"
+                " ORDER BY 1, 2"
+            )
+            return tuple(map(SessionTitle._make, found))
+
+    def match(self, rows: Sequence[Observation]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            return tuple(is_forgotten(connection, row) for row in rows)
+
+    def match_texts(self, texts: Sequence[str]) -> tuple[bool, ...]:
+        with self._database.reading() as connection:
+            return tuple(is_forgotten_text(connection, text) for text in texts)
 
 
 def add_row(connection: sqlite3.Connection, row: Observation, *, operation: int) -> None:
@@ -58,3 +92,10 @@ def _exists(connection: sqlite3.Connection, digest: str) -> bool:
         (bytes.fromhex(digest),),
     )
     return found.fetchone() is not None
+
+
+def hidden_rows(connection: sqlite3.Connection, clauses: str, *values: bytes | str) -> Iterator[Logged]:
+    """Yield hidden rows, with the positions they had in the log."""
+    select = codec.OBSERVATION.replace("FROM observations", "FROM aside_observations")
+    for row in connection.execute(f"SELECT {select} {clauses}", values):
+        yield Logged(position=row[0], observation=codec.observation(row, ()))

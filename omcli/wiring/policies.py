@@ -29,7 +29,8 @@ _MUCH = 10
 def budgets(settings: Settings, asked: Mapping[str, int | None]) -> Budgets:
     """Return the budgets of a pack (`total`) and of its tiers: those asked for, else those of the settings. A tier that
     is not printed gets nothing. The tail of a frozen pack grows until it is cut."""
-    from omcli.pack.budget import UNLIMITED, Tier, budgets
+    from omcli.memory.tokens import UNLIMITED
+    from omcli.pack.budget import Tier, budgets
 
     tiers = settings.context
     grown = tiers.evict if tiers.freeze and tiers.evict is not None else tiers.tail
@@ -57,7 +58,7 @@ def observer_deps(said: ObserveSettings, usual: ObserverDeps) -> ObserverDeps:
 def eviction(settings: Settings) -> EvictionPolicy | None:
     """Return the eviction policy of frozen packs; None if packs are not frozen."""
     from omcli.memory.session import EvictionPolicy
-    from omcli.pack.budget import UNLIMITED
+    from omcli.memory.tokens import UNLIMITED
 
     said = settings.context
     if not said.freeze:

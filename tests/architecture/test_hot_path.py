@@ -55,6 +55,13 @@ def test_the_hot_path_loads_the_modules_of_the_list(om: Om) -> None:
     assert now == before, f"newly loaded: {new}; no longer: {gone}; if that is meant, run: {UPDATE}"
 
 
+@pytest.mark.parametrize(("command", "most"), [("om observe -q tide.jsonl", 109), ("om context", 60)])
+def test_the_hot_path_does_not_grow(command: str, most: int) -> None:
+    """Invariant 12: the numbers go down only. Counted are om's own modules, with packages, at the end of the run."""
+    count = len(pinned()[command])
+    assert count <= most, f"`{command}` loads {count} modules of om, packages included, by the list; at most {most}"
+
+
 def test_context_imports_only_what_its_layout_needs(om: Om) -> None:
     om("observe", stdin=tide_story().text())
     modules = loaded(om, "context")

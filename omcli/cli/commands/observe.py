@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import ELSEWHERE, OF_MODELS, BadInput, BadUsage, NoInput, OmError, TryAgain
 from omcli.cli.arguments import argument, option
-from omcli.cli.background import background_as_dict, leave, model_arguments
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
 from omcli.cli.options import (
@@ -92,6 +91,8 @@ def observe(
         reports, documents = _take_in(run, inputs, session, deps, waits=waits, is_tolerant=tolerant)
         document: dict[str, object] = {"files": documents}
         if background:
+            from omcli.cli.background import background_as_dict, leave, model_arguments
+
             words = model_arguments(observer=observer, model=model, base_url=base_url, verify=verify)
             sessions = [session_id for report in reports for session_id in report.sessions]
             document["background"] = background_as_dict(leave(run, deps, sessions, words, unable=failed))

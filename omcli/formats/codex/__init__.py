@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omcli.formats.codex.items import CALLS, OUTPUTS
-from omcli.formats.codex.rollout import RECORDS, Rollout
-from omcli.formats.codex.stream import STREAM_TYPES, ExecStream, History, is_history
+from omcli.formats.codex.items import CALLS, OUTPUTS, RECORDS, STREAM_TYPES, is_history
 from omcli.formats.format import Format, TranscriptFolders, by_record
 from omcli.formats.source import InputShape, Record, Sample
 from omcli.formats.values import record, text
@@ -17,6 +15,10 @@ class _RecordReader:
     """Reads records of a rollout, a prompt history or an exec stream, each by its own reader."""
 
     def __init__(self, state: ReaderState | None) -> None:
+        # Every file is compared with this format first, and few are read by it.
+        from omcli.formats.codex.rollout import Rollout  # noqa: PLC0415
+        from omcli.formats.codex.stream import ExecStream, History  # noqa: PLC0415
+
         self._rollout = Rollout.resume(state["rollout"]) if state else Rollout()
         self._stream = ExecStream.resume(state["stream"]) if state else ExecStream()
         self._history = History(state["history"] if state else None)

@@ -12,6 +12,38 @@ from omcli.formats.source import Record
 from omcli.formats.values import compact_json, exit_code, image_from_url, image_text, objects, record, string, text
 from omcli.memory.message import Image, Message, MessageKind, Role
 
+# Types of records in rollouts, and in the output of `codex exec --json`.
+RECORDS = frozenset(
+    {
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+        "world_state",
+        "inter_agent_communication_metadata",
+    }
+)
+STREAM_TYPES = frozenset(
+    {
+        "thread.started",
+        "turn.started",
+        "turn.completed",
+        "turn.failed",
+        "item.started",
+        "item.updated",
+        "item.completed",
+        "error",
+    }
+)
+_HISTORY_KEYS = {"session_id", "ts", "text"}
+
+
+def is_history(entry: Record) -> bool:
+    """Return True for a line of `history.jsonl`."""
+    return entry.keys() == _HISTORY_KEYS
+
+
 # Types of calls, with the key of their arguments. A call without a name is named by its type.
 CALLS = {
     "function_call": "arguments",

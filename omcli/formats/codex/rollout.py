@@ -11,6 +11,7 @@ from omcli.base.record import fields_of, replace
 from omcli.formats.codex.items import (
     CALLS,
     OUTPUTS,
+    RECORDS,
     Content,
     answer_of,
     call_of,
@@ -31,17 +32,6 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 
-RECORDS = frozenset(
-    {
-        "session_meta",
-        "response_item",
-        "event_msg",
-        "turn_context",
-        "compacted",
-        "world_state",
-        "inter_agent_communication_metadata",
-    }
-)
 _NOISE_ITEMS = frozenset({"reasoning", "ghost_snapshot", "image_generation_call", "additional_tools"})
 # Events that repeat a response item.
 _REPEATS = frozenset(

@@ -13,19 +13,6 @@ from omcli.memory.message import Message, Role
 from omcli.memory.transcript import Facts, Item, ReaderState, Reason, Skipped
 from omcli.text.instants import instant
 
-STREAM_TYPES = frozenset(
-    {
-        "thread.started",
-        "turn.started",
-        "turn.completed",
-        "turn.failed",
-        "item.started",
-        "item.updated",
-        "item.completed",
-        "error",
-    }
-)
-_HISTORY_KEYS = {"session_id", "ts", "text"}
 # The types of items that are calls, with the keys of their arguments.
 _CALLS = {
     "command_execution": ("command",),
@@ -38,11 +25,6 @@ _CALLS = {
 _RESULTLESS = frozenset({"web_search", "todo_list"})
 # Calls that are complete when they start; others grow until they are completed.
 _ANNOUNCED = frozenset({"command_execution", "mcp_tool_call"})
-
-
-def is_history(entry: Record) -> bool:
-    """Return True for a line of `history.jsonl`."""
-    return entry.keys() == _HISTORY_KEYS
 
 
 class History:

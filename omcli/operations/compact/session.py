@@ -21,12 +21,11 @@ from omcli.memory.observation import Observation
 from omcli.memory.ports import LogQuery, Store
 from omcli.memory.reflection import ReflectionOutcome as Came
 from omcli.memory.reflection import Scope
-from omcli.memory.tokens import TokenCounter, message_tokens, row_tokens
+from omcli.memory.tokens import UNLIMITED, TokenCounter, message_tokens, row_tokens
 from omcli.operations.compact.output import CompactRequest, TailPlan, compact_output, plan_tail
 from omcli.operations.deps import Deps
 from omcli.operations.observe.session import observe_session
 from omcli.operations.reflect.session import Reflection, reflect_rows, rows_to_fold, tried
-from omcli.pack.budget import UNLIMITED
 from omcli.pack.context_pack import ContextPack
 from omcli.pack.layouts.compacted import CompactFormat, CompactHead
 from omcli.pack.layouts.layout import PackContent

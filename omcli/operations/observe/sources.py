@@ -9,10 +9,9 @@ from omcli.base.record import replace
 from omcli.memory.batch import Batch
 from omcli.memory.buffer import BufferedBatch, activated
 from omcli.memory.observation import Observation, Replacement
-from omcli.memory.tokens import message_tokens
+from omcli.memory.tokens import UNLIMITED, message_tokens
 from omcli.operations.deps import Deps
 from omcli.operations.observe.rows import to_rows
-from omcli.pack.budget import UNLIMITED
 
 CONTEXT_ROWS = 150
 """Rows shown along with a batch: the newest, and the newest mutable ones."""

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omcli.base.errors import BadUsage
-from omcli.exchange import NAMES, is_written, named
+from omcli.exchange import NAMES, named
 from omcli.exchange.groups import NOWHERE, Group, GroupRow, MessageRange, Unreadable, outline, reach_of
+from omcli.formats.injected import is_export
 from omcli.memory.notation import BRACKETS, EMOJI, NONE, WORDS, Notation, PrintedRow, single_line
 from omcli.memory.observation import Kind, Priority, Status
 from tests.strategies import instants, lines, names, texts
@@ -157,7 +158,7 @@ def test_lango_s_paragraphs_keep_texts_and_statuses(name: str, told: list[Group]
 def test_what_is_written_is_known_by_its_beginning_and_breaks_out_of_no_line(name: str, told: list[Group]) -> None:
     """T74: a row is a line, no tag opens or closes in one, and nothing of it is a transcript."""
     text = written(name, told)
-    assert is_written(text) == bool(told)
+    assert is_export(text) == bool(told)
     if name == "duet-groups":
         assert len(re.findall("</?observation-group", text, re.IGNORECASE)) == 2 * len(told)
     assert all(len(f"{line}.".splitlines()) == 1 for line in text.split("\n"))
@@ -382,5 +383,5 @@ def test_a_hostile_file_takes_no_more_than_its_length(name: str, hostile: str) -
     began = time.process_time()
     for _ in named(name).parse(hostile):
         pass
-    is_written(hostile)
+    is_export(hostile)
     assert time.process_time() - began < 5, "reading a file must not take its square"

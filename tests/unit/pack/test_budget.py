@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omcli.pack.budget import DEFAULTS, UNLIMITED, Tier, budgets, largest, shares
+from omcli.memory.tokens import UNLIMITED
+from omcli.pack.budget import DEFAULTS, Tier, budgets, largest, shares
 
 maxima = st.fixed_dictionaries({tier: st.integers(0, 40_000) for tier in Tier})
 
