@@ -13,10 +13,11 @@ from omcli.exchange.summary import parse
 from omcli.memory.batch import Batch, BatchOutcome
 from omcli.memory.message import KeptMessage
 from omcli.memory.notation import single_line
-from omcli.memory.observation import ITEM_TYPES, UNDER, Kind, Observation, Priority, Source, Type
+from omcli.memory.observation import ITEM_TYPES, UNDER, Draft, Kind, Observation, Priority, Source, Type
 from omcli.memory.ports import Lane, LogQuery, Store
 from omcli.operations.deps import Deps
 from omcli.operations.leases import hold
+from omcli.operations.observe.rows import as_row
 from omcli.text.clean import clean
 from omcli.text.instants import instant, minute
 from omcli.text.redaction import redact
@@ -207,26 +208,27 @@ class _GroupWriter:
         is_reflection = group.kind is Kind.REFLECTION
         priority = Priority.HIGH if is_reflection and not line.mark else line.priority
         mark = {MARK: line.mark} if line.mark else {}
-        return Observation(
-            id=deps.new_id(),
-            session=place.session,
-            project=place.project or group.cwd or self._project,
-            kind=group.kind,
-            type=_item_type(group.category) if group.kind is Kind.ITEM else Type.FACT,
-            priority=priority,
-            importance=priority.importance if line.importance is None else line.importance,
-            status=line.status,
+        draft = Draft(
             text=line.text,
-            observed_at=place.now,
-            event_at=instant(f"{line.dated}Z") or group.created_at,
-            refers_to=None,
-            message_ids=tuple(dict.fromkeys(kept.key for kept in ends)),
+            type=_item_type(group.category) if group.kind is Kind.ITEM else Type.FACT,
+            importance=priority.importance if line.importance is None else line.importance,
+            priority=priority,
             sources=tuple(dict.fromkeys(kept.seq for kept in ends)),
-            tokens=deps.counter.text(line.text),
-            counter=deps.counter.name,
-            source=Source.IMPORT,
+            status=line.status,
+            event_at=instant(f"{line.dated}Z") or group.created_at,
             tags=group.tags,
             metadata={**provenance(group, format_name=self._format), **mark},
+            source=Source.IMPORT,
+        )
+        return as_row(
+            draft,
+            row_id=deps.new_id(),
+            kind=group.kind,
+            session=place.session,
+            project=place.project or group.cwd or self._project,
+            keys={kept.seq: kept.key for kept in ends},
+            at=place.now,
+            counter=deps.counter,
             generation=max(1, group.generation) if is_reflection else 0,
         )
 

@@ -8,11 +8,23 @@ from collections.abc import Callable
 from omcli.base.errors import BadInput, BadUsage
 from omcli.base.record import record, replace
 from omcli.memory.changes import OperationKind, OperationWrite
-from omcli.memory.observation import ITEM_TYPES, Dropped, Kind, Observation, Priority, Source, Status, Type, handle
+from omcli.memory.observation import (
+    ITEM_TYPES,
+    Draft,
+    Dropped,
+    Kind,
+    Observation,
+    Priority,
+    Source,
+    Status,
+    Type,
+    handle,
+)
 from omcli.memory.ports import Store
 from omcli.memory.reflection import Scope
 from omcli.memory.tokens import TokenCounter
 from omcli.operations.clock import Clock
+from omcli.operations.observe.rows import as_row
 from omcli.text.clean import clean, one_line
 from omcli.text.redaction import redact
 
@@ -61,25 +73,25 @@ def note(
     session = session or next((row.session for row in resolved), None)
     known = store.sessions.find(session) if session else None
     now = clock.now()
-    observation = Observation(
-        id=new_id(),
+    draft = Draft(
+        text=line,
+        type=type_ or (Type.KNOWLEDGE if is_item else Type.FACT),
+        importance=priority.importance,
+        priority=priority,
+        sources=(),
+        event_at=now,
+        tags=tuple(dict.fromkeys(tag.text for tag in redacted_tags if tag.text)),
+        source=Source.USER,
+    )
+    observation = as_row(
+        draft,
+        row_id=new_id(),
+        kind=Kind.ITEM if is_item else Kind.NOTE,
         session=session,
         project=known.project if known and known.project else project,
-        kind=Kind.ITEM if is_item else Kind.NOTE,
-        type=type_ or (Type.KNOWLEDGE if is_item else Type.FACT),
-        priority=priority,
-        importance=priority.importance,
-        status=None,
-        text=line,
-        observed_at=now,
-        event_at=now,
-        refers_to=None,
-        message_ids=(),
-        sources=(),
-        tokens=counter.text(line),
-        counter=counter.name,
-        source=Source.USER,
-        tags=tuple(dict.fromkeys(tag.text for tag in redacted_tags if tag.text)),
+        keys={},
+        at=now,
+        counter=counter,
     )
     redactions = sum((Counter(found.counts) for found in (redacted, *redacted_tags)), Counter[str]())
     noted = Noted(observation=observation, redactions=dict(redactions))

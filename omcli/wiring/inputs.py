@@ -41,7 +41,7 @@ def transcript(
 
 
 def _resume(stream: BinaryIO, origin: Origin, bookmarks: Iterable[Bookmark]) -> Transcript | None:
-    """What follows the part of a file that need not be read again; None where there is none."""
+    """Return the rest of a file behind the part that need not be read again; None without such a part."""
     from omcli.formats.source import known_part
     from omcli.memory.transcript import Transcript
 

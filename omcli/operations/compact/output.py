@@ -8,11 +8,12 @@ from functools import partial
 from omcli.base.record import record, replace
 from omcli.memory.message import KeptMessage, Message, MessageKind, Role
 from omcli.memory.notation import WORDS, Notation
-from omcli.memory.observation import Kind, Observation, Priority, Source, Type
+from omcli.memory.observation import Draft, Kind, Observation, Source, Type
 from omcli.memory.ports import Store
 from omcli.memory.session import Session
 from omcli.memory.tokens import TokenCounter, message_tokens
 from omcli.observers.rules.sentences import segments
+from omcli.operations.observe.rows import as_row
 from omcli.pack import tail
 from omcli.pack.budget import Budgets, Tier
 from omcli.pack.context_pack import ContextPack, pack
@@ -192,24 +193,23 @@ def _quotes(
     """A message of an agent in passages: sentences that follow each other, without code."""
     for passage in _passages(segment.text for segment in segments(kept.message.text)):
         text = f"{kept.message.name or 'Agent'}: {passage}"
-        yield Observation(
-            id=kept.key,
+        draft = Draft(
+            text=text,
+            type=Type.EXCERPT,
+            importance=importance,
+            sources=(kept.seq,),
+            event_at=kept.message.at,
+            source=Source.AGENT,
+        )
+        yield as_row(
+            draft,
+            row_id=kept.key,
+            kind=Kind.OBSERVATION,
             session=session.id if session else None,
             project=None,
-            kind=Kind.OBSERVATION,
-            type=Type.EXCERPT,
-            priority=Priority.of_importance(importance),
-            importance=importance,
-            status=None,
-            text=text,
-            observed_at=kept.message.at or now,
-            event_at=kept.message.at,
-            refers_to=None,
-            message_ids=(kept.key,),
-            sources=(kept.seq,),
-            tokens=counter.text(text),
-            counter=counter.name,
-            source=Source.AGENT,
+            keys={kept.seq: kept.key},
+            at=kept.message.at or now,
+            counter=counter,
         )
 
 
