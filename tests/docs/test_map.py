@@ -13,8 +13,9 @@ PLACES = re.findall(r"(?:^ *|`)((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|md|toml))?|[a-z_]
 
 
 def test_every_file_and_folder_that_is_named_is_there() -> None:
-    known = [*PACKAGE.rglob("*"), *(ROOT / "tests").rglob("*"), *(ROOT / "man").rglob("*")]
-    paths = [f"/{path.relative_to(ROOT)}{'/' if path.is_dir() else ''}" for path in known]
+    files = [path for folder in (PACKAGE, ROOT / "tests", ROOT / "man") for path in folder.rglob("*") if path.is_file()]
+    files = [path.relative_to(ROOT) for path in files if path.suffix != ".pyc"]
+    paths = {f"/{path}" for path in files} | {f"/{folder}/" for path in files for folder in path.parents}
     assert len(PLACES) > 40
     assert not [place for place in PLACES if not any(path.endswith(f"/{place}") for path in paths)]
 
