@@ -132,6 +132,17 @@ def test_a_budget_is_a_promise(
     assert all(made.tokens[tier] <= most.maxima[tier] for tier in Tier)
 
 
+@pytest.mark.parametrize("to", PackFormat)
+@pytest.mark.parametrize("counter", [APPROXIMATE, named_counter("chars-4")], ids=lambda each: each.name)
+def test_no_budget_is_exceeded_by_a_single_token(counter: TokenCounter, to: PackFormat) -> None:
+    """F50 C12: every budget from none to more than enough, so that each way of being just too long occurs."""
+    own = [mine(f"We decided that pier {number} is painted blue", number=number, minute=number) for number in range(6)]
+    messages = [user(f"Please look at pier {number} once more") for number in range(4)]
+    for total in range(250):
+        made = packed(own, cross=[ROW], messages=messages, total=total, to=to, counter=counter)
+        assert not made.printed or counter.text(made.printed) <= total
+
+
 @given(memory=memories, most=any_budgets, counter=st.sampled_from(COUNTERS), to=forms)
 @unhurried
 def test_the_same_memory_gives_the_same_bytes(
