@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import IO, TYPE_CHECKING
 
 from omcli.base.errors import OmError
+from omcli.memory.row_json import json_line
+from omcli.text.clean import one_line, printable
 
 if TYPE_CHECKING:
     from omcli.cli.terminal import StatusLine
@@ -61,8 +63,6 @@ class Console:
     def error(self, error: OmError, *, about: str = "") -> None:
         """Print an error and its hint; `about` is the file or session it happened to."""
         if self._as_json:
-            from omcli.memory.row_json import json_line
-
             path = {"path": about} if about else {}
             self._line(json_line({"schema": 1, "error": {**path, **error_as_dict(error)}}))
             return
@@ -78,7 +78,6 @@ class Console:
         """Show progress on one line of a terminal; whatever is printed next replaces it."""
         if self._quiet or not _is_terminal() or os.environ.get("TERM") == "dumb":
             return
-        from omcli.text.clean import one_line
 
         if self._status is None:
             from omcli.cli.terminal import StatusLine
@@ -164,6 +163,4 @@ def drop_output() -> None:
 
 
 def _printable(text: str) -> str:
-    from omcli.text.clean import printable
-
     return printable(text)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from omcli.base.errors import OmError
 from omcli.cli.arguments import Declared, option
+from omcli.memory.notation import NOTATIONS
+from omcli.memory.observation import handle
+from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.cli.run import Run
@@ -53,8 +56,6 @@ def exchange_names() -> list[str]:
 
 def notation_names() -> list[str]:
     """Notations of rows."""
-    from omcli.memory.notation import NOTATIONS
-
     return [notation.name for notation in NOTATIONS]
 
 
@@ -75,7 +76,6 @@ def session_ids(ctx: Any) -> list[tuple[str, str]]:
 
 def row_ids(ctx: Any) -> list[tuple[str, str]]:
     """The last rows with the beginning of their texts; nothing on any error."""
-    from omcli.memory.observation import handle
     from omcli.memory.ports import LogQuery
 
     with suppress(OmError, OSError):
@@ -86,8 +86,6 @@ def row_ids(ctx: Any) -> list[tuple[str, str]]:
 
 def operation_numbers(ctx: Any) -> list[tuple[str, str]]:
     """The last operations that can be undone, with their verbs and times; nothing on any error."""
-    from omcli.text.instants import minute
-
     with suppress(OmError, OSError):
         found = [done for done in _reading(ctx).operations.history() if done.can_be_undone][:_LAST]
         return [(str(done.number), f"{done.verb}, {minute(done.at)}") for done in found]

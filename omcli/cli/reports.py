@@ -48,8 +48,6 @@ def missing_parts(report: FileReport) -> Iterator[str]:
 
 def file_as_dict(report: FileReport, rows: Iterable[Observation]) -> dict[str, object]:
     """The result of an input as JSON, with its rows."""
-    from omcli.memory.row_json import full_row
-
     counts = report.counts
     optional: dict[str, object] = {"format": report.format, "session_id": report.session_id, "cwd": report.cwd}
     if report.observation_tokens:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from omcli.base.errors import BadConfiguration, BadUsage, NoInput
+from omcli.base.record import replace
 from omcli.cli.arguments import option
 from omcli.cli.console import Colour, Console, counted
 from omcli.cli.options import counter_names, preset_names
 from omcli.cli.output import Output
+from omcli.memory.notation import named
 from omcli.text.instants import pinned, seconds
 
 if TYPE_CHECKING:
@@ -134,7 +136,6 @@ class Run:
         """The notation of this name, or that of the settings."""
         if name is None:
             return self.wiring.notation_or_default(self._warn)
-        from omcli.memory.notation import named
 
         return named(name)
 
@@ -182,8 +183,6 @@ class Run:
 
     def existing_deps(self) -> Deps:
         """The same for a store that exists; none is created."""
-        from omcli.base.record import replace
-
         return replace(self.deps(), open_store=lambda: self.wiring.existing)
 
     def _show_progress(self, name: str, tally: TranscriptCounts) -> None:

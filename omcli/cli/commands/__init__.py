@@ -1,4 +1,7 @@
-"""The commands by name, one module for each or for a pair."""
+"""The commands by name, one module for each or for a pair.
+
+`om --help` and completion import every command, so a command imports its operations when it runs.
+"""
 
 from __future__ import annotations
 

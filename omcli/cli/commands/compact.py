@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, TryAgain
-from omcli.base.record import record
+from omcli.base.record import record, replace
 from omcli.cli.arguments import argument, option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted
@@ -180,7 +180,6 @@ def _compact_or_refuse(job: _Job, wanted: CompactRequest, *, chunk: int | None, 
 
 
 def _compact(job: _Job, wanted: CompactRequest, *, chunk: int | None, most: int) -> None:
-    from omcli.base.record import replace
     from omcli.operations.compact.session import CompactLimits, compact
 
     run = job.run
@@ -210,8 +209,6 @@ def _deps(job: _Job, wiring: Wiring, chunk: int | None) -> Deps:
 
     Rules also fold what is compacted apart: no row of it is stored.
     """
-    from omcli.base.record import replace
-
     run = job.run
     deps = run.deps(wiring)
     if job.is_dry:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadUsage, LaneTaken, NoInput, TryAgain
+from omcli.base.record import replace
 from omcli.cli.arguments import option
 from omcli.cli.command import with_shared
 from omcli.cli.console import Exit, counted, error_as_dict
@@ -57,7 +58,7 @@ def consolidate(
         str | None, option("--notes", metavar="DIR", help="Folder of daily notes, named YYYY-MM-DD.md.")
     ] = None,
     archive_after: Annotated[
-        str | None, option("--archive-after", metavar="AGE", help="Move older notes to DIR/archive, as 30d.")
+        str | None, option("--archive-after", metavar="AGE", help="Move notes older than this to DIR/archive: 30d.")
     ] = None,
     dry_run: DryRunOption = False,
     observer: ObserverOption = None,
@@ -138,7 +139,6 @@ def _agenda(
 
 
 def _done(run: Run, agenda: ConsolidateInputs) -> ConsolidateReport:
-    from omcli.base.record import replace
     from omcli.operations.consolidate.run import consolidate
 
     if run.wiring.has_store or agenda.has_input:
@@ -287,7 +287,6 @@ def _note_as_dict(note: NoteReport) -> dict[str, object]:
 
 
 def _plan(run: Run, agenda: ConsolidateInputs) -> None:
-    from omcli.base.record import replace
     from omcli.operations.consolidate.run import plan_consolidate
 
     deps = replace(run.deps(), open_store=lambda: run.wiring.reading)

@@ -62,9 +62,9 @@ def context(
     session, so compaction does not change it.
 
     With the setting context.freeze (preset duet) the output stays the same up to a freeze point, for the prompt cache
-    of the model's host; newer messages are only added to it. The freeze point moves when rows were folded or that was
-    undone, when you wrote a note, or when the messages after it exceed context.evict tokens or their budget. --refresh
-    and --working-memory print the memory as of now.
+    of the model's host; newer messages are only added to it. The freeze point moves when rows are folded or
+    unfolded, when you write a note, or when the messages after it exceed context.evict tokens or their budget.
+    --refresh and --working-memory print the memory as of now.
     """
     asked = {Tier.CROSS: cross_budget, Tier.SESSION: session_budget, Tier.TAIL: tail_budget}
     has_tiers = bool(tier) or any(tokens is not None for tokens in asked.values())

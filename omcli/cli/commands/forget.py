@@ -44,7 +44,7 @@ def forget(
     ] = None,
     session: Annotated[str | None, session_option("With --match: only this session.")] = None,
     project: Annotated[str | None, project_option("With --match: only this project.")] = None,
-    derived: Annotated[bool, option("--derived", help="Include rows that were made of them, directly or not.")] = False,
+    derived: Annotated[bool, option("--derived", help="Include rows derived from them.")] = False,
     hard: Annotated[bool, option("--hard", help="Delete permanently.")] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,

@@ -45,8 +45,8 @@ def history(
 ) -> None:
     """List operations on the memory, the newest first.
 
-    Reflections, compactions, prunings and forgettings can be reversed with `om undo NUMBER`, once, and until what they
-    hid is permanently deleted. An undo is listed as an operation too.
+    `om undo NUMBER` reverses what reflect, compact, prune or forget did, until the rows they hid are permanently
+    deleted. An undo is listed as an operation too.
     """
     from omcli.operations.clock import period
 

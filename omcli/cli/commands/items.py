@@ -21,6 +21,7 @@ from omcli.cli.output import gone
 from omcli.cli.run import Run, is_within, project_path
 from omcli.memory.observation import Type, handle
 from omcli.memory.row_json import full_row
+from omcli.text.clean import one_line
 
 if TYPE_CHECKING:
     from omcli.memory.observation import Observation
@@ -95,8 +96,6 @@ def items(
 
 
 def _text(item: Observation) -> str:
-    from omcli.text.clean import one_line
-
     tags = "".join(f" #{tag}" for tag in item.tags)
     made_of = f" < {' '.join(handle(row) for row in item.supports)}" if item.supports else ""
     return one_line(f"{item.type}: {item.text}{tags}{made_of}{gone(item)}")

@@ -10,6 +10,8 @@ from omcli.cli.command import with_shared
 from omcli.cli.console import counted, named
 from omcli.cli.options import DryRunOption, budget_option, session_option
 from omcli.cli.run import LARGEST, Run, is_terminal_input, unknown_session
+from omcli.memory.row_json import full_row, message
+from omcli.text.instants import minute
 
 if TYPE_CHECKING:
     from omcli.observers.model.evidence import Evidence
@@ -104,7 +106,6 @@ def _as_dict(waiting: PendingMessages, tokens: int) -> dict[str, object]:
 
 
 def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
-    from omcli.memory.row_json import message
     from omcli.operations.pending import excerpt_of
 
     shown = evidence.shown
@@ -124,8 +125,6 @@ def _messages(evidence: Evidence, tokens: int) -> list[dict[str, object]]:
 
 
 def _recorded(evidence: Evidence) -> list[dict[str, object]]:
-    from omcli.text.instants import minute
-
     return [
         {
             "label": label,
@@ -189,8 +188,6 @@ def _document(name: str) -> Any:
 
 
 def _print(run: Run, applied: ApplyReport, *, dry_run: bool) -> None:
-    from omcli.memory.row_json import full_row
-
     if run.json:
         run.output.document(
             {

@@ -46,7 +46,7 @@ def reflect(
     dry_run: DryRunOption = False,
     again: Annotated[bool, option("--again", help="Retry rows that gave no reflection before.")] = False,
     min_age: Annotated[
-        str | None, option("--min-age", metavar="AGE", help="With --global: leave out younger rows, as 3d.")
+        str | None, option("--min-age", metavar="AGE", help="With --global: skip rows younger than this: 3d, 12h.")
     ] = None,
     reflector: ReflectorOption = None,
     model: ModelOption = None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from omcli.base.errors import OF_MODELS, BadInput, BadUsage, NoInput, OmError
+from omcli.base.record import replace
 from omcli.cli.arguments import argument, option
 from omcli.cli.background import able
 from omcli.cli.command import with_shared
@@ -69,8 +71,8 @@ def watch(
 ) -> None:
     """Follow transcripts as they are written, until Ctrl-C.
 
-    New messages are stored once a file stops growing, or after a few seconds anyway. Then whatever is due in its
-    sessions is done, as by `om tick`, and new rows are printed, as by `om observe`.
+    New messages are stored once a file stops growing, or after a few seconds anyway. Then `om` does what is due in its
+    sessions, as `om tick` does, and prints new rows, as `om observe` does.
 
     In folders and their subfolders, files named *.jsonl or *.ndjson are followed, and *.json, *.txt and *.md files that
     are recognised as transcripts; names that begin with a dot are skipped. A path may appear later.
@@ -142,9 +144,6 @@ def _watch(
 
 def _opened(run: Run, format_name: str | None) -> Callable[[], AbstractContextManager[RoundDeps]]:
     """Open the dependencies of a round, with the store anew: it may have been moved or restored meanwhile."""
-    from functools import partial
-
-    from omcli.base.record import replace
     from omcli.operations.ingest.files import FileInput
     from omcli.operations.watch import RoundDeps
 
